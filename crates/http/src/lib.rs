@@ -1,0 +1,1 @@
+//! The HTTP door: MCP endpoints, health, metrics and the host boundary checks.

@@ -1,0 +1,1 @@
+//! Identifiers, names, domain types and error kinds that every other crate may say.

@@ -1,0 +1,1 @@
+//! The embeddable set of upstream connections: configuration, states, inventories, change events.

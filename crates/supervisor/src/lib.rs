@@ -1,0 +1,1 @@
+//! Child processes as actors: groups, stop ladder, captured logs.

@@ -1,0 +1,1 @@
+//! MCP on the wire as raw JSON: envelopes, both protocol eras, headers, SSE, framing and limits.
