@@ -1,0 +1,130 @@
+//! The alias under which a server is attached (decision D1).
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// The longest alias.
+const ALIAS_MAX: usize = 64;
+
+/// A name matching `^[a-z][a-z0-9_-]{0,63}$` without `__`. Cheap to clone.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Alias(Arc<str>);
+
+/// Why a text is no alias.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is no valid server name: use 1 to 64 of a-z, 0-9, `_` and `-`, \
+     start with a letter, and no `__`; for example `{suggestion}`"
+)]
+pub struct AliasError {
+    text: String,
+    suggestion: String,
+}
+
+impl Alias {
+    /// Checks `text` against the alias rule.
+    ///
+    /// # Errors
+    /// When the rule is broken; the message carries a name that would do.
+    pub fn new(text: &str) -> Result<Self, AliasError> {
+        if is_valid(text) {
+            return Ok(Self(text.into()));
+        }
+        Err(AliasError { text: text.chars().take(100).collect(), suggestion: suggest(text) })
+    }
+
+    /// The alias as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_valid(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() <= ALIAS_MAX
+        && bytes.first().is_some_and(u8::is_ascii_lowercase)
+        && bytes.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
+        && !text.contains("__")
+}
+
+fn suggest(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        let c = c.to_ascii_lowercase();
+        let c = if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' { c } else { '-' };
+        let repeated = matches!(c, '_' | '-') && name.ends_with(['_', '-']);
+        let leading = name.is_empty() && !c.is_ascii_lowercase();
+        if !repeated && !leading && name.len() < ALIAS_MAX {
+            name.push(c);
+        }
+    }
+    let name = name.trim_end_matches(['_', '-']);
+    if name.is_empty() { "server".to_owned() } else { name.to_owned() }
+}
+
+impl TryFrom<String> for Alias {
+    type Error = AliasError;
+
+    fn try_from(text: String) -> Result<Self, AliasError> {
+        Self::new(&text)
+    }
+}
+
+impl From<Alias> for String {
+    fn from(alias: Alias) -> Self {
+        alias.0.as_ref().to_owned()
+    }
+}
+
+impl std::str::FromStr for Alias {
+    type Err = AliasError;
+
+    fn from_str(text: &str) -> Result<Self, AliasError> {
+        Self::new(text)
+    }
+}
+
+impl Borrow<str> for Alias {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Alias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Alias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Alias({})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D1: what an alias may look like.
+    #[test]
+    fn d1_alias_rule() {
+        for good in ["a", "git", "my-server_2", &"a".repeat(64)] {
+            assert!(Alias::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "1a", "a__b", "a b", "a.b", "-a", &"a".repeat(65), "ä"] {
+            assert!(Alias::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn suggestions_are_valid_themselves() {
+        for bad in ["", "My Server", "1a", "a__b", "__", "ä.ö", "A.B-C", &"x.".repeat(90)] {
+            let error = Alias::new(bad).unwrap_err();
+            assert!(is_valid(&error.suggestion), "{bad} -> {}", error.suggestion);
+        }
+    }
+}

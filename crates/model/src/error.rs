@@ -1,0 +1,186 @@
+//! What kind of thing went wrong, and whose side it was: the words every error of the project uses.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of failure an error is. Each door turns this into its own numbers by one table (D24).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ErrorKind {
+    /// The input is wrong and will stay wrong.
+    Invalid,
+    /// No credential, or one that proves nothing.
+    Unauthenticated,
+    /// A known principal may not do this.
+    Denied,
+    /// Absent, or hidden from this caller: the two look alike (D5).
+    NotFound,
+    /// The request contradicts the present state.
+    Conflict,
+    /// A limit is reached; later it may work.
+    Exhausted,
+    /// Something that is needed cannot be reached now.
+    Unavailable,
+    /// A deadline passed.
+    Timeout,
+    /// A fault of our own.
+    Bug,
+}
+
+impl ErrorKind {
+    /// Every kind, for tables that must be complete.
+    pub const ALL: [Self; 9] = [
+        Self::Invalid,
+        Self::Unauthenticated,
+        Self::Denied,
+        Self::NotFound,
+        Self::Conflict,
+        Self::Exhausted,
+        Self::Unavailable,
+        Self::Timeout,
+        Self::Bug,
+    ];
+
+    /// The kind's spelling in JSON, logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Denied => "denied",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::Exhausted => "exhausted",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Bug => "bug",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whose side a failure was on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The caller's.
+    Downstream,
+    /// The MCP server's.
+    Upstream,
+    /// Our own.
+    Own,
+}
+
+/// Why a `tools/call` failed, as the model sees it (decision D16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallErrorKind {
+    /// A human must allow this tool first.
+    PermissionRequired,
+    /// No usable credential for the server.
+    AuthUnavailable,
+    /// The server could not be reached, or the connection broke.
+    TransportError,
+    /// The call's deadline passed; the server was told to cancel.
+    Timeout,
+    /// The server answered that the call failed.
+    ServerError,
+    /// There is no such tool for this caller.
+    ToolNotFound,
+    /// The server is switched off.
+    ServerDisabled,
+    /// A secret that the server needs was cleared.
+    SecretCleared,
+    /// A rate, size, concurrency or quota limit.
+    LimitExceeded,
+    /// The arguments do not fit.
+    InvalidArguments,
+    /// The tool's definition changed since it was accepted.
+    DefinitionChanged,
+}
+
+impl CallErrorKind {
+    /// Every kind, for tables and bounded metric labels.
+    pub const ALL: [Self; 11] = [
+        Self::PermissionRequired,
+        Self::AuthUnavailable,
+        Self::TransportError,
+        Self::Timeout,
+        Self::ServerError,
+        Self::ToolNotFound,
+        Self::ServerDisabled,
+        Self::SecretCleared,
+        Self::LimitExceeded,
+        Self::InvalidArguments,
+        Self::DefinitionChanged,
+    ];
+
+    /// The kind's spelling in JSON, logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::PermissionRequired => "permission_required",
+            Self::AuthUnavailable => "auth_unavailable",
+            Self::TransportError => "transport_error",
+            Self::Timeout => "timeout",
+            Self::ServerError => "server_error",
+            Self::ToolNotFound => "tool_not_found",
+            Self::ServerDisabled => "server_disabled",
+            Self::SecretCleared => "secret_cleared",
+            Self::LimitExceeded => "limit_exceeded",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::DefinitionChanged => "definition_changed",
+        }
+    }
+}
+
+impl fmt::Display for CallErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A failed call or a failed server, in the one shape used on rows and on calls (E48, D16).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallError {
+    /// What kind of failure it is.
+    pub kind: CallErrorKind,
+    /// What happened and what to do, for a person. Never a secret.
+    pub message: String,
+    /// More, for a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
+}
+
+impl CallError {
+    /// A failure without details.
+    #[must_use]
+    pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: None }
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.message)
+    }
+}
+
+impl std::error::Error for CallError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D16: the spelling on the wire is the spelling in logs.
+    #[test]
+    fn d16_call_error_kinds_serialize_as_they_print() {
+        for kind in CallErrorKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The names that clients of an aggregated endpoint see (decision D1; E18, E77–E79).
+
+use std::{
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    fmt,
+    sync::Arc,
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::Alias;
+
+/// The longest qualified name, and the default limit.
+pub const QUALIFIED_NAME_MAX: usize = 128;
+
+const HASH_CHARS: usize = 8;
+
+/// `mcp__<alias>__<name>`, always matching `^[a-zA-Z0-9_-]{1,128}$`. Never taken apart again:
+/// calls are routed by [`QualifiedNames`].
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QualifiedName(Arc<str>);
+
+impl QualifiedName {
+    /// The name as a client sees it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    fn plain(alias: &Alias, original: &str) -> (String, bool) {
+        let mut text = String::with_capacity(alias.as_str().len() + original.len() + 7);
+        text.push_str("mcp__");
+        text.push_str(alias.as_str());
+        text.push_str("__");
+        let mut changed = original.is_empty();
+        for c in original.chars() {
+            let kept = c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            changed |= !kept;
+            text.push(if kept { c } else { '_' });
+        }
+        (text, changed)
+    }
+
+    fn hashed(alias: &Alias, original: &str, limit: usize) -> String {
+        let (mut text, _) = Self::plain(alias, original);
+        let digest = Sha256::new()
+            .chain_update(alias.as_str())
+            .chain_update([0])
+            .chain_update(original)
+            .finalize();
+        text.truncate(limit - HASH_CHARS - 1);
+        text.push('_');
+        for byte in &digest[..HASH_CHARS / 2] {
+            text.push_str(&format!("{byte:02x}"));
+        }
+        text
+    }
+}
+
+impl fmt::Display for QualifiedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for QualifiedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "QualifiedName({})", self.0)
+    }
+}
+
+/// The table between qualified names and originals of one aggregated view.
+///
+/// A name that had to be sanitised or cut gets a hash suffix. The outcome for one original does
+/// not depend on the order in which servers became ready.
+#[derive(Debug, Default, Clone)]
+pub struct QualifiedNames {
+    routes: HashMap<Arc<str>, (Alias, Arc<str>)>,
+    names: BTreeMap<(Alias, Arc<str>), QualifiedName>,
+}
+
+impl QualifiedNames {
+    /// Builds the table over all `(alias, original name)` pairs; `limit` is clamped to 64..=128.
+    #[must_use]
+    pub fn build<'a>(
+        originals: impl IntoIterator<Item = (&'a Alias, &'a str)>,
+        limit: usize,
+    ) -> Self {
+        let limit = limit.clamp(64, QUALIFIED_NAME_MAX);
+        let mut table = Self::default();
+        let mut changed_names = Vec::new();
+        for (alias, original) in originals {
+            let (text, changed) = QualifiedName::plain(alias, original);
+            if changed || text.len() > limit {
+                changed_names.push((alias, original));
+            } else {
+                table.insert(text, alias, original);
+            }
+        }
+        for (alias, original) in changed_names {
+            table.insert(QualifiedName::hashed(alias, original, limit), alias, original);
+        }
+        table
+    }
+
+    fn insert(&mut self, text: String, alias: &Alias, original: &str) {
+        let text: Arc<str> = text.into();
+        // An exact collision can only be the same pair twice, or a server that guessed the hash
+        // suffix of another name: the first one stays, the second is not reachable.
+        if let Entry::Vacant(route) = self.routes.entry(text.clone()) {
+            let original: Arc<str> = original.into();
+            route.insert((alias.clone(), original.clone()));
+            self.names.insert((alias.clone(), original), QualifiedName(text));
+        }
+    }
+
+    /// Where a call of `qualified` goes: the server's alias and the tool's own name.
+    #[must_use]
+    pub fn route(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
+        self.routes.get(qualified).map(|(alias, original)| (alias, original))
+    }
+
+    /// The qualified name of a server's tool or prompt; `None` if it is not in the table.
+    #[must_use]
+    pub fn name(&self, alias: &Alias, original: &str) -> Option<&QualifiedName> {
+        self.names.get(&(alias.clone(), Arc::from(original)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alias(text: &str) -> Alias {
+        Alias::new(text).unwrap()
+    }
+
+    /// D1, E18: plain names keep their spelling.
+    #[test]
+    fn d1_plain_names_are_prefixed_and_unchanged() {
+        let everything = alias("everything");
+        let table = QualifiedNames::build([(&everything, "echo")], QUALIFIED_NAME_MAX);
+        assert_eq!(table.name(&everything, "echo").unwrap().as_str(), "mcp__everything__echo");
+        let (to, original) = table.route("mcp__everything__echo").unwrap();
+        assert_eq!((to, original.as_ref()), (&everything, "echo"));
+    }
+
+    /// E79: names which would collide when sanitised or cut stay apart, and route by table.
+    #[test]
+    fn e79_sanitised_and_cut_names_stay_unique() {
+        let a = alias("a");
+        let long_one = format!("{}1", "x".repeat(200));
+        let long_two = format!("{}2", "x".repeat(200));
+        let originals = ["foo.bar", "foo_bar", "foo bar", &long_one, &long_two, ""];
+        for limit in [64, 128] {
+            let table = QualifiedNames::build(originals.iter().map(|name| (&a, *name)), limit);
+            let mut seen = std::collections::HashSet::new();
+            for original in originals {
+                let name = table.name(&a, original).unwrap().as_str();
+                assert!(name.len() <= limit && seen.insert(name.to_owned()), "{name}");
+                assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)));
+                assert_eq!(table.route(name).unwrap().1.as_ref(), original);
+            }
+        }
+    }
+
+    /// E79, S24: `a` + `b__c` and an alias that cannot contain `__` never meet.
+    #[test]
+    fn s24_look_alike_prefixes_route_to_their_own_server() {
+        let (a, a_b) = (alias("a"), alias("a_b"));
+        let table = QualifiedNames::build([(&a, "b__c"), (&a_b, "c")], QUALIFIED_NAME_MAX);
+        assert_eq!(table.route("mcp__a__b__c").unwrap().0, &a);
+        assert_eq!(table.route("mcp__a_b__c").unwrap().0, &a_b);
+    }
+
+    /// S24: the outcome does not depend on the order of servers.
+    #[test]
+    fn s24_order_of_servers_does_not_change_names() {
+        let (a, b) = (alias("a"), alias("b"));
+        let one = QualifiedNames::build([(&a, "x.y"), (&b, "x.y"), (&a, "x_y")], 128);
+        let two = QualifiedNames::build([(&a, "x_y"), (&b, "x.y"), (&a, "x.y")], 128);
+        assert_eq!(one.names, two.names);
+    }
+}

@@ -1,0 +1,183 @@
+//! What a server is: how to reach it, what state its connection is in.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Alias, CallError, Secret};
+
+/// The state of a connection (decision D21): exactly these five.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerState {
+    /// Starting, shaking hands, or listing.
+    Connecting,
+    /// Waiting for a human to consent at the server's authorization server.
+    Authenticating,
+    /// Usable.
+    Ready,
+    /// Failed; the row says why.
+    Error,
+    /// Switched off by a person.
+    Disabled,
+}
+
+impl ServerState {
+    /// The state's spelling in JSON, logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Authenticating => "authenticating",
+            Self::Ready => "ready",
+            Self::Error => "error",
+            Self::Disabled => "disabled",
+        }
+    }
+
+    /// Whether a start has come to its end, good or bad.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        !matches!(self, Self::Connecting)
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TransportKind {
+    /// A child process speaking newline-delimited JSON-RPC.
+    Stdio,
+    /// Streamable HTTP, or the older HTTP+SSE if the server speaks only that.
+    Http,
+    /// HTTP+SSE of revision 2024-11-05, by the configuration's own word.
+    Sse,
+}
+
+impl TransportKind {
+    /// The transport's spelling in JSON and tables.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::Sse => "sse",
+        }
+    }
+}
+
+/// One server as configured, with every placeholder expanded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerDefinition {
+    /// The name under which it is attached.
+    pub alias: Alias,
+    /// How to reach it.
+    pub target: Target,
+    /// Limit of one call; `None` means the default. Already clamped to 1..=600000 ms (E86).
+    pub timeout: Option<Duration>,
+}
+
+impl ServerDefinition {
+    /// Which transport the configuration names.
+    #[must_use]
+    pub fn transport(&self) -> TransportKind {
+        match &self.target {
+            Target::Stdio(_) => TransportKind::Stdio,
+            Target::Http(http) if http.is_sse => TransportKind::Sse,
+            Target::Http(_) => TransportKind::Http,
+        }
+    }
+}
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Target {
+    /// A program to start.
+    Stdio(StdioTarget),
+    /// A URL to call.
+    Http(HttpTarget),
+}
+
+/// A program to start.
+#[derive(Clone, PartialEq)]
+pub struct StdioTarget {
+    /// The program, looked up in PATH.
+    pub command: String,
+    /// Its arguments, one element each.
+    pub args: Vec<String>,
+    /// Declared environment, which comes on top of the safe base (D22). Values may be secret.
+    pub env: BTreeMap<String, Secret>,
+    /// Where it runs; `None` means the daemon's folder.
+    pub working_dir: Option<PathBuf>,
+}
+
+impl fmt::Debug for StdioTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Arguments can carry secrets too, so only their number is shown.
+        f.debug_struct("StdioTarget")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys().collect::<Vec<_>>())
+            .field("working_dir", &self.working_dir)
+            .finish()
+    }
+}
+
+/// A URL to call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpTarget {
+    /// Absolute, `http` or `https`.
+    pub url: String,
+    /// Whether the configuration says HTTP+SSE of 2024-11-05.
+    pub is_sse: bool,
+    /// Static headers on each request. Values may be secret.
+    pub headers: BTreeMap<String, Secret>,
+    /// How requests are authenticated.
+    pub auth: ServerAuth,
+}
+
+/// How requests to a server are authenticated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerAuth {
+    /// Not at all.
+    None,
+    /// One header on every request (E22).
+    ApiKey(ApiKeyAuth),
+    /// Known and valid, but not built yet; the row is `error` and says so.
+    NotYet {
+        /// The mode's name in the configuration.
+        mode: &'static str,
+    },
+}
+
+impl ServerAuth {
+    /// The mode's spelling in configuration and tables.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ApiKey(_) => "apiKey",
+            Self::NotYet { mode } => mode,
+        }
+    }
+}
+
+/// A static key in a header (E22, E62).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiKeyAuth {
+    /// Default `Authorization`.
+    pub header_name: String,
+    /// Put before the key; default empty.
+    pub value_prefix: String,
+    /// `None` gives an `error` row of kind `auth_unavailable` without any network call.
+    pub key: Option<Secret>,
+}
+
+/// An entry of a configuration that cannot be used, kept as an `error` row (E117).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConfigFault {
+    /// The entry's name as written; it may not even be a valid alias.
+    pub name: String,
+    /// What is wrong, where and what to do.
+    pub error: CallError,
+}
