@@ -1,0 +1,64 @@
+//! The few variables of the daemon that every child may see (D22).
+
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+/// What a program needs to run at all, and the caches that keep `npx` and `uvx` from downloading
+/// their packages again on every start.
+const INHERITED: [&str; 8] = [
+    "PATH",
+    "LANG",
+    "HOME",
+    "TMPDIR",
+    "npm_config_cache",
+    "PIP_CACHE_DIR",
+    "UV_CACHE_DIR",
+    "XDG_CACHE_HOME",
+];
+
+/// The variables that a child gets besides its declared ones. Cheap to clone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BaseEnvironment {
+    pairs: Arc<[(OsString, OsString)]>,
+}
+
+impl BaseEnvironment {
+    /// Takes the inherited names from the daemon's own environment.
+    #[must_use]
+    pub fn from_process() -> Self {
+        // `var_os`, because a PATH need not be UTF-8.
+        Self::from_lookup(|name| std::env::var_os(name))
+    }
+
+    /// Takes the inherited names, and only those, from `lookup`.
+    #[must_use]
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<OsString>) -> Self {
+        let pairs = INHERITED.iter().filter_map(|name| Some((OsString::from(name), lookup(name)?)));
+        Self { pairs: pairs.collect() }
+    }
+
+    /// The value of `name`, if the daemon has it and children may see it.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.pairs.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_inherited_names_are_taken() {
+        let base = BaseEnvironment::from_lookup(|name| {
+            (name == "PATH" || name == "AWS_SECRET_ACCESS_KEY").then(|| "x".into())
+        });
+        let names: Vec<_> = base.iter().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(names, ["PATH"]);
+        assert_eq!(base.get("HOME"), None);
+    }
+}

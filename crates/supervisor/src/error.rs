@@ -1,0 +1,183 @@
+//! Why a child could not be started, with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use narthex_model::ErrorKind;
+use rustix::io::Errno;
+use thiserror::Error;
+
+use crate::ProcessSpec;
+
+/// A child that was not started. Nothing runs when this is returned.
+#[derive(Debug, Error)]
+pub enum SpawnError {
+    /// The spec names no command.
+    #[error("the command is empty: name the program to start")]
+    EmptyCommand,
+    /// A variable's name that no environment can hold.
+    #[error("`{name}` cannot be the name of an environment variable")]
+    VariableName { name: String },
+    /// A zero byte, which the operating system cannot pass on.
+    #[error("{place} contains a zero byte, which cannot be passed to a program")]
+    ZeroByte { place: String },
+    /// No program of this name.
+    #[error("command `{command}` was not found{}: {}", searched(.path.as_deref()), remedy(.command))]
+    NotFound {
+        command: String,
+        /// The PATH that was searched; `None` when the command is itself a path.
+        path: Option<String>,
+    },
+    /// The file is there, the program named by its first line is not.
+    #[error("`{}` cannot run: the interpreter or loader it names is missing", .file.display())]
+    InterpreterMissing { file: PathBuf },
+    /// The file may not be executed by this user.
+    #[error("command `{command}` may not be executed: check its mode and that of its directories")]
+    PermissionDenied {
+        command: String,
+        #[source]
+        source: io::Error,
+    },
+    /// The file is neither a program nor a script.
+    #[error("command `{command}` is not a program for this machine, nor a script with a #! line")]
+    NotExecutable {
+        command: String,
+        #[source]
+        source: io::Error,
+    },
+    /// The working directory is not there.
+    #[error("working directory `{}` does not exist or is not a directory", .path.display())]
+    WorkingDirMissing { path: PathBuf },
+    /// The machine is out of processes, files or memory.
+    #[error("no room to start `{command}`: raise the limits for processes, open files or memory")]
+    Exhausted {
+        command: String,
+        #[source]
+        source: io::Error,
+    },
+    /// Any other refusal of the operating system.
+    #[error("could not start `{command}`")]
+    Refused {
+        command: String,
+        #[source]
+        source: io::Error,
+    },
+    /// The thread that starts children does not answer.
+    #[error("the thread that starts processes is gone")]
+    SpawnerGone,
+}
+
+impl SpawnError {
+    /// What kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::EmptyCommand
+            | Self::VariableName { .. }
+            | Self::ZeroByte { .. }
+            | Self::NotExecutable { .. } => ErrorKind::Invalid,
+            Self::NotFound { .. }
+            | Self::InterpreterMissing { .. }
+            | Self::WorkingDirMissing { .. } => ErrorKind::NotFound,
+            Self::PermissionDenied { .. } => ErrorKind::Denied,
+            Self::Exhausted { .. } => ErrorKind::Exhausted,
+            Self::Refused { .. } => ErrorKind::Unavailable,
+            Self::SpawnerGone => ErrorKind::Bug,
+        }
+    }
+
+    /// Says which of the possible causes an error of the operating system had. Looks at the file
+    /// system, so it may block.
+    pub(crate) fn from_io(source: io::Error, spec: &ProcessSpec) -> Self {
+        let command = spec.command.clone();
+        if let Some(path) = spec.working_dir.as_ref().filter(|path| !path.is_dir()) {
+            return Self::WorkingDirMissing { path: path.clone() };
+        }
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT | Errno::NOTDIR) => Self::missing(spec),
+            Some(Errno::ACCESS | Errno::PERM) => Self::PermissionDenied { command, source },
+            Some(Errno::NOEXEC | Errno::ISDIR) => Self::NotExecutable { command, source },
+            Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
+                Self::Exhausted { command, source }
+            }
+            Some(_) | None => Self::Refused { command, source },
+        }
+    }
+
+    /// The operating system says the same of a missing program and of a script whose interpreter
+    /// is missing; whether the file is there tells them apart.
+    fn missing(spec: &ProcessSpec) -> Self {
+        let path = spec.search_path();
+        if let Some(file) = locate(spec, path.as_deref().unwrap_or_default().as_ref()) {
+            return Self::InterpreterMissing { file };
+        }
+        let command = spec.command.clone();
+        let searched = (!command.contains('/'))
+            .then(|| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default());
+        Self::NotFound { command, path: searched }
+    }
+}
+
+/// Finds the file that a command stands for.
+fn locate(spec: &ProcessSpec, path: &Path) -> Option<PathBuf> {
+    let base = spec.working_dir.as_deref().unwrap_or(Path::new(""));
+    if spec.command.contains('/') {
+        let file = base.join(&spec.command);
+        return file.is_file().then_some(file);
+    }
+    std::env::split_paths(path)
+        .map(|directory| base.join(directory).join(&spec.command))
+        .find(|file| file.is_file())
+}
+
+fn searched(path: Option<&str>) -> String {
+    match path {
+        None => String::new(),
+        Some("") => " (PATH is empty)".to_owned(),
+        Some(path) => format!(" in PATH ({path})"),
+    }
+}
+
+/// What a person can do about a missing command.
+fn remedy(command: &str) -> String {
+    if command.contains('/') {
+        return "check the path".to_owned();
+    }
+    let (product, address) = match command {
+        "node" | "npm" | "npx" => ("Node.js", "https://nodejs.org"),
+        "uv" | "uvx" => ("uv", "https://docs.astral.sh/uv"),
+        "python" | "python3" | "pip" | "pip3" => ("Python 3", "https://www.python.org"),
+        "pipx" => ("pipx", "https://pipx.pypa.io"),
+        "docker" => ("Docker", "https://docs.docker.com/get-docker"),
+        "podman" => ("Podman", "https://podman.io"),
+        "bun" | "bunx" => ("Bun", "https://bun.sh"),
+        "deno" => ("Deno", "https://deno.com"),
+        _ => return "install it, or give the full path of the program".to_owned(),
+    };
+    format!("install {product} ({address}), or give the full path of the program")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_command_names_path_and_product() {
+        let error =
+            SpawnError::NotFound { command: "npx".into(), path: Some("/usr/bin:/bin".into()) };
+        assert_eq!(
+            error.to_string(),
+            "command `npx` was not found in PATH (/usr/bin:/bin): install Node.js \
+             (https://nodejs.org), or give the full path of the program"
+        );
+    }
+
+    #[test]
+    fn every_known_launcher_has_a_remedy() {
+        let generic = remedy("some-server");
+        for command in ["npx", "uvx", "node", "python", "python3", "docker"] {
+            assert_ne!(remedy(command), generic, "{command}");
+        }
+        assert_eq!(remedy("./server"), "check the path");
+    }
+}

@@ -1,0 +1,195 @@
+//! The handle to one child, and what may be asked of it.
+
+mod actor;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::group::Group;
+use crate::log::{Log, Reader};
+use crate::spawner::{self, Started};
+use crate::{ProcessSpec, SpawnError};
+
+/// One child and its group. Clones are handles to the same child; when the last is dropped and
+/// nobody called [`Process::stop`], the group is killed.
+#[derive(Debug, Clone)]
+pub struct Process {
+    handle: Arc<Handle>,
+}
+
+/// The pipes of a child, which belong to the caller alone.
+#[derive(Debug)]
+pub struct ChildIo {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+}
+
+/// Where a child stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessState {
+    /// The leader lives and nobody asked it to stop.
+    Running,
+    /// The group was told to end, or its leader ended and others are left.
+    Stopping,
+    /// The whole group is gone.
+    Exited(ExitInfo),
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExitInfo {
+    /// The leader's exit code. Neither code nor signal: the status was lost, as when the runtime
+    /// shut down first.
+    pub code: Option<i32>,
+    /// The signal that ended the leader.
+    pub signal: Option<i32>,
+    /// The group, or a part of it, had to be killed.
+    pub forced: bool,
+}
+
+impl Process {
+    /// Starts a child. Its tasks run on `tracker`, and end with the child.
+    ///
+    /// Needs a tokio runtime. A future that is dropped leaves no child behind.
+    pub async fn spawn(
+        spec: ProcessSpec,
+        tracker: &TaskTracker,
+    ) -> Result<(Self, ChildIo), SpawnError> {
+        let Started { owner, mut child } = spawner::start(&spec).await?;
+        let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).expect("both are piped");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let log = Arc::new(Log::new(&spec));
+        let shared = Arc::new(Shared {
+            group: Arc::clone(&owner.0),
+            state: watch::Sender::new(ProcessState::Running),
+            stop_requested: CancellationToken::new(),
+            was_killed: AtomicBool::new(false),
+        });
+        let reader = Reader {
+            log: Arc::clone(&log),
+            process_id: shared.group.id(),
+            server_name: spec.server_name,
+            redact: spec.redact,
+            line_bytes: spec.log_line_bytes,
+        };
+        let reading = tracker.spawn(reader.run(stderr));
+        let actor = actor::Actor {
+            shared: Arc::clone(&shared),
+            grace: spec.stop_grace,
+            reading,
+            exit: None,
+        };
+        tracker.spawn(actor.run(Started { owner, child }));
+        Ok((Self { handle: Arc::new(Handle { shared, log }) }, ChildIo { stdin, stdout }))
+    }
+
+    /// The leader's process id, which is also the number of its group.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.shared().group.id()
+    }
+
+    /// Where the child stands now.
+    #[must_use]
+    pub fn state(&self) -> ProcessState {
+        *self.shared().state.borrow()
+    }
+
+    /// Ends when the whole group is gone and the last lines of its stderr are kept. Does not keep
+    /// the child alive: with the last handle dropped, it ends soon.
+    pub fn exited(&self) -> impl Future<Output = ExitInfo> + Send + Unpin + use<> {
+        let mut state = self.shared().state.subscribe();
+        Box::pin(async move {
+            loop {
+                if let ProcessState::Exited(exit) = *state.borrow_and_update() {
+                    return exit;
+                }
+                if state.changed().await.is_err() {
+                    return ExitInfo { forced: true, ..ExitInfo::default() };
+                }
+            }
+        })
+    }
+
+    /// Stops the group: SIGTERM, the grace, SIGKILL. All callers share one ladder, and it runs to
+    /// its end when a caller stops waiting. Closing the child's stdin first is the caller's part.
+    pub async fn stop(&self) -> ExitInfo {
+        self.shared().stop_requested.cancel();
+        self.exited().await
+    }
+
+    /// Kills the group at once, without waiting. For `Drop` and for what cannot await.
+    pub fn kill_now(&self) {
+        self.shared().kill_now();
+    }
+
+    /// The last lines of stderr, the oldest first.
+    #[must_use]
+    pub fn log_tail(&self) -> Vec<String> {
+        self.handle.log.tail()
+    }
+
+    /// The lines of stderr from now on. A slow subscriber loses the oldest.
+    #[must_use]
+    pub fn log_subscribe(&self) -> broadcast::Receiver<Arc<str>> {
+        self.handle.log.subscribe()
+    }
+
+    /// How many lines of stderr were too long and were cut.
+    #[must_use]
+    pub fn log_cut_lines(&self) -> u64 {
+        self.handle.log.cut_lines()
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.handle.shared
+    }
+}
+
+/// What all clones of a [`Process`] hold, and nothing else does: its drop is the last handle's.
+struct Handle {
+    shared: Arc<Shared>,
+    log: Arc<Log>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // A ladder that has begun keeps its grace.
+        if !self.shared.stop_requested.is_cancelled() {
+            self.shared.kill_now();
+        }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle")
+            .field("id", &self.shared.group.id())
+            .field("state", &*self.shared.state.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the handles and the actor say to each other.
+struct Shared {
+    group: Arc<Group>,
+    state: watch::Sender<ProcessState>,
+    stop_requested: CancellationToken,
+    was_killed: AtomicBool,
+}
+
+impl Shared {
+    fn kill_now(&self) {
+        // Before the signal, so that the actor cannot see its effect first.
+        self.was_killed.store(true, Ordering::Release);
+        self.group.signal(Signal::KILL);
+    }
+}
