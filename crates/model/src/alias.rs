@@ -32,7 +32,16 @@ impl Alias {
         if is_valid(text) {
             return Ok(Self(text.into()));
         }
-        Err(AliasError { text: text.chars().take(100).collect(), suggestion: suggest(text) })
+        Err(AliasError {
+            text: text.chars().take(100).collect(),
+            suggestion: Self::suggest(text).into(),
+        })
+    }
+
+    /// The alias closest to `text`: what a name from another program's file becomes.
+    #[must_use]
+    pub fn suggest(text: &str) -> Self {
+        Self(suggest(text).into())
     }
 
     /// The alias as text.
@@ -125,6 +134,7 @@ mod tests {
         for bad in ["", "My Server", "1a", "a__b", "__", "ä.ö", "A.B-C", &"x.".repeat(90)] {
             let error = Alias::new(bad).unwrap_err();
             assert!(is_valid(&error.suggestion), "{bad} -> {}", error.suggestion);
+            assert_eq!(Alias::suggest(bad).as_str(), error.suggestion);
         }
     }
 }

@@ -75,6 +75,8 @@ pub struct ServerDefinition {
     pub target: Target,
     /// Limit of one call; `None` means the default. Already clamped to 1..=600000 ms (E86).
     pub timeout: Option<Duration>,
+    /// Whether the configuration itself switches the server off: its row starts as `disabled`.
+    pub is_disabled: bool,
 }
 
 impl ServerDefinition {

