@@ -1,1 +1,27 @@
 //! MCP on the wire as raw JSON: envelopes, both protocol eras, headers, SSE, framing and limits.
+//!
+//! Messages stay bytes. This crate checks them, says where their parts are, and writes changed
+//! copies; it does no I/O and holds no state beyond a parser's buffer.
+
+pub mod json;
+
+mod message;
+mod payload;
+mod rewrite;
+
+pub use message::{Message, MessageError, MessageKind, Raw};
+pub use payload::{Payload, PayloadBuilder};
+pub use rewrite::{Patch, Rewrite};
+
+/// What is refused before it is buffered or indexed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest message in bytes. Never above 1 GiB.
+    pub message_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { message_bytes: 64 * 1024 * 1024 }
+    }
+}
