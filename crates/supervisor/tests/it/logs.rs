@@ -1,0 +1,76 @@
+//! The captured stderr and its limits.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use narthex_supervisor::{Process, ProcessSpec};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio_util::task::TaskTracker;
+
+use crate::support::{in_time, shell};
+
+/// Runs a script to its end, for what it wrote to stderr.
+async fn run(spec: ProcessSpec) -> Process {
+    let (process, _io) = Process::spawn(spec, &TaskTracker::new()).await.unwrap();
+    in_time(process.exited()).await;
+    process
+}
+
+#[tokio::test]
+async fn the_last_lines_are_kept_when_the_child_is_gone() {
+    let mut spec = shell("for i in 1 2 3 4 5; do echo line $i >&2; done; printf end >&2");
+    spec.log_lines = 3;
+    let process = run(spec).await;
+    assert_eq!(process.log_tail(), ["line 4", "line 5", "end"]);
+    assert_eq!(process.log_cut_lines(), 0);
+}
+
+#[tokio::test]
+async fn long_lines_are_cut_and_counted() {
+    let mut spec = shell("printf '%020000d\\nshort\\n' 7 >&2");
+    spec.log_line_bytes = 4;
+    let process = run(spec).await;
+    assert_eq!(process.log_tail(), ["0000 […19996 bytes cut]", "shor […1 bytes cut]"]);
+    assert_eq!(process.log_cut_lines(), 2);
+}
+
+#[tokio::test]
+async fn all_lines_together_are_limited() {
+    let mut spec = shell("printf '%0100d\\n' 1 2 3 4 5 >&2");
+    spec.log_total_bytes = 250;
+    let process = run(spec).await;
+    let tail = process.log_tail();
+    assert_eq!(tail.len(), 2);
+    assert!(tail[1].ends_with('5'));
+}
+
+#[tokio::test]
+async fn invalid_text_is_replaced_and_secrets_are_redacted() {
+    let mut spec = shell("printf 'token=hunter2 \\377\\n' >&2");
+    spec.redact = Some(Arc::new(|line| match line.contains("hunter2") {
+        true => Cow::Owned(line.replace("hunter2", "***")),
+        false => Cow::Borrowed(line),
+    }));
+    assert_eq!(run(spec).await.log_tail(), ["token=*** \u{fffd}"]);
+}
+
+#[tokio::test]
+async fn subscribers_get_lines_as_they_come() {
+    let spec = shell("read go; echo one >&2; read go; echo two >&2");
+    let (process, mut io) = Process::spawn(spec, &TaskTracker::new()).await.unwrap();
+    let mut lines = process.log_subscribe();
+    for expected in ["one", "two"] {
+        tokio::io::AsyncWriteExt::write_all(&mut io.stdin, b"go\n").await.unwrap();
+        assert_eq!(in_time(lines.recv()).await.unwrap().as_ref(), expected);
+    }
+}
+
+#[tokio::test]
+async fn an_escaped_grandchild_that_holds_stderr_delays_nothing() {
+    // The substitution ends when the grandchild, in its new session, lets go of its stdout.
+    let script = "x=$(setsid sh -c 'echo $$ >&2; exec sleep 1000 >/dev/null' &); exit 1";
+    let process = run(shell(script)).await;
+    let tail = process.log_tail();
+    let escaped = Pid::from_raw(tail[0].parse().unwrap()).unwrap();
+    kill_process(escaped, Signal::KILL).expect("it was still there, and out of reach");
+}
