@@ -5,7 +5,18 @@
 //! a [`ConfigFileError`]; a fault in one entry is that entry's [`ConfigFault`], and the rest works.
 //! Nothing here starts anything, reads the environment by itself, or prints a value.
 
+mod auth;
+mod document;
 mod error;
+mod nearest;
+mod node;
+mod placeholder;
+mod problem;
+mod reader;
+mod secrets;
+mod strict;
+mod target;
+mod tolerant;
 
 use std::{
     fmt,
@@ -76,8 +87,19 @@ impl fmt::Debug for LoadContext<'_> {
 /// # Errors
 /// When the file as a whole cannot be used. A bad entry is an [`Entry::Fault`] instead.
 pub fn parse(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig, ConfigFileError> {
-    let (_, _) = (text, context);
-    Ok(LoadedConfig { entries: Vec::new(), warnings: Vec::new() })
+    document::read(text, context)
+}
+
+/// Reads the text of a global settings file, whose `mcp.servers` holds entries of the same shape
+/// (E11). Its other keys belong to others; a bad entry is skipped with a warning (E120).
+///
+/// # Errors
+/// When the file is no JSON object.
+pub fn parse_settings(
+    text: &[u8],
+    context: &LoadContext<'_>,
+) -> Result<LoadedConfig, ConfigFileError> {
+    document::read_settings(text, context)
 }
 
 /// Reads an `mcp.json` from disk.

@@ -1,0 +1,214 @@
+//! Placeholders in a file's strings: `${env:NAME}`, `${env:NAME:-default}`, `${workspaceRoot}`.
+//!
+//! One pass from left to right, and what came out is never looked at again: a variable that holds
+//! placeholder text stays that text (S30). `$${` is a literal `${`. Where other programs' files are
+//! read, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to ours and reported.
+
+use super::LoadContext;
+
+/// Which document a string stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// `servers`: only our own placeholders.
+    Strict,
+    /// `mcpServers`: other programs' spellings too.
+    Tolerant,
+}
+
+/// A string with its placeholders filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expanded {
+    /// The result.
+    pub(super) value: String,
+    /// Whether any part came from the environment.
+    pub(super) is_from_env: bool,
+    /// What was rewritten: other program's spelling, ours. Defaults are left out.
+    pub(super) rewritten: Vec<(String, String)>,
+}
+
+/// Why a string cannot be filled in. Shows names, never values or defaults.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PlaceholderError {
+    #[error(
+        "`${{` has no closing `}}`; close the placeholder, or write `$${{` for a literal `${{`"
+    )]
+    Unclosed,
+    #[error(
+        "`${{env:{name}}}` names no variable; after `env:` write a letter or `_`, \
+         then letters, digits and `_`"
+    )]
+    BadName { name: String },
+    #[error(
+        "the default of `${{env:{name}:-…}}` holds another placeholder; a default is plain text"
+    )]
+    NestedDefault { name: String },
+    #[error("`${{{name}}}` is no placeholder of this file; {remedy}")]
+    Unknown { name: String, remedy: String },
+    #[error(
+        "the environment variable `{name}` is not set; set it before narthex starts, or write \
+         `${{env:{name}:-…}}` with a default"
+    )]
+    Missing { name: String },
+    #[error("`${{workspaceRoot}}` is no valid UTF-8 here; rename the folder")]
+    WorkspaceRoot,
+}
+
+impl PlaceholderError {
+    /// The fault's name for programs.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Unclosed => "placeholder_unclosed",
+            Self::BadName { .. } => "placeholder_bad_name",
+            Self::NestedDefault { .. } => "placeholder_nested",
+            Self::Unknown { .. } => "placeholder_unknown",
+            Self::Missing { .. } => "variable_missing",
+            Self::WorkspaceRoot => "workspace_root_invalid",
+        }
+    }
+}
+
+/// Fills in every placeholder of `text`.
+pub(super) fn expand(
+    text: &str,
+    dialect: Dialect,
+    context: &LoadContext<'_>,
+) -> Result<Expanded, PlaceholderError> {
+    let mut out = Expanded { value: String::new(), is_from_env: false, rewritten: Vec::new() };
+    let mut rest = text;
+    while let Some(start) = rest.find("${") {
+        let (before, from) = rest.split_at(start);
+        if let Some(before) = before.strip_suffix('$') {
+            out.value.push_str(before);
+            out.value.push_str("${");
+            rest = &from[2..];
+            continue;
+        }
+        out.value.push_str(before);
+        let (inside, after) = from[2..].split_once('}').ok_or(PlaceholderError::Unclosed)?;
+        fill_in(inside, dialect, context, &mut out)?;
+        rest = after;
+    }
+    out.value.push_str(rest);
+    Ok(out)
+}
+
+fn fill_in(
+    inside: &str,
+    dialect: Dialect,
+    context: &LoadContext<'_>,
+    out: &mut Expanded,
+) -> Result<(), PlaceholderError> {
+    if inside == "workspaceRoot" {
+        return push_root(context, out);
+    }
+    if let Some(variable) = inside.strip_prefix("env:") {
+        return push_env(variable, context, out);
+    }
+    match dialect {
+        Dialect::Strict => Err(unknown(inside)),
+        Dialect::Tolerant => rewrite(inside, context, out),
+    }
+}
+
+/// Reads another program's spelling as ours.
+fn rewrite(
+    inside: &str,
+    context: &LoadContext<'_>,
+    out: &mut Expanded,
+) -> Result<(), PlaceholderError> {
+    let report = |ours: String, out: &mut Expanded| {
+        let (name, _) = split_default(inside);
+        out.rewritten.push((format!("${{{name}}}"), ours));
+    };
+    match inside {
+        "workspaceFolder" => {
+            report("${workspaceRoot}".to_owned(), out);
+            push_root(context, out)
+        }
+        "userHome" => {
+            report("${env:HOME}".to_owned(), out);
+            push_env("HOME", context, out)
+        }
+        _ if is_variable(split_default(inside).0) => {
+            report(format!("${{env:{}}}", split_default(inside).0), out);
+            push_env(inside, context, out)
+        }
+        _ => Err(unknown(inside)),
+    }
+}
+
+fn push_root(context: &LoadContext<'_>, out: &mut Expanded) -> Result<(), PlaceholderError> {
+    out.value.push_str(context.workspace_root.to_str().ok_or(PlaceholderError::WorkspaceRoot)?);
+    Ok(())
+}
+
+/// As in a shell, `:-` stands in for a variable that is unset or empty.
+fn push_env(
+    variable: &str,
+    context: &LoadContext<'_>,
+    out: &mut Expanded,
+) -> Result<(), PlaceholderError> {
+    let (name, default) = split_default(variable);
+    if !is_variable(name) {
+        return Err(PlaceholderError::BadName { name: printable(name) });
+    }
+    if default.is_some_and(|default| default.contains("${")) {
+        return Err(PlaceholderError::NestedDefault { name: name.to_owned() });
+    }
+    match ((context.env)(name), default) {
+        (Some(value), None) => out.push_from_env(&value),
+        (Some(value), Some(_)) if !value.is_empty() => out.push_from_env(&value),
+        (_, Some(default)) => out.value.push_str(default),
+        (None, None) => return Err(PlaceholderError::Missing { name: name.to_owned() }),
+    }
+    Ok(())
+}
+
+impl Expanded {
+    fn push_from_env(&mut self, value: &str) {
+        self.value.push_str(value);
+        self.is_from_env = true;
+    }
+}
+
+fn split_default(variable: &str) -> (&str, Option<&str>) {
+    match variable.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (variable, None),
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.len() <= 256
+}
+
+fn unknown(inside: &str) -> PlaceholderError {
+    let (name, _) = split_default(inside);
+    let variable = ["env.", "ENV:", "Env:", "input:"].iter().find_map(|p| name.strip_prefix(p));
+    let meant = match name {
+        "workspaceFolder" | "workspace_root" | "workspaceroot" | "WorkspaceRoot" => {
+            Some("workspaceRoot".to_owned())
+        }
+        "userHome" => Some("env:HOME".to_owned()),
+        _ => variable
+            .or(Some(name))
+            .filter(|name| is_variable(name))
+            .map(|variable| format!("env:{variable}")),
+    };
+    let remedy = match meant {
+        Some(meant) => format!("write `${{{meant}}}`, or `$${{` for a literal `${{`"),
+        None => "use `${env:NAME}` or `${workspaceRoot}`, or `$${` for a literal `${`".to_owned(),
+    };
+    PlaceholderError::Unknown { name: printable(name), remedy }
+}
+
+/// Text that is shaped like a name is shown; anything else could be part of a secret.
+fn printable(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+    if name.len() <= 60 && name.chars().all(is_plain) { name.to_owned() } else { "…".to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
+
+use narthex_model::AliasError;
+
+use super::placeholder::PlaceholderError;
+
+/// What is wrong at one place of an entry. Never holds a value that may be secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum EntryProblem {
+    #[error("{found} stands where an object belongs; write `{{\"transport\": …}}`")]
+    NotAnObject { found: &'static str },
+    #[error(transparent)]
+    BadName(#[from] AliasError),
+    #[error("another server becomes `{alias}` too; rename one of the two")]
+    SameAlias { alias: String },
+    #[error("the transport is missing; add `\"transport\": \"{meant}\"`")]
+    NoTransport { meant: &'static str },
+    #[error("unknown transport `{found}`; use `stdio`, `http` or `sse`")]
+    UnknownTransport { found: String },
+    #[error("neither a command nor a url; give `command` to start a program, `url` to call one")]
+    NoTarget,
+    #[error("both a command and a url; keep one, or say which with `transport`")]
+    TwoTargets,
+    #[error("the url is missing; an http server needs one, starting with `https://` or `http://`")]
+    NoUrl,
+    #[error("no usable url: {reason}; write one starting with `https://` or `http://`")]
+    BadUrl { reason: &'static str },
+    #[error("the command is missing; a stdio server needs the program to start")]
+    NoCommand,
+    #[error("{found} stands where {wanted} belongs; write {wanted}")]
+    WrongType { found: &'static str, wanted: &'static str },
+    #[error("the text holds a NUL character; remove it")]
+    Nul,
+    #[error(
+        "`{name}` is no name of an environment variable; leave out `=` and do not leave it empty"
+    )]
+    BadEnvName { name: String },
+    #[error("`{name}` is no name of an HTTP header; use letters, digits and `-`")]
+    BadHeaderName { name: String },
+    #[error(
+        "the value cannot be sent in an HTTP header; use printable ASCII without line breaks \
+         (a variable filled from a file often ends in one)"
+    )]
+    BadHeaderValue,
+    #[error("the header `{name}` is set twice; keep one of the two")]
+    HeaderTwice { name: String },
+    #[error("`{key}` is not supported; write the value as `{instead}` with `${{env:NAME}}`")]
+    Reference { key: &'static str, instead: &'static str },
+    #[error("the mode is missing; add `\"mode\"` with one of {AUTH_MODES}")]
+    NoAuthMode,
+    #[error("unknown auth mode `{found}`; use one of {AUTH_MODES}")]
+    UnknownAuthMode { found: String },
+    #[error("`{key}` is missing; the auth mode `{mode}` needs it")]
+    NoAuthField { key: &'static str, mode: &'static str },
+    #[error(transparent)]
+    Placeholder(#[from] PlaceholderError),
+}
+
+/// What `auth.mode` may say, for messages.
+const AUTH_MODES: &str = "`none`, `apiKey`, `clientCredentials`, `authorizationCode`";
+
+impl EntryProblem {
+    /// The fault's name for programs, in the row's `details`.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::NotAnObject { .. } => "entry_not_an_object",
+            Self::BadName(_) => "name_invalid",
+            Self::SameAlias { .. } => "name_taken",
+            Self::NoTransport { .. } => "transport_missing",
+            Self::UnknownTransport { .. } => "transport_unknown",
+            Self::NoTarget => "target_missing",
+            Self::TwoTargets => "target_ambiguous",
+            Self::NoUrl => "url_missing",
+            Self::BadUrl { .. } => "url_invalid",
+            Self::NoCommand => "command_missing",
+            Self::WrongType { .. } => "type_wrong",
+            Self::Nul => "text_invalid",
+            Self::BadEnvName { .. } => "env_name_invalid",
+            Self::BadHeaderName { .. } => "header_name_invalid",
+            Self::BadHeaderValue => "header_value_invalid",
+            Self::HeaderTwice { .. } => "header_twice",
+            Self::Reference { .. } => "reference_unsupported",
+            Self::NoAuthMode => "auth_mode_missing",
+            Self::UnknownAuthMode { .. } => "auth_mode_unknown",
+            Self::NoAuthField { .. } => "auth_field_missing",
+            Self::Placeholder(error) => error.code(),
+        }
+    }
+}

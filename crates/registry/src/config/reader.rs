@@ -1,0 +1,209 @@
+//! What every part of an entry needs: filled-in strings, and places for faults and warnings.
+
+use std::collections::BTreeMap;
+
+use narthex_model::{CallError, CallErrorKind, ConfigFault, ServerDefinition};
+use serde_json::json;
+use url::Url;
+
+use super::{
+    ConfigWarning, Entry, LoadContext,
+    nearest::nearest,
+    node::{Node, Place, field, shortened},
+    placeholder::{Dialect, Expanded, expand},
+    problem::EntryProblem,
+    secrets,
+};
+
+/// The fields of one JSON object.
+pub(super) type Fields = [(String, Node)];
+
+/// Collects what is found while one file is read. Faults gather until the entry ends, so that all
+/// of them are told at once (D9).
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) context: &'a LoadContext<'a>,
+    pub(super) dialect: Dialect,
+    pub(super) warnings: Vec<ConfigWarning>,
+    /// Keys of other programs, and the entries they were found in.
+    pub(super) foreign_keys: BTreeMap<String, Vec<String>>,
+    faults: Vec<(Place, EntryProblem)>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(context: &'a LoadContext<'a>, dialect: Dialect) -> Self {
+        Self {
+            context,
+            dialect,
+            warnings: Vec::new(),
+            foreign_keys: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    pub(super) fn fault(&mut self, place: &Place, problem: impl Into<EntryProblem>) {
+        self.faults.push((place.clone(), problem.into()));
+    }
+
+    /// Whether a fault at exactly this place has been told.
+    pub(super) fn has_fault_at(&self, place: &Place) -> bool {
+        self.faults.iter().any(|(at, _)| at == place)
+    }
+
+    pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>) {
+        self.warnings.push(ConfigWarning {
+            file: self.context.file.to_owned(),
+            path: place.to_string(),
+            message: message.into(),
+        });
+    }
+
+    /// Ends an entry: the definition, unless a fault was found on the way.
+    pub(super) fn end_entry(
+        &mut self,
+        name: &str,
+        at: &Place,
+        definition: Option<ServerDefinition>,
+    ) -> Entry {
+        let faults = std::mem::take(&mut self.faults);
+        match definition {
+            Some(definition) if faults.is_empty() => Entry::Server(definition),
+            _ => Entry::Fault(ConfigFault {
+                name: shortened(name),
+                error: self.fault_row(&faults, at),
+            }),
+        }
+    }
+
+    fn fault_row(&self, faults: &[(Place, EntryProblem)], entry: &Place) -> CallError {
+        let file = self.context.file.display().to_string();
+        let auth = entry.key("auth");
+        let kind = if faults.iter().all(|(place, _)| place.is_within(&auth)) {
+            CallErrorKind::AuthUnavailable
+        } else {
+            CallErrorKind::TransportError
+        };
+        let told: Vec<String> =
+            faults.iter().map(|(place, problem)| format!("`{place}`: {problem}")).collect();
+        let message = format!("{file}: {}", told.join(". "));
+        let problems: Vec<serde_json::Value> = faults
+            .iter()
+            .map(|(place, problem)| {
+                json!({
+                    "path": place.to_string(),
+                    "code": problem.code(),
+                    "message": problem.to_string(),
+                })
+            })
+            .collect();
+        CallError { kind, message, details: Some(json!({ "file": file, "problems": problems })) }
+    }
+
+    /// Fills in the placeholders of `text`.
+    pub(super) fn expand(&mut self, place: &Place, text: &str) -> Option<Expanded> {
+        match expand(text, self.dialect, self.context) {
+            Err(error) => {
+                self.fault(place, error);
+                None
+            }
+            Ok(expanded) if expanded.value.contains('\0') => {
+                self.fault(place, EntryProblem::Nul);
+                None
+            }
+            Ok(expanded) => {
+                for (theirs, ours) in &expanded.rewritten {
+                    self.warn(place, format!("`{theirs}` is read as `{ours}`; write it so here"));
+                }
+                Some(expanded)
+            }
+        }
+    }
+
+    /// A field that must be a string if it is there.
+    pub(super) fn text(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
+        let node = field(fields, key)?;
+        let place = at.key(key);
+        match node {
+            Node::Text(text) => self.expand(&place, text),
+            _ => {
+                self.wrong_type(&place, node, "a string");
+                None
+            }
+        }
+    }
+
+    /// As [`Self::text`]; an empty string is as good as none.
+    pub(super) fn filled(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Expanded> {
+        self.text(fields, at, key).filter(|text| !text.value.is_empty())
+    }
+
+    /// A string, or anything else as text (E116).
+    pub(super) fn any_text(&mut self, node: &Node, place: &Place) -> Option<Expanded> {
+        match node {
+            Node::Text(text) => self.expand(place, text),
+            Node::Bool(_) | Node::Number(_) => Some(Expanded::literal(node.to_text())),
+            Node::Null | Node::List(_) | Node::Object(_) => {
+                let found = node.found();
+                self.warn(place, format!("{found} is passed on as JSON text; write a string"));
+                Some(Expanded::literal(node.to_text()))
+            }
+        }
+    }
+
+    pub(super) fn wrong_type(&mut self, place: &Place, node: &Node, wanted: &'static str) {
+        self.fault(place, EntryProblem::WrongType { found: node.found(), wanted });
+    }
+
+    /// An absolute URL of scheme http or https.
+    pub(super) fn url(&mut self, place: &Place, text: &str) -> Option<String> {
+        let reason = match Url::parse(text) {
+            _ if text.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+                "there is white space in it"
+            }
+            Err(_) => "it is not absolute or not well formed",
+            Ok(url) if !matches!(url.scheme(), "http" | "https") => "its scheme is another one",
+            Ok(url) if !url.has_host() => "it names no host",
+            Ok(url) => {
+                if url.password().is_some() {
+                    self.warn(place, "the url holds a password; use a header with `${env:NAME}`");
+                }
+                return Some(text.to_owned());
+            }
+        };
+        self.fault(place, EntryProblem::BadUrl { reason });
+        None
+    }
+
+    /// Recommends a variable where a secret seems to stand in the file itself (C1, E16).
+    pub(super) fn advise_if_secret(&mut self, place: &Place, name: &str, value: &Expanded) {
+        if !value.is_from_env && secrets::looks_secret(name, &value.value) {
+            self.warn(place, secrets::ADVICE);
+        }
+    }
+
+    /// Tells of keys that nobody reads here.
+    pub(super) fn unknown_keys(&mut self, fields: &Fields, at: &Place, known: &[&str]) {
+        for (key, _) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+            match nearest(key, known) {
+                Some(meant) => {
+                    let key = shortened(key);
+                    self.warn(at, format!("`{key}` is not known here; did you mean `{meant}`?"));
+                }
+                None if self.dialect == Dialect::Tolerant => {
+                    self.foreign_keys.entry(shortened(key)).or_default().push(at.to_string());
+                }
+                None => {
+                    let known = known.join("`, `");
+                    let key = shortened(key);
+                    self.warn(at, format!("`{key}` is ignored; the keys here are `{known}`"));
+                }
+            }
+        }
+    }
+}
+
+impl Expanded {
+    fn literal(value: String) -> Self {
+        Self { value, is_from_env: false, rewritten: Vec::new() }
+    }
+}

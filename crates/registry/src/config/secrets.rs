@@ -1,0 +1,65 @@
+//! Guesses whether a text in a file is a secret that should not stand there (C1, E16, E138).
+
+/// What to do about a secret in a file.
+pub(super) const ADVICE: &str =
+    "this looks like a secret; keep it out of the file and write `${env:NAME}` instead";
+
+const NAME_PARTS: [&str; 9] =
+    ["key", "token", "secret", "passw", "credential", "authorization", "cookie", "bearer", "pwd"];
+
+/// How the keys and tokens of well-known services begin.
+const VALUE_STARTS: [&str; 17] = [
+    "sk-",
+    "sk_",
+    "rk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "ya29.",
+    "eyJ",
+    "Bearer ",
+    "Basic ",
+    "-----BEGIN",
+];
+
+/// Whether `value`, standing under `name`, seems to be a secret.
+pub(super) fn looks_secret(name: &str, value: &str) -> bool {
+    if value.len() < 8 {
+        return false;
+    }
+    let name = name.to_lowercase();
+    let is_path = value.starts_with(['/', '.', '~']) || value.contains("://");
+    let is_named_so = NAME_PARTS.iter().any(|part| name.contains(part)) && !is_path;
+    is_named_so || VALUE_STARTS.iter().any(|start| value.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c1_what_looks_like_a_secret() {
+        for (name, value) in [
+            ("API_KEY", "abcdefgh12"),
+            ("Authorization", "Bearer x1y2"),
+            ("X", "ghp_0123456789"),
+            ("DB_PASSWORD", "correct horse"),
+        ] {
+            assert!(looks_secret(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("LOG", "warn"),
+            ("API_KEY", "short"),
+            ("TOKEN_FILE", "/run/secrets/token"),
+            ("MODE", "production"),
+        ] {
+            assert!(!looks_secret(name, value), "{name}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Entries of the document `servers`: our own shape, nothing guessed (E109–E117).
+
+use narthex_model::{Alias, ServerDefinition};
+
+use super::{
+    Entry,
+    node::{Node, Place, field, shortened},
+    problem::EntryProblem,
+    reader::{Fields, Reader},
+    target::Wanted,
+};
+
+/// The keys of an entry. The references are known only to be refused.
+const KEYS: [&str; 15] = [
+    "transport",
+    "url",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "headers",
+    "auth",
+    "timeoutMs",
+    "timeout",
+    "disabled",
+    "name",
+    "valueRef",
+    "clientIdRef",
+    "clientSecretRef",
+];
+
+/// Reads one entry; its name is its key.
+pub(super) fn entry(reader: &mut Reader<'_>, name: &str, node: &Node, at: &Place) -> Entry {
+    let definition = definition(reader, name, node, at);
+    reader.end_entry(name, at, definition)
+}
+
+fn definition(
+    reader: &mut Reader<'_>,
+    name: &str,
+    node: &Node,
+    at: &Place,
+) -> Option<ServerDefinition> {
+    let alias = Alias::new(name).map_err(|error| reader.fault(at, error)).ok();
+    let Node::Object(fields) = node else {
+        reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
+        return None;
+    };
+    reader.unknown_keys(fields, at, &KEYS);
+    reader.inner_name(fields, at, name);
+    let timeout = reader.timeout(fields, at);
+    let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
+    let Some(wanted) = wanted(reader, fields, at) else {
+        // The block is checked all the same, so that one look tells every fault.
+        super::auth::read(reader, fields, at);
+        return None;
+    };
+    let target = reader.target(fields, at, wanted, "url")?;
+    Some(ServerDefinition { alias: alias?, target, timeout, is_disabled })
+}
+
+fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {
+    let place = at.key("transport");
+    match field(fields, "transport") {
+        Some(Node::Text(text)) => match text.as_str() {
+            "stdio" => Some(Wanted::Stdio),
+            "http" => Some(Wanted::Http { is_sse: false }),
+            "sse" => Some(Wanted::Http { is_sse: true }),
+            other => {
+                let found = shortened(other);
+                reader.fault(&place, EntryProblem::UnknownTransport { found });
+                None
+            }
+        },
+        Some(node) => {
+            reader.wrong_type(&place, node, "`stdio`, `http` or `sse`");
+            None
+        }
+        None => {
+            let is_stdio = field(fields, "command").is_some();
+            let meant = if is_stdio { "stdio" } else { "http" };
+            reader.fault(at, EntryProblem::NoTransport { meant });
+            None
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// A name inside the entry: the key wins (E120).
+    pub(super) fn inner_name(&mut self, fields: &Fields, at: &Place, key: &str) {
+        if let Some(node) = field(fields, "name")
+            && *node != Node::Text(key.to_owned())
+        {
+            self.warn(&at.key("name"), format!("ignored: the server's name is its key, `{key}`"));
+        }
+    }
+
+    /// A boolean; anything else is told and taken as absent.
+    pub(super) fn flag(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<bool> {
+        match field(fields, key)? {
+            Node::Bool(value) => Some(*value),
+            node => {
+                self.wrong_type(&at.key(key), node, "true or false");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The part of an entry that both documents share: how to reach the server.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::PathBuf,
+    time::Duration,
+};
+
+use narthex_model::{HttpTarget, Secret, ServerAuth, StdioTarget, Target};
+
+use super::{
+    auth,
+    node::{Node, Place, field},
+    problem::EntryProblem,
+    reader::{Fields, Reader},
+    secrets,
+};
+
+/// The longest a call may take (E86).
+const TIMEOUT_MAX_MS: f64 = 600_000.0;
+
+/// Headers that narthex sets itself.
+const OWN_HEADERS: [&str; 10] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "te",
+    "transfer-encoding",
+];
+
+/// Which target an entry describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Stdio,
+    Http { is_sse: bool },
+}
+
+impl Reader<'_> {
+    /// Reads the target; `None` after a fault. `url_key` is where the url stands.
+    pub(super) fn target(
+        &mut self,
+        fields: &Fields,
+        at: &Place,
+        wanted: Wanted,
+        url_key: &str,
+    ) -> Option<Target> {
+        // The auth block is checked whatever the transport is.
+        let auth = auth::read(self, fields, at);
+        match wanted {
+            Wanted::Stdio => {
+                self.unused(fields, at, &["url", "headers"], "stdio");
+                if auth.is_some_and(|auth| auth != ServerAuth::None) {
+                    self.warn(&at.key("auth"), "a stdio server has no use for this; use `env`");
+                }
+                self.stdio(fields, at).map(Target::Stdio)
+            }
+            Wanted::Http { is_sse } => {
+                self.unused(fields, at, &["command", "args", "env", "cwd"], "http");
+                let url = self.filled(fields, at, url_key);
+                if url.is_none() {
+                    self.fault_if_absent(fields, at, url_key, EntryProblem::NoUrl);
+                }
+                let url = url.and_then(|url| self.url(&at.key(url_key), &url.value));
+                let headers = self.headers(fields, at, auth.as_ref());
+                let (url, auth) = (url?, auth?);
+                Some(Target::Http(HttpTarget { url, is_sse, headers, auth }))
+            }
+        }
+    }
+
+    fn stdio(&mut self, fields: &Fields, at: &Place) -> Option<StdioTarget> {
+        let command = self.filled(fields, at, "command");
+        if command.is_none() {
+            self.fault_if_absent(fields, at, "command", EntryProblem::NoCommand);
+        }
+        let args = self.args(fields, at);
+        let env = self.env(fields, at);
+        let cwd = self.filled(fields, at, "cwd").map(|cwd| cwd.value);
+        let working_dir = cwd.map(|cwd| self.context.workspace_root.join(cwd));
+        let command = command?.value;
+        if args.is_empty() && command.contains(char::is_whitespace) {
+            let place = at.key("command");
+            self.warn(&place, "this is one program's name; put its arguments into `args`");
+        }
+        let command = self.program(command, working_dir.as_ref());
+        Some(StdioTarget { command, args, env, working_dir })
+    }
+
+    /// A program named by a relative path is looked for where the entry runs, not where the
+    /// daemon does.
+    fn program(&self, command: String, working_dir: Option<&PathBuf>) -> String {
+        if !command.contains('/') {
+            return command;
+        }
+        let folder = working_dir.map_or(self.context.workspace_root, PathBuf::as_path);
+        folder.join(&command).to_str().map_or(command, str::to_owned)
+    }
+
+    /// An empty text is told as an absent one; a fault in the text has been told already.
+    fn fault_if_absent(&mut self, fields: &Fields, at: &Place, key: &str, problem: EntryProblem) {
+        let place = at.key(key);
+        if field(fields, key).is_none() {
+            self.fault(at, problem);
+        } else if !self.has_fault_at(&place) {
+            self.fault(&place, problem);
+        }
+    }
+
+    fn args(&mut self, fields: &Fields, at: &Place) -> Vec<String> {
+        let place = at.key("args");
+        match field(fields, "args") {
+            None => Vec::new(),
+            Some(Node::List(nodes)) => {
+                let mut args = Vec::with_capacity(nodes.len());
+                for (index, node) in nodes.iter().enumerate() {
+                    let place = place.index(index);
+                    let Some(arg) = self.any_text(node, &place) else { continue };
+                    if !arg.is_from_env && secrets::looks_secret("", &arg.value) {
+                        self.warn(
+                            &place,
+                            "this looks like a secret, and other programs on this machine can \
+                             read arguments; pass it in `env` as `${env:NAME}`",
+                        );
+                    }
+                    args.push(arg.value);
+                }
+                args
+            }
+            Some(node) => {
+                self.wrong_type(&place, node, "an array of strings");
+                Vec::new()
+            }
+        }
+    }
+
+    fn env(&mut self, fields: &Fields, at: &Place) -> BTreeMap<String, Secret> {
+        let mut env = BTreeMap::new();
+        for (name, node, place) in self.map(fields, at, "env") {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let name = super::node::shortened(name);
+                self.fault(&place, EntryProblem::BadEnvName { name });
+            } else if let Some(value) = self.any_text(node, &place) {
+                self.advise_if_secret(&place, name, &value);
+                env.insert(name.clone(), Secret::new(value.value));
+            }
+        }
+        env
+    }
+
+    fn headers(
+        &mut self,
+        fields: &Fields,
+        at: &Place,
+        auth: Option<&ServerAuth>,
+    ) -> BTreeMap<String, Secret> {
+        let mut seen = HashSet::new();
+        if let Some(ServerAuth::ApiKey(key)) = auth {
+            seen.insert(key.header_name.to_ascii_lowercase());
+        }
+        let mut headers = BTreeMap::new();
+        for (name, node, place) in self.map(fields, at, "headers") {
+            let lower = name.to_ascii_lowercase();
+            if !is_header_name(name) {
+                let name = super::node::shortened(name);
+                self.fault(&place, EntryProblem::BadHeaderName { name });
+            } else if OWN_HEADERS.contains(&lower.as_str()) {
+                self.warn(&place, "ignored: narthex sets this header itself; remove it");
+            } else if !seen.insert(lower) {
+                self.fault(&place, EntryProblem::HeaderTwice { name: name.clone() });
+            } else if let Some(value) = self.any_text(node, &place) {
+                self.advise_if_secret(&place, name, &value);
+                if let Some(value) = self.header_value(&place, value.value) {
+                    headers.insert(name.clone(), Secret::new(value));
+                }
+            }
+        }
+        headers
+    }
+
+    /// A text that HTTP can carry in a header.
+    pub(super) fn header_value(&mut self, place: &Place, value: String) -> Option<String> {
+        if value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)) {
+            return Some(value);
+        }
+        self.fault(place, EntryProblem::BadHeaderValue);
+        None
+    }
+
+    /// The fields of the object `key`, with their places.
+    fn map<'n>(
+        &mut self,
+        fields: &'n Fields,
+        at: &Place,
+        key: &str,
+    ) -> Vec<(&'n String, &'n Node, Place)> {
+        let place = at.key(key);
+        match field(fields, key) {
+            None => Vec::new(),
+            Some(Node::Object(fields)) => {
+                fields.iter().map(|(name, node)| (name, node, place.key(name))).collect()
+            }
+            Some(node) => {
+                self.wrong_type(&place, node, "an object of strings");
+                Vec::new()
+            }
+        }
+    }
+
+    fn unused(&mut self, fields: &Fields, at: &Place, keys: &[&str], transport: &str) {
+        for key in keys.iter().filter(|key| field(fields, key).is_some()) {
+            self.warn(&at.key(key), format!("ignored: {transport} servers do not use it"));
+        }
+    }
+
+    /// `timeoutMs`, or `timeout` as a duration with its unit (E86, E116).
+    pub(super) fn timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
+        if let Some(node) = field(fields, "timeoutMs") {
+            let place = at.key("timeoutMs");
+            let Node::Number(number) = node else {
+                self.warn(&place, format!("ignored: {} is no number of ms", node.found()));
+                return None;
+            };
+            return Some(self.clamped(&place, number.as_f64()?));
+        }
+        let node = field(fields, "timeout")?;
+        let place = at.key("timeout");
+        let ms = if let Node::Text(text) = node { duration_ms(text) } else { None };
+        if ms.is_none() {
+            self.warn(
+                &place,
+                "ignored: programs disagree on its unit; write `timeoutMs` with a number of ms, \
+                 or a duration such as `30s`",
+            );
+        }
+        ms.map(|ms| self.clamped(&place, ms))
+    }
+
+    fn clamped(&mut self, place: &Place, ms: f64) -> Duration {
+        let held = ms.trunc().clamp(1.0, TIMEOUT_MAX_MS);
+        if (held - ms.trunc()).abs() > 0.0 {
+            self.warn(place, format!("held within 1..{TIMEOUT_MAX_MS} ms: {held} ms is used"));
+        }
+        Duration::from_secs_f64(held / 1000.0)
+    }
+}
+
+/// `500ms`, `30s`, `2m` or `1h` as milliseconds.
+fn duration_ms(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let units = [("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0), ("h", 3_600_000.0)];
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let number: f64 = number.trim().parse().ok()?;
+    number.is_finite().then_some(number * factor)
+}
+
+/// The characters that HTTP allows in a header's name.
+pub(super) fn is_header_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}

@@ -1,0 +1,133 @@
+//! Entries of the document `mcpServers`, as desktop programs and editors write it: what can be
+//! understood is, and each liberty taken is a warning.
+
+use std::collections::HashSet;
+
+use narthex_model::{Alias, ServerDefinition};
+
+use super::{
+    Entry,
+    node::{Node, Place, field, shortened},
+    problem::EntryProblem,
+    reader::{Fields, Reader},
+    target::Wanted,
+};
+
+/// The keys of an entry that mean something here, the spellings of other programs included.
+const KEYS: [&str; 20] = [
+    "transport",
+    "type",
+    "transportType",
+    "url",
+    "serverUrl",
+    "httpUrl",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "headers",
+    "auth",
+    "timeoutMs",
+    "timeout",
+    "disabled",
+    "enabled",
+    "name",
+    "valueRef",
+    "clientIdRef",
+    "clientSecretRef",
+];
+
+/// Reads all entries; names become aliases.
+pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Vec<Entry> {
+    // A name that is an alias already keeps it, wherever in the file it stands.
+    let mut taken: HashSet<Alias> =
+        fields.iter().filter_map(|(name, _)| Alias::new(name).ok()).collect();
+    let mut entries = Vec::with_capacity(fields.len());
+    for (name, node) in fields {
+        let place = at.key(name);
+        let alias = Alias::suggest(name);
+        if alias.as_str() != name {
+            if taken.insert(alias.clone()) {
+                reader.warn(&place, format!("this server is called `{alias}` here"));
+            } else {
+                reader.fault(&place, EntryProblem::SameAlias { alias: alias.to_string() });
+            }
+        }
+        let definition = definition(reader, name, alias, node, &place);
+        entries.push(reader.end_entry(name, &place, definition));
+    }
+    entries
+}
+
+fn definition(
+    reader: &mut Reader<'_>,
+    name: &str,
+    alias: Alias,
+    node: &Node,
+    at: &Place,
+) -> Option<ServerDefinition> {
+    let Node::Object(fields) = node else {
+        reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
+        return None;
+    };
+    reader.unknown_keys(fields, at, &KEYS);
+    reader.inner_name(fields, at, name);
+    let timeout = reader.timeout(fields, at);
+    let is_disabled = reader.flag(fields, at, "disabled") == Some(true)
+        || reader.flag(fields, at, "enabled") == Some(false);
+    if is_disabled {
+        reader.warn(at, "switched off by this file; its row is `disabled`");
+    }
+    let url_key = ["url", "serverUrl", "httpUrl"]
+        .into_iter()
+        .find(|key| field(fields, key).is_some())
+        .unwrap_or("url");
+    let wanted = wanted(reader, fields, at, url_key)?;
+    let target = reader.target(fields, at, wanted, url_key)?;
+    Some(ServerDefinition { alias, target, timeout, is_disabled })
+}
+
+fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {
+    let named = ["transport", "type", "transportType"]
+        .into_iter()
+        .find_map(|key| field(fields, key).map(|node| (at.key(key), node)));
+    let Some((place, node)) = named else {
+        return match (field(fields, "command").is_some(), field(fields, url_key).is_some()) {
+            (true, false) => Some(Wanted::Stdio),
+            (false, true) => Some(Wanted::Http { is_sse: false }),
+            (true, true) => {
+                reader.fault(at, EntryProblem::TwoTargets);
+                None
+            }
+            (false, false) => {
+                reader.fault(at, EntryProblem::NoTarget);
+                None
+            }
+        };
+    };
+    let Node::Text(text) = node else {
+        reader.wrong_type(&place, node, "`stdio`, `http` or `sse`");
+        return None;
+    };
+    match text.to_ascii_lowercase().as_str() {
+        "stdio" | "local" => Some(Wanted::Stdio),
+        "http" | "streamable-http" | "streamablehttp" | "streamable_http" | "remote" => {
+            Some(Wanted::Http { is_sse: false })
+        }
+        "sse" | "http+sse" => Some(Wanted::Http { is_sse: true }),
+        _ => {
+            reader.fault(&place, EntryProblem::UnknownTransport { found: shortened(text) });
+            None
+        }
+    }
+}
+
+/// One warning for each key of another program, however often it stands in the file.
+pub(super) fn tell_foreign_keys(reader: &mut Reader<'_>, at: &Place) {
+    for (key, places) in std::mem::take(&mut reader.foreign_keys) {
+        let first: Vec<&str> = places.iter().take(3).map(String::as_str).collect();
+        let more = if places.len() > 3 { " and others" } else { "" };
+        let first = first.join("`, `");
+        reader.warn(at, format!("`{key}` has no meaning here and is ignored (`{first}`{more})"));
+    }
+}
