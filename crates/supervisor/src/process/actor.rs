@@ -59,12 +59,14 @@ impl Actor {
             return false;
         }
         self.shared.state.send_replace(ProcessState::Stopping);
-        group.signal(Signal::TERM);
-        if timeout(self.grace, gone(child, group)).await.is_ok() {
+        if !has_exited {
+            group.signal(Signal::TERM);
+        }
+        if timeout(self.grace, gone(child, group, Signal::TERM)).await.is_ok() {
             return false;
         }
         group.signal(Signal::KILL);
-        if timeout(KILL_WAIT, gone(child, group)).await.is_err() {
+        if timeout(KILL_WAIT, gone(child, group, Signal::KILL)).await.is_err() {
             tracing::error!(process.id = group.id(), "a killed process group does not end");
         }
         true
@@ -81,10 +83,18 @@ impl Actor {
 }
 
 /// Waits until neither the leader nor any other member lives.
-async fn gone(child: &mut Child, group: &Group) {
+///
+/// Those whom the leader leaves behind get `signal` again and again, ever more rarely: a shell's
+/// child that is not yet past its exec loses a signal to the handler it had from its parent.
+async fn gone(child: &mut Child, group: &Group, signal: Signal) {
     // An error means that the status is lost, hence that the leader is gone.
     drop(child.wait().await);
+    let mut looks: u32 = 0;
     while group.has_members() {
+        looks = looks.saturating_add(1);
+        if looks.is_power_of_two() {
+            group.signal(signal);
+        }
         sleep(GROUP_POLL).await;
     }
 }
