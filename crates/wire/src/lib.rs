@@ -5,13 +5,17 @@
 
 pub mod json;
 
+mod lines;
 mod message;
 mod payload;
 mod rewrite;
+mod sse;
 
+pub use lines::{LineError, LineParser, line_frame};
 pub use message::{Message, MessageError, MessageKind, Raw};
 pub use payload::{Payload, PayloadBuilder};
 pub use rewrite::{Patch, Rewrite};
+pub use sse::{SseError, SseEvent, SseParser, sse_comment, sse_event};
 
 /// What is refused before it is buffered or indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
