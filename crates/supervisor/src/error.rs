@@ -22,7 +22,11 @@ pub enum SpawnError {
     #[error("{place} contains a zero byte, which cannot be passed to a program")]
     ZeroByte { place: String },
     /// No program of this name.
-    #[error("command `{command}` was not found{}: {}", searched(.path.as_deref()), remedy(.command))]
+    #[error(
+        "command `{command}` was not found{}: {}",
+        searched(.path.as_deref()),
+        remedy(.command)
+    )]
     NotFound {
         command: String,
         /// The PATH that was searched; `None` when the command is itself a path.

@@ -20,8 +20,8 @@ use crate::{ProcessSpec, SpawnError};
 /// Starts waiting in line; a caller beyond waits for room.
 const QUEUE: usize = 64;
 
-/// A child that runs. Dropped as a whole, it takes its group with it: the fields are in order, since
-/// the group's number is only ours until the child is reaped.
+/// A child that runs. Dropped as a whole, it takes its group with it: the fields are in order,
+/// since the group's number is only ours until the child is reaped.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) owner: GroupOwner,

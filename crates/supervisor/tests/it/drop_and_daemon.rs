@@ -38,7 +38,7 @@ async fn a_dropped_spawn_leaves_nobody() {
     let tracker = TaskTracker::new();
     tokio::select! {
         biased;
-        _started = Process::spawn(witnessed(directory.path()), &tracker) => unreachable!("too fast"),
+        _started = Process::spawn(witnessed(directory.path()), &tracker) => unreachable!("fast"),
         () = std::future::ready(()) => {}
     }
     // The next child is started by the same thread, hence after the dropped one.
