@@ -4,13 +4,16 @@
 //! copies; it does no I/O and holds no state beyond a parser's buffer.
 
 pub mod json;
+pub mod rpc;
 
+mod era;
 mod lines;
 mod message;
 mod payload;
 mod rewrite;
 mod sse;
 
+pub use era::{Era, Revision, classify_downstream, meta_key, method};
 pub use lines::{LineError, LineParser, line_frame};
 pub use message::{Message, MessageError, MessageKind, Raw};
 pub use payload::{Payload, PayloadBuilder};

@@ -1,0 +1,258 @@
+//! The revisions of the protocol, the two eras they fall into, and the names both sides agree on.
+
+use std::fmt;
+
+use crate::Message;
+
+/// A published revision of MCP, oldest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Revision {
+    /// HTTP+SSE and stdio.
+    V2024_11_05,
+    /// Streamable HTTP; the only one with batches.
+    V2025_03_26,
+    /// Structured content, elicitation, the version header.
+    V2025_06_18,
+    /// Tasks, elicitation by URL.
+    V2025_11_25,
+    /// No handshake and no session; metadata on each request.
+    V2026_07_28,
+}
+
+/// Which of two ways of talking a peer uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// Up to 2025-11-25: a handshake opens a session.
+    Legacy,
+    /// From 2026-07-28 on: each request stands alone.
+    Modern,
+}
+
+impl Revision {
+    /// All of them, oldest first.
+    pub const ALL: [Self; 5] = [
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+    /// The newest that has a handshake.
+    pub const LEGACY_LATEST: Self = Self::V2025_11_25;
+    /// The newest of all.
+    pub const LATEST: Self = Self::V2026_07_28;
+
+    /// The revision with this exact name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|revision| revision.as_str() == name)
+    }
+
+    /// The revision's name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The era the revision belongs to.
+    #[must_use]
+    pub fn era(self) -> Era {
+        if self > Self::LEGACY_LATEST { Era::Modern } else { Era::Legacy }
+    }
+
+    /// Whether its requests stand alone.
+    #[must_use]
+    pub fn is_modern(self) -> bool {
+        self.era() == Era::Modern
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Tells by which era's rules a client's message is meant. `version_header` is the value of
+/// `MCP-Protocol-Version`, if there is one.
+///
+/// A version in `_meta` is modern, whatever it is. Otherwise the header decides if it names a
+/// modern revision or one that is not known, so that the answer can list the known ones; its mere
+/// presence says nothing, as legacy clients send it too. What is then left is legacy, and must be
+/// `initialize` or carry a live session; the caller knows about sessions.
+#[must_use]
+pub fn classify_downstream(message: &Message, version_header: Option<&str>) -> Era {
+    if message.meta_value(meta_key::PROTOCOL_VERSION).is_some() {
+        return Era::Modern;
+    }
+    match version_header.map(Revision::parse) {
+        Some(Some(revision)) => revision.era(),
+        // A client may propose in the handshake what we do not know; the answer offers another.
+        Some(None) if message.method() == method::INITIALIZE => Era::Legacy,
+        Some(None) => Era::Modern,
+        None => Era::Legacy,
+    }
+}
+
+/// Keys in `_meta` that the protocol itself reads.
+pub mod meta_key {
+    /// The revision of a modern request.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// What the client of a modern request can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// What the client of a modern request calls itself; never proof of anything.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// From which level on a modern request wants log messages.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// What the server of a modern result calls itself; never proof of anything.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// The id of the listen request that a modern notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// Asks for progress notifications.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// W3C trace context: the parent span.
+    pub const TRACEPARENT: &str = "traceparent";
+    /// W3C trace context: what tracing systems add.
+    pub const TRACESTATE: &str = "tracestate";
+    /// W3C baggage.
+    pub const BAGGAGE: &str = "baggage";
+
+    /// What only modern requests carry.
+    pub const MODERN_REQUEST: [&str; 4] =
+        [PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
+    /// What only modern results and notifications carry.
+    pub const MODERN_ANSWER: [&str; 2] = [SERVER_INFO, SUBSCRIPTION_ID];
+}
+
+/// Names of methods.
+pub mod method {
+    /// Opens a legacy session.
+    pub const INITIALIZE: &str = "initialize";
+    /// Legacy.
+    pub const PING: &str = "ping";
+    /// Modern: what a server is and can do.
+    pub const SERVER_DISCOVER: &str = "server/discover";
+    /// Lists tools.
+    pub const TOOLS_LIST: &str = "tools/list";
+    /// Calls a tool.
+    pub const TOOLS_CALL: &str = "tools/call";
+    /// Lists prompts.
+    pub const PROMPTS_LIST: &str = "prompts/list";
+    /// Gets a prompt.
+    pub const PROMPTS_GET: &str = "prompts/get";
+    /// Lists resources.
+    pub const RESOURCES_LIST: &str = "resources/list";
+    /// Lists resource templates.
+    pub const RESOURCES_TEMPLATES_LIST: &str = "resources/templates/list";
+    /// Reads a resource.
+    pub const RESOURCES_READ: &str = "resources/read";
+    /// Legacy.
+    pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
+    /// Legacy.
+    pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
+    /// Skills extension.
+    pub const RESOURCES_DIRECTORY_READ: &str = "resources/directory/read";
+    /// Skills extension.
+    pub const SKILLS_LIST: &str = "skills/list";
+    /// Skills extension.
+    pub const SKILLS_GET: &str = "skills/get";
+    /// Modern: opens a stream of change notifications.
+    pub const SUBSCRIPTIONS_LISTEN: &str = "subscriptions/listen";
+    /// Completes an argument.
+    pub const COMPLETION_COMPLETE: &str = "completion/complete";
+    /// Legacy.
+    pub const LOGGING_SET_LEVEL: &str = "logging/setLevel";
+    /// Server asks client: a request of its own in legacy, embedded in a result in modern.
+    pub const SAMPLING_CREATE_MESSAGE: &str = "sampling/createMessage";
+    /// Server asks client, like sampling.
+    pub const ELICITATION_CREATE: &str = "elicitation/create";
+    /// Server asks client, like sampling.
+    pub const ROOTS_LIST: &str = "roots/list";
+    /// Tasks, in both eras.
+    pub const TASKS_GET: &str = "tasks/get";
+    /// Tasks, modern.
+    pub const TASKS_UPDATE: &str = "tasks/update";
+    /// Tasks, in both eras.
+    pub const TASKS_CANCEL: &str = "tasks/cancel";
+    /// Tasks, legacy.
+    pub const TASKS_RESULT: &str = "tasks/result";
+    /// Tasks, legacy.
+    pub const TASKS_LIST: &str = "tasks/list";
+
+    /// Legacy: the session is open.
+    pub const INITIALIZED: &str = "notifications/initialized";
+    /// A request is given up.
+    pub const CANCELLED: &str = "notifications/cancelled";
+    /// How far a request has come.
+    pub const PROGRESS: &str = "notifications/progress";
+    /// A log message.
+    pub const MESSAGE: &str = "notifications/message";
+    /// Tools changed.
+    pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
+    /// Prompts changed.
+    pub const PROMPTS_LIST_CHANGED: &str = "notifications/prompts/list_changed";
+    /// Resources changed.
+    pub const RESOURCES_LIST_CHANGED: &str = "notifications/resources/list_changed";
+    /// One resource changed.
+    pub const RESOURCES_UPDATED: &str = "notifications/resources/updated";
+    /// Legacy: the client's roots changed.
+    pub const ROOTS_LIST_CHANGED: &str = "notifications/roots/list_changed";
+    /// Legacy: an elicitation by URL is done.
+    pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
+    /// Modern: the first message of a listen stream.
+    pub const SUBSCRIPTIONS_ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+    /// Tasks, modern: how a task stands.
+    pub const TASKS: &str = "notifications/tasks";
+    /// Tasks, legacy: how a task stands.
+    pub const TASKS_STATUS: &str = "notifications/tasks/status";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    #[test]
+    fn revisions_are_ordered_and_parse_back() {
+        assert!(Revision::ALL.is_sorted());
+        for revision in Revision::ALL {
+            assert_eq!(Revision::parse(revision.as_str()), Some(revision));
+        }
+        assert_eq!(Revision::parse("2026-07-28 "), None);
+        assert!(Revision::LATEST.is_modern() && !Revision::LEGACY_LATEST.is_modern());
+    }
+
+    #[test]
+    fn eras_are_told_apart_by_meta_then_header() {
+        let plain = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        let stamped = |version: &str| {
+            let meta = format!(r#"{{"{}":{version}}}"#, meta_key::PROTOCOL_VERSION);
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":{{"_meta":{meta}}}}}"#)
+        };
+        let table = [
+            (plain.into(), None, Era::Legacy),
+            (plain.into(), Some("2025-06-18"), Era::Legacy),
+            (plain.into(), Some("2026-07-28"), Era::Modern),
+            (plain.into(), Some("2099-01-01"), Era::Modern),
+            (hello.into(), None, Era::Legacy),
+            (hello.into(), Some("2025-11-25"), Era::Legacy),
+            (hello.into(), Some("2026-07-28"), Era::Modern),
+            (hello.into(), Some("2099-01-01"), Era::Legacy),
+            (stamped("\"2026-07-28\""), None, Era::Modern),
+            (stamped("\"2026-07-28\""), Some("2025-06-18"), Era::Modern),
+            (stamped("\"2099-01-01\""), None, Era::Modern),
+            (stamped("7"), None, Era::Modern),
+        ];
+        for (text, header, era) in table {
+            let message = Message::parse(text.clone().into(), &Limits::default()).unwrap();
+            assert_eq!(classify_downstream(&message, header), era, "{text} {header:?}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! JSON-RPC messages that the gateway writes itself, and the codes of its errors.
+
+use bytes::Bytes;
+use narthex_model::{CallError, ErrorKind};
+use serde_json::json;
+
+use crate::{Payload, PayloadBuilder, Raw, json::encode_string};
+
+/// Error codes of JSON-RPC, of MCP and of the gateway.
+///
+/// The gateway's own codes stand outside −32768…−32000, which JSON-RPC and MCP divide among
+/// themselves. Their last three digits are those of the HTTP status that means the same.
+pub mod code {
+    /// Not JSON.
+    pub const PARSE_ERROR: i64 = -32700;
+    /// JSON, but no acceptable message.
+    pub const INVALID_REQUEST: i64 = -32600;
+    /// No such method.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
+    /// The parameters do not fit, or name something that is not there.
+    pub const INVALID_PARAMS: i64 = -32602;
+    /// The server's own fault.
+    pub const INTERNAL_ERROR: i64 = -32603;
+    /// Modern: HTTP headers and body disagree.
+    pub const HEADER_MISMATCH: i64 = -32020;
+    /// Modern: the client did not declare what the request needs.
+    pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
+    /// Modern: the revision is not spoken here.
+    pub const UNSUPPORTED_VERSION: i64 = -32022;
+    /// Legacy: no such resource. Modern peers get [`INVALID_PARAMS`].
+    pub const LEGACY_RESOURCE_NOT_FOUND: i64 = -32002;
+    /// Legacy, 2025-11-25 only: the user must visit a URL first.
+    pub const LEGACY_URL_ELICITATION_REQUIRED: i64 = -32042;
+
+    /// Ours: no credential, or one that proves nothing.
+    pub const UNAUTHENTICATED: i64 = -31401;
+    /// Ours: not allowed.
+    pub const DENIED: i64 = -31403;
+    /// Ours: contradicts the present state.
+    pub const CONFLICT: i64 = -31409;
+    /// Ours: a limit is reached.
+    pub const EXHAUSTED: i64 = -31429;
+    /// Ours: a server cannot be reached now.
+    pub const UNAVAILABLE: i64 = -31503;
+    /// Ours: a deadline passed.
+    pub const TIMEOUT: i64 = -31504;
+}
+
+/// The JSON-RPC code of an error kind: this door's table (D24).
+#[must_use]
+pub fn code_for(kind: ErrorKind) -> i64 {
+    match kind {
+        // What is not there and what is hidden look like what modern servers say of both.
+        ErrorKind::Invalid | ErrorKind::NotFound => code::INVALID_PARAMS,
+        ErrorKind::Unauthenticated => code::UNAUTHENTICATED,
+        ErrorKind::Denied => code::DENIED,
+        ErrorKind::Conflict => code::CONFLICT,
+        ErrorKind::Exhausted => code::EXHAUSTED,
+        ErrorKind::Unavailable => code::UNAVAILABLE,
+        ErrorKind::Timeout => code::TIMEOUT,
+        ErrorKind::Bug => code::INTERNAL_ERROR,
+    }
+}
+
+/// Writes an error message. `data` is JSON.
+///
+/// Without an id the member is left out rather than null: MCP's schemas know no null id, and
+/// JSON-RPC readers take absence for null here.
+#[must_use]
+pub fn error_response(
+    id: Option<Raw<'_>>,
+    code: i64,
+    message: &str,
+    data: Option<&[u8]>,
+) -> Payload {
+    let mut out = Vec::with_capacity(96 + message.len() + data.map_or(0, <[u8]>::len));
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#""id":"#);
+        out.extend_from_slice(id.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(format!(r#""error":{{"code":{code},"message":"#).as_bytes());
+    out.extend_from_slice(&encode_string(message));
+    if let Some(data) = data {
+        out.extend_from_slice(br#","data":"#);
+        out.extend_from_slice(data);
+    }
+    out.extend_from_slice(b"}}");
+    out.into()
+}
+
+/// Writes a result message; a large result is shared, not copied.
+#[must_use]
+pub fn result_response(id: Raw<'_>, result: &Bytes) -> Payload {
+    let nothing = Bytes::new();
+    let mut out = PayloadBuilder::new(&nothing, 40 + id.as_bytes().len() + result.len().min(4096));
+    out.push(br#"{"jsonrpc":"2.0","id":"#);
+    out.push(id.as_bytes());
+    out.push(br#","result":"#);
+    out.share(result);
+    out.push(b"}");
+    out.build()
+}
+
+/// Writes a request. `params` is a JSON object.
+#[must_use]
+pub fn request(id: Raw<'_>, method: &str, params: Option<&[u8]>) -> Payload {
+    call(Some(id), method, params)
+}
+
+/// Writes a notification. `params` is a JSON object.
+#[must_use]
+pub fn notification(method: &str, params: Option<&[u8]>) -> Payload {
+    call(None, method, params)
+}
+
+fn call(id: Option<Raw<'_>>, method: &str, params: Option<&[u8]>) -> Payload {
+    let mut out = Vec::with_capacity(64 + method.len() + params.map_or(0, <[u8]>::len));
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#""id":"#);
+        out.extend_from_slice(id.as_bytes());
+        out.push(b',');
+    }
+    out.extend_from_slice(br#""method":"#);
+    out.extend_from_slice(&encode_string(method));
+    if let Some(params) = params {
+        out.extend_from_slice(br#","params":"#);
+        out.extend_from_slice(params);
+    }
+    out.push(b'}');
+    out.into()
+}
+
+/// The result of a `tools/call` that failed (D16): readable text, and the same for programs.
+#[must_use]
+pub fn tool_error_result(error: &CallError, is_modern: bool) -> Vec<u8> {
+    let mut result = json!({
+        "content": [{"type": "text", "text": error.message}],
+        "isError": true,
+        "structuredContent": {"error": error},
+    });
+    if is_modern {
+        result["resultType"] = "complete".into();
+    }
+    result.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::CallErrorKind;
+
+    use super::*;
+    use crate::{Limits, Message, MessageKind};
+
+    fn parse(payload: Payload) -> Message {
+        Message::parse(payload.into_bytes(), &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn written_messages_parse_back() {
+        let id = Raw::new(br#""a""#);
+        let error = parse(error_response(Some(id), -31403, "no \"x\"\n", Some(b"[1]")));
+        assert_eq!((error.kind(), error.error_code()), (MessageKind::Error, Some(-31403)));
+        assert_eq!(error.get("message").unwrap().as_str().unwrap(), "no \"x\"\n");
+        assert_eq!(error.get("data").unwrap().as_bytes(), b"[1]");
+        assert_eq!(error.id(), Some(id));
+        assert_eq!(parse(error_response(None, -32700, "x", None)).id(), None);
+
+        let request = parse(request(id, "tools/list", Some(br#"{"cursor":"c"}"#)));
+        assert_eq!((request.kind(), request.method()), (MessageKind::Request, "tools/list"));
+        assert_eq!(request.get("cursor").unwrap().as_bytes(), br#""c""#);
+        let notification = parse(notification("notifications/initialized", None));
+        assert_eq!(notification.kind(), MessageKind::Notification);
+        assert!(notification.body_raw().is_none());
+    }
+
+    #[test]
+    fn large_results_are_shared() {
+        let result = Bytes::from(format!(r#"{{"x":"{}"}}"#, "y".repeat(100_000)));
+        let payload = result_response(Raw::new(b"7"), &result);
+        assert!(payload.pieces().any(|piece| piece.as_ptr() == result.as_ptr()));
+        let message = parse(payload);
+        assert_eq!(message.body_raw().unwrap().as_bytes(), &result);
+        assert_eq!(message.id().unwrap().as_bytes(), b"7");
+    }
+
+    /// D16: one shape for every failed call, and `resultType` only where it is known.
+    #[test]
+    fn d16_failed_calls_are_results() {
+        let mut error = CallError::new(CallErrorKind::Timeout, "no answer in 5 s");
+        let parsed = |error: &CallError, is_modern| -> serde_json::Value {
+            serde_json::from_slice(&tool_error_result(error, is_modern)).unwrap()
+        };
+        let expected = json!({
+            "content": [{"type": "text", "text": "no answer in 5 s"}],
+            "isError": true,
+            "structuredContent": {"error": {"kind": "timeout", "message": "no answer in 5 s"}},
+        });
+        assert_eq!(parsed(&error, false), expected);
+        error.details = Some(json!({"after_ms": 5000}));
+        let modern = parsed(&error, true);
+        assert_eq!(modern["resultType"], "complete");
+        assert_eq!(modern["structuredContent"]["error"]["details"]["after_ms"], 5000);
+    }
+
+    /// Codes that we invent must not be ones that JSON-RPC or MCP keep for themselves.
+    #[test]
+    fn own_codes_are_outside_the_reserved_range() {
+        let standard = [code::INVALID_PARAMS, code::INTERNAL_ERROR];
+        for kind in ErrorKind::ALL {
+            let code = code_for(kind);
+            assert!(standard.contains(&code) || !(-32768..=-32000).contains(&code), "{kind}");
+        }
+        assert_eq!(code_for(ErrorKind::NotFound), code_for(ErrorKind::Invalid));
+    }
+}
