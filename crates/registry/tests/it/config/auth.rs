@@ -1,0 +1,173 @@
+//! The four auth modes.
+
+use narthex_model::ServerAuth;
+
+use super::*;
+
+fn with(auth: &str) -> String {
+    format!(r#"{{ "transport": "http", "url": "https://x.test/mcp", "auth": {auth} }}"#)
+}
+
+#[test]
+fn e112_no_auth_block_means_none() {
+    for json in [r#"{ "transport": "http", "url": "https://x" }"#, &with("null")] {
+        assert_eq!(http(entry(json).0).auth, ServerAuth::None);
+    }
+    assert_eq!(http(entry(&with(r#"{ "mode": "none" }"#)).0).auth, ServerAuth::None);
+}
+
+#[test]
+fn e22_an_api_key_has_a_header_and_a_prefix() {
+    let key = |json: &str| match http(entry(&with(json)).0).auth {
+        ServerAuth::ApiKey(key) => key,
+        other => panic!("{other:?}"),
+    };
+    let plain = key(r#"{ "mode": "apiKey", "key": "${env:KEY}" }"#);
+    assert_eq!((plain.header_name.as_str(), plain.value_prefix.as_str()), ("Authorization", ""));
+    assert_eq!(plain.key.unwrap().expose(), "k-123");
+    let full =
+        key(r#"{ "mode": "apiKey", "key": "v", "headerName": "X-Key", "valuePrefix": "Bearer " }"#);
+    assert_eq!((full.header_name.as_str(), full.value_prefix.as_str()), ("X-Key", "Bearer "));
+    assert_eq!(full.key.unwrap().expose(), "v");
+}
+
+/// C1: a key in the file works, with a warning that does not show it.
+#[test]
+fn c1_a_literal_key_is_warned_of() {
+    let (_, warnings) = entry(&with(r#"{ "mode": "apiKey", "key": "s3" }"#));
+    assert_warned(&warnings, &["servers.x.auth.key", "${env:NAME}"]);
+    let (_, warnings) = entry(&with(r#"{ "mode": "apiKey", "key": "${env:KEY}" }"#));
+    assert_eq!(warnings, [] as [String; 0]);
+}
+
+/// E62: without a key the definition stands, and whoever connects answers `auth_unavailable`.
+#[test]
+fn e62_an_api_key_without_a_key_is_kept_without_one() {
+    for json in [
+        r#"{ "mode": "apiKey", "headerName": "X-Api-Key" }"#,
+        r#"{ "mode": "apiKey", "headerName": "X-Api-Key", "key": "" }"#,
+        r#"{ "mode": "apiKey", "headerName": "X-Api-Key", "key": "${env:EMPTY}" }"#,
+    ] {
+        let ServerAuth::ApiKey(key) = http(entry(&with(json)).0).auth else { panic!("{json}") };
+        assert_eq!((key.header_name.as_str(), key.key), ("X-Api-Key", None), "{json}");
+    }
+}
+
+/// E62: missing client credentials are an auth fault that names the server.
+#[test]
+fn e62_client_credentials_need_id_and_secret() {
+    for (json, key) in [
+        (
+            r#"{ "mode": "clientCredentials", "tokenUrl": "https://i", "clientId": "c" }"#,
+            "clientSecret",
+        ),
+        (
+            r#"{ "mode": "clientCredentials", "tokenUrl": "https://i", "clientSecret": "s" }"#,
+            "clientId",
+        ),
+        (r#"{ "mode": "clientCredentials", "clientId": "c", "clientSecret": "s" }"#, "tokenUrl"),
+    ] {
+        let fault = fault(entry(&with(json)).0);
+        assert_eq!(fault.error.kind, CallErrorKind::AuthUnavailable);
+        let wanted = format!("`servers.x.auth`: `{key}` is missing");
+        assert!(fault.error.message.contains(&wanted), "{}", fault.error);
+    }
+}
+
+#[test]
+fn e110_unknown_and_missing_modes_are_refused() {
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "auth": { "mode": "wat" } }"#,
+        &["`servers.x.auth.mode`: unknown auth mode `wat`", "`clientCredentials`"],
+    );
+    assert_refused(&with("{}"), &["`servers.x.auth`: the mode is missing"]);
+    assert_refused(&with("\"apiKey\""), &["`servers.x.auth`: a string stands where an object"]);
+    assert_refused(&with(r#"{ "mode": 1 }"#), &["`servers.x.auth.mode`: a number"]);
+}
+
+#[test]
+fn e111_references_are_refused_by_name() {
+    for (mode, key, instead) in [
+        ("apiKey", "valueRef", "key"),
+        ("clientCredentials", "clientIdRef", "clientId"),
+        ("clientCredentials", "clientSecretRef", "clientSecret"),
+        ("authorizationCode", "clientIdRef", "clientId"),
+    ] {
+        let json = with(&format!(r#"{{ "mode": "{mode}", "{key}": "k" }}"#));
+        let path = format!("`servers.x.auth.{key}`: `{key}` is not supported");
+        assert_refused(&json, &[&path, &format!("as `{instead}`")]);
+    }
+    let json = with(r#"{ "mode": "authorizationCode", "client": { "clientSecretRef": "k" } }"#);
+    assert_refused(&json, &["`servers.x.auth.client.clientSecretRef`"]);
+}
+
+/// The code-level entries of document 001, under their names.
+#[test]
+fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
+    let client_credentials = with(
+        r#"{ "mode": "clientCredentials", "tokenUrl": "https://id.test/token", "clientId": "c",
+             "clientSecret": "s", "scopes": ["read"], "audience": "aud",
+             "resource": "https://svc.test" }"#,
+    );
+    let (read, warnings) = entry(&client_credentials);
+    assert_eq!(http(read).auth, ServerAuth::NotYet { mode: "clientCredentials" });
+    assert_warned(&warnings, &["servers.x.auth.clientSecret"]);
+    let authorization_code = with(
+        r#"{ "mode": "authorizationCode", "client": { "clientId": "pre" },
+             "tokens": { "accessToken": "a", "refreshToken": "r", "expiresAt": 1900000000 },
+             "redirectUri": "http://127.0.0.1:53117/cb", "resource": "https://notes.test" }"#,
+    );
+    let (read, warnings) = entry(&authorization_code);
+    assert_eq!(http(read).auth, ServerAuth::NotYet { mode: "authorizationCode" });
+    assert_warned(&warnings, &["servers.x.auth.tokens.accessToken"]);
+}
+
+/// E119: a field of an older form says nothing any more and is let through.
+#[test]
+fn e119_flow_is_tolerated() {
+    let (read, warnings) = entry(&with(r#"{ "mode": "authorizationCode", "flow": "pkce" }"#));
+    assert_eq!((http(read).auth.mode(), warnings.len()), ("authorizationCode", 0));
+}
+
+#[test]
+fn e25_oauth_fields_are_checked() {
+    for (json, part) in [
+        (r#"{ "mode": "authorizationCode", "redirectUri": "cb" }"#, "auth.redirectUri`: no usable"),
+        (r#"{ "mode": "authorizationCode", "resource": "x" }"#, "auth.resource`: no usable url"),
+        (r#"{ "mode": "authorizationCode", "scopes": "a b" }"#, "auth.scopes`: a string stands"),
+        (r#"{ "mode": "authorizationCode", "scopes": [1] }"#, "auth.scopes[0]`: a number stands"),
+        (r#"{ "mode": "authorizationCode", "client": {} }"#, "auth.client`: `clientId` is missing"),
+        (r#"{ "mode": "authorizationCode", "client": "c" }"#, "auth.client`: a string stands"),
+        (r#"{ "mode": "authorizationCode", "tokens": {} }"#, "auth.tokens`: `accessToken` is miss"),
+        (
+            r#"{ "mode": "authorizationCode", "tokens": { "accessToken": "a", "expiresAt": "x" } }"#,
+            "auth.tokens.expiresAt`: a string stands",
+        ),
+    ] {
+        assert_refused(&with(json), &[part]);
+    }
+}
+
+/// D8: two ways to set one header are refused.
+#[test]
+fn d8_a_header_and_an_api_key_never_share_a_name() {
+    let json = r#"{ "transport": "http", "url": "https://x",
+        "headers": { "authorization": "${env:KEY}" },
+        "auth": { "mode": "apiKey", "key": "${env:KEY}" } }"#;
+    assert_refused(json, &["`servers.x.headers.authorization`", "set twice"]);
+}
+
+#[test]
+fn a_key_that_no_header_can_carry_is_refused_unseen() {
+    let message = refused(&with(r#"{ "mode": "apiKey", "key": "${env:LINE}" }"#));
+    assert!(message.contains("line breaks") && !message.contains("k-123"), "{message}");
+    assert_refused(&with(r#"{ "mode": "apiKey", "headerName": "X Y" }"#), &["auth.headerName`"]);
+}
+
+#[test]
+fn auth_on_a_stdio_server_is_checked_and_unused() {
+    let json = r#"{ "transport": "stdio", "command": "true", "auth": { "mode": "apiKey" } }"#;
+    let (read, warnings) = entry(json);
+    stdio(read);
+    assert_warned(&warnings, &["servers.x.auth", "use `env`"]);
+}

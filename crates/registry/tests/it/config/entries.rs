@@ -1,0 +1,287 @@
+//! Entries of the strict document.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::*;
+
+#[test]
+fn e110_each_fault_of_an_entry_has_its_own_message() {
+    assert_refused("7", &["`servers.x`: a number stands where an object belongs"]);
+    assert_refused(r#"{ "transport": "http" }"#, &["the url is missing"]);
+    assert_refused(r#"{ "transport": "http", "url": "" }"#, &["`servers.x.url`: the url is miss"]);
+    assert_refused(r#"{ "transport": "stdio" }"#, &["the command is missing"]);
+    assert_refused(r#"{ "command": "true" }"#, &["add `\"transport\": \"stdio\"`"]);
+    assert_refused(r#"{ "url": "https://x" }"#, &["add `\"transport\": \"http\"`"]);
+    assert_refused(
+        r#"{ "transport": "ws", "url": "https://x" }"#,
+        &["`servers.x.transport`: unknown transport `ws`", "use `stdio`, `http` or `sse`"],
+    );
+    assert_refused(r#"{ "transport": 1 }"#, &["`servers.x.transport`: a number stands where"]);
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "args": "-y" }"#,
+        &["`servers.x.args`: a string stands where an array of strings belongs"],
+    );
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "env": ["A=1"] }"#,
+        &["`servers.x.env`: an array stands where an object of strings belongs"],
+    );
+    assert_refused(
+        r#"{ "transport": "stdio", "command": ["true"] }"#,
+        &["`servers.x.command`: an array stands where a string belongs"],
+    );
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "env": { "A=B": "1" } }"#,
+        &["`servers.x.env[\"A=B\"]`", "environment variable"],
+    );
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "args": ["a\u0000b"] }"#,
+        &["`servers.x.args[0]`", "NUL"],
+    );
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "disabled": "yes" }"#,
+        &["`servers.x.disabled`", "true or false"],
+    );
+}
+
+/// D9: one look tells all faults, each with its path and a code for programs.
+#[test]
+fn d9_all_faults_of_an_entry_are_told_at_once() {
+    let fault = fault(
+        entry(
+            r#"{ "transport": "http", "url": "ftp://x", "headers": { "A B": "1" },
+                 "auth": { "mode": "wat" } }"#,
+        )
+        .0,
+    );
+    assert_eq!(fault.name, "x");
+    assert_eq!(fault.error.kind, CallErrorKind::TransportError);
+    let details = fault.error.details.unwrap();
+    let told: Vec<(&str, &str)> = details["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| (p["path"].as_str().unwrap(), p["code"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("servers.x.auth.mode", "auth_mode_unknown"),
+            ("servers.x.url", "url_invalid"),
+            ("servers.x.headers[\"A B\"]", "header_name_invalid"),
+        ]
+    );
+    assert_eq!(details["file"], "/repo/mcp.json");
+}
+
+#[test]
+fn e83_names_and_urls_follow_the_rule_on_this_path_too() {
+    let config = load(r#"{ "servers": { "My Server": {}, "a__b": {}, "": {} } }"#).unwrap();
+    let messages: Vec<String> =
+        config.entries.into_iter().map(|entry| fault(entry).error.message).collect();
+    assert!(messages[0].contains("`servers[\"My Server\"]`"), "{}", messages[0]);
+    assert!(messages[0].contains("for example `my-server`"), "{}", messages[0]);
+    assert!(messages[1].contains("`servers.a__b`: `a__b` is no valid"), "{}", messages[1]);
+    assert!(messages[2].contains("`servers[\"\"]`"), "{}", messages[2]);
+    for url in ["x.test/mcp", "ftp://x.test", "file:///x", "https://", "https://x.test/ y", "/mcp"]
+    {
+        let json = format!("{{\"transport\": \"http\", \"url\": \"{url}\"}}");
+        assert_refused(&json, &["`servers.x.url`: no usable url"]);
+    }
+    for url in ["https://x", "http://127.0.0.1:9/mcp?a=b", "http://[::1]:9/"] {
+        let json = format!("{{\"transport\": \"http\", \"url\": \"{url}\"}}");
+        assert_eq!(http(entry(&json).0).url, url);
+    }
+}
+
+#[test]
+fn e5_the_three_transports() {
+    let name = |json| server(entry(json).0).transport().as_str();
+    assert_eq!(name(r#"{ "transport": "stdio", "command": "true" }"#), "stdio");
+    assert_eq!(name(r#"{ "transport": "http", "url": "https://x" }"#), "http");
+    assert_eq!(name(r#"{ "transport": "sse", "url": "https://x" }"#), "sse");
+}
+
+#[test]
+fn e113_placeholders_expand_in_every_string() {
+    let target = stdio(
+        entry(
+            r#"{ "transport": "stdio", "command": "${env:HOME}/bin/server",
+                 "args": ["--root=${workspaceRoot}", "${env:NO:-fallback}"],
+                 "env": { "TOKEN": "${env:KEY}" }, "cwd": "${env:HOME}/w" }"#,
+        )
+        .0,
+    );
+    assert_eq!(target.command, "/home/ada/bin/server");
+    assert_eq!(target.args, ["--root=/repo", "fallback"]);
+    assert_eq!(target.env["TOKEN"].expose(), "k-123");
+    assert_eq!(target.working_dir, Some(PathBuf::from("/home/ada/w")));
+    let target = http(
+        entry(
+            r#"{ "transport": "http", "url": "https://${env:HOST}/mcp",
+                 "headers": { "X-Tenant": "t-${env:KEY}" } }"#,
+        )
+        .0,
+    );
+    assert_eq!(target.url, "https://api.test/mcp");
+    assert_eq!(target.headers["X-Tenant"].expose(), "t-k-123");
+}
+
+#[test]
+fn e114_missing_variable_is_a_fault_naming_it() {
+    assert_refused(
+        r#"{ "transport": "stdio", "command": "true", "env": { "A": "${env:NO_SUCH}" } }"#,
+        &["`servers.x.env.A`", "`NO_SUCH` is not set", "${env:NO_SUCH:-…}"],
+    );
+    assert_refused(
+        r#"{ "transport": "http", "url": "https://x", "auth": {
+             "mode": "apiKey", "key": "${env:NO_SUCH}" } }"#,
+        &["`servers.x.auth.key`", "`NO_SUCH` is not set"],
+    );
+}
+
+#[test]
+fn e115_bad_and_unknown_placeholders_are_refused() {
+    let with =
+        |text| format!(r#"{{ "transport": "stdio", "command": "true", "args": ["{text}"] }}"#);
+    assert_refused(&with("${env:}"), &["`servers.x.args[0]`", "`${env:}` names no variable"]);
+    assert_refused(&with("${HOME}"), &["`${HOME}` is no placeholder", "write `${env:HOME}`"]);
+    assert_refused(&with("${env:HOME"), &["no closing"]);
+    assert_eq!(stdio(entry(&with("$${HOME}")).0).args, ["${HOME}"]);
+}
+
+/// S30: text that came out of a variable is never expanded.
+#[test]
+fn s30_a_value_is_never_expanded_twice() {
+    let json = r#"{ "transport": "stdio", "command": "true", "args": ["${env:NESTED}"] }"#;
+    assert_eq!(stdio(entry(json).0).args, ["${env:KEY}"]);
+}
+
+#[test]
+fn e116_other_values_become_text_element_by_element() {
+    let (read, warnings) = entry(
+        r#"{ "transport": "stdio", "command": "true",
+             "args": [1, 1.0, 2.5, true, null, ["a"], "b c"], "env": { "N": 7, "B": false } }"#,
+    );
+    let target = stdio(read);
+    assert_eq!(target.args, ["1", "1", "2.5", "true", "null", "[\"a\"]", "b c"]);
+    assert_eq!((target.env["N"].expose(), target.env["B"].expose()), ("7", "false"));
+    assert_warned(&warnings, &["args[4]", "null is passed on"]);
+    assert_warned(&warnings, &["args[5]", "an array is passed on"]);
+}
+
+/// E53: how arguments are cut is theirs, not ours.
+#[test]
+fn e53_arguments_keep_their_boundaries() {
+    let args = |json: &str| {
+        stdio(entry(&format!(r#"{{ "transport": "stdio", "command": "t", "args": {json} }}"#)).0)
+            .args
+    };
+    assert_ne!(args(r#"["a b"]"#), args(r#"["a", "b"]"#));
+}
+
+#[test]
+fn e86_timeouts_are_cut_to_whole_ms_and_held_in_range() {
+    for (json, ms, warned) in [
+        ("45000", Some(45_000), false),
+        ("1500.9", Some(1_500), false),
+        ("0", Some(1), true),
+        ("-5", Some(1), true),
+        ("600001", Some(600_000), true),
+        ("1e300", Some(600_000), true),
+        ("null", None, false),
+        ("\"45000\"", None, true),
+        ("{}", None, true),
+    ] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","timeoutMs":{json}}}"#);
+        let (read, warnings) = entry(&json);
+        assert_eq!(server(read).timeout, ms.map(Duration::from_millis), "{json}");
+        assert_eq!(!warnings.is_empty(), warned, "{json}: {warnings:?}");
+    }
+}
+
+/// E86 and document 004: a duration with its unit is as good; a bare number is not guessed.
+#[test]
+fn e86_a_duration_is_read_as_a_timeout() {
+    for (json, ms) in [
+        ("\"30s\"", Some(30_000)),
+        ("\"1.5s\"", Some(1_500)),
+        ("\"250ms\"", Some(250)),
+        ("\"2m\"", Some(120_000)),
+        ("\"1h\"", Some(600_000)),
+        ("\"soon\"", None),
+        ("30", None),
+    ] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","timeout":{json}}}"#);
+        assert_eq!(server(entry(&json).0).timeout, ms.map(Duration::from_millis), "{json}");
+    }
+}
+
+#[test]
+fn e109_unknown_keys_of_an_entry_are_warnings_naming_the_nearest() {
+    let (read, warnings) = entry(
+        r#"{ "transport": "stdio", "command": "true", "timeoutMS": 5, "arg": [], "zzzz": 1 }"#,
+    );
+    server(read);
+    assert_warned(&warnings, &["servers.x", "`timeoutMS`", "`timeoutMs`?"]);
+    assert_warned(&warnings, &["`arg`", "did you mean `args`?"]);
+    assert_warned(&warnings, &["`zzzz` is ignored"]);
+}
+
+/// C1, E16, E138: a secret in the file is advised against and never shown.
+#[test]
+fn c1_secrets_in_the_file_are_warned_of_and_never_printed() {
+    let (read, warnings) = entry(
+        r#"{ "transport": "stdio", "command": "true", "args": ["ghp_0123456789"],
+             "env": { "API_TOKEN": "s3cret-s3cret", "OTHER_TOKEN": "${env:KEY}" } }"#,
+    );
+    assert_warned(&warnings, &["servers.x.env.API_TOKEN", "${env:NAME}"]);
+    assert_warned(&warnings, &["servers.x.args[0]", "`env`"]);
+    assert_eq!(warnings.len(), 2);
+    assert!(!format!("{read:?}{warnings:?}").contains("s3cret"));
+    let (_, warnings) = entry(
+        r#"{ "transport": "http", "url": "https://u:s3cret@x.test",
+             "headers": { "Authorization": "Bearer s3cret" } }"#,
+    );
+    assert_warned(&warnings, &["servers.x.headers.Authorization"]);
+    assert_warned(&warnings, &["servers.x.url", "password"]);
+    assert!(!format!("{warnings:?}").contains("s3cret"));
+}
+
+#[test]
+fn headers_that_cannot_be_sent_are_refused() {
+    let with = |headers: &str| {
+        format!(r#"{{ "transport": "http", "url": "https://x", "headers": {headers} }}"#)
+    };
+    assert_refused(&with(r#"{ "X": "${env:LINE}" }"#), &["`servers.x.headers.X`", "line breaks"]);
+    assert_refused(&with(r#"{ "X-A": "1", "x-a": "2" }"#), &["`x-a` is set twice"]);
+    assert_refused(&with(r#"{ "X:": "1" }"#), &["no name of an HTTP header"]);
+    let (read, warnings) = entry(&with(r#"{ "Host": "y" }"#));
+    assert!(http(read).headers.is_empty());
+    assert_warned(&warnings, &["servers.x.headers.Host", "narthex sets"]);
+}
+
+#[test]
+fn relative_folders_and_programs_start_at_the_workspace() {
+    let target = stdio(entry(r#"{ "transport": "stdio", "command": "./s", "cwd": "sub" }"#).0);
+    assert_eq!(target.working_dir, Some(PathBuf::from("/repo/sub")));
+    assert_eq!(target.command, "/repo/sub/./s");
+    let target = stdio(entry(r#"{ "transport": "stdio", "command": "bin/s" }"#).0);
+    assert_eq!((target.command.as_str(), target.working_dir), ("/repo/bin/s", None));
+}
+
+#[test]
+fn a_whole_command_line_and_fields_of_the_other_transport_are_warned_of() {
+    let (_, warnings) = entry(r#"{ "transport": "stdio", "command": "npx -y s", "url": "u" }"#);
+    assert_warned(&warnings, &["servers.x.command", "`args`"]);
+    assert_warned(&warnings, &["servers.x.url", "ignored"]);
+    let (_, warnings) = entry(r#"{ "transport": "http", "url": "https://x", "env": {} }"#);
+    assert_warned(&warnings, &["servers.x.env", "ignored"]);
+}
+
+/// E57: the file itself can switch a server off.
+#[test]
+fn e57_a_server_can_be_switched_off_in_the_file() {
+    let off = r#"{ "transport": "stdio", "command": "true", "disabled": true }"#;
+    assert!(server(entry(off).0).is_disabled);
+    assert!(!server(entry(r#"{ "transport": "stdio", "command": "true" }"#).0).is_disabled);
+}

@@ -1,0 +1,127 @@
+//! Entries of the tolerant document, as other programs write it.
+
+use super::*;
+
+/// C24: the shapes of desktop programs, command-line programs and editors.
+#[test]
+fn c24_files_of_other_programs_load() {
+    let config = load(
+        r#"{ "mcpServers": {
+          "files": { "command": "npx", "args": ["-y", "files"], "env": { "A": "1" }, "cwd": "w" },
+          "typed": { "type": "stdio", "command": "true" },
+          "web": { "url": "https://a.test/mcp", "headers": { "X-A": "1" } },
+          "s": { "type": "sse", "url": "https://b.test/sse" },
+          "h": { "transport": "streamable-http", "url": "https://c.test/mcp" },
+          "camel": { "type": "streamableHttp", "url": "https://d.test/mcp" },
+          "http": { "type": "http", "url": "https://e.test/mcp" },
+          "windy": { "serverUrl": "https://f.test/mcp" } } }"#,
+    )
+    .unwrap();
+    assert_eq!(config.warnings, []);
+    let transports: Vec<&str> =
+        config.entries.into_iter().map(|entry| server(entry).transport().as_str()).collect();
+    assert_eq!(transports, ["stdio", "stdio", "http", "sse", "http", "http", "http", "http"]);
+}
+
+#[test]
+fn d7_plain_variables_are_rewritten_with_a_warning() {
+    let (read, warnings) = foreign(
+        r#"{ "command": "true", "args": ["${HOME}", "${NO:-d}", "${workspaceFolder}"],
+             "env": { "T": "${KEY}" } }"#,
+    );
+    let target = stdio(read);
+    assert_eq!(target.args, ["/home/ada", "d", "/repo"]);
+    assert_eq!(target.env["T"].expose(), "k-123");
+    assert_warned(&warnings, &["mcpServers.x.args[0]", "`${HOME}` is read as `${env:HOME}`"]);
+    assert_warned(&warnings, &["mcpServers.x.args[1]", "`${NO}`"]);
+    assert_warned(&warnings, &["mcpServers.x.args[2]", "`${workspaceRoot}`"]);
+    assert_warned(&warnings, &["mcpServers.x.env.T"]);
+}
+
+#[test]
+fn e114_missing_plain_variable_is_a_fault_naming_it() {
+    let message = fault(foreign(r#"{ "command": "true", "args": ["${NO_SUCH}"] }"#).0);
+    assert!(message.error.message.contains("`NO_SUCH` is not set"), "{}", message.error);
+}
+
+#[test]
+fn s30_rewritten_variables_are_not_expanded_twice_either() {
+    let (read, _) = foreign(r#"{ "command": "true", "args": ["${NESTED}"] }"#);
+    assert_eq!(stdio(read).args, ["${env:KEY}"]);
+}
+
+#[test]
+fn e57_servers_switched_off_are_carried_as_disabled() {
+    for json in
+        [r#"{ "command": "true", "disabled": true }"#, r#"{ "command": "true", "enabled": false }"#]
+    {
+        let (read, warnings) = foreign(json);
+        assert!(server(read).is_disabled, "{json}");
+        assert_warned(&warnings, &["mcpServers.x", "switched off"]);
+    }
+}
+
+#[test]
+fn keys_of_other_programs_are_warned_of_once_each() {
+    let config = load(
+        r#"{ "inputs": [], "globalShortcut": "", "mcpServers": {
+             "a": { "command": "true", "autoApprove": [], "gallery": true },
+             "b": { "command": "true", "autoApprove": ["x"] } } }"#,
+    )
+    .unwrap();
+    let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_warned(&warnings, &["`inputs`, `globalShortcut`"]);
+    assert_warned(&warnings, &["`autoApprove`", "`mcpServers.a`, `mcpServers.b`"]);
+    assert_warned(&warnings, &["`gallery`"]);
+    assert_eq!(warnings.len(), 3);
+}
+
+/// D1: any name becomes an alias; a name that is one already keeps it.
+#[test]
+fn d1_names_are_converted_with_a_warning_and_never_shared() {
+    let config = load(
+        r#"{ "mcpServers": { "My Server": { "command": "a" }, "my-server": { "command": "b" },
+             "My.Other": { "command": "c" }, "my other": { "command": "d" } } }"#,
+    )
+    .unwrap();
+    let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_warned(&warnings, &["mcpServers[\"My.Other\"]", "called `my-other` here"]);
+    assert_eq!(warnings.len(), 1);
+    let names: Vec<String> = config
+        .entries
+        .iter()
+        .map(|entry| match entry {
+            Entry::Server(server) => server.alias.to_string(),
+            Entry::Fault(fault) => format!("{}!", fault.name),
+        })
+        .collect();
+    assert_eq!(names, ["My Server!", "my-server", "my-other", "my other!"]);
+    let message = fault(config.entries[3].clone()).error.message;
+    assert!(message.contains("another server becomes `my-other` too; rename"), "{message}");
+}
+
+#[test]
+fn e110_faults_of_foreign_entries_are_told_too() {
+    for (json, part) in [
+        ("{}", "neither a command nor a url"),
+        (r#"{ "command": "a", "url": "https://x" }"#, "both a command and a url"),
+        (r#"{ "type": "ws", "url": "wss://x" }"#, "`mcpServers.x.type`: unknown transport `ws`"),
+        (r#"{ "type": "http" }"#, "the url is missing"),
+        (r#"{ "type": 7 }"#, "`mcpServers.x.type`: a number"),
+        (r#"{ "serverUrl": "x" }"#, "`mcpServers.x.serverUrl`: no usable url"),
+        ("[]", "an array stands where an object belongs"),
+        (r#"{ "command": "a", "args": ["${input:t}"] }"#, "`${input:t}` is no placeholder"),
+    ] {
+        let message = fault(foreign(json).0).error.message;
+        assert!(message.contains(part), "{json}: {message}");
+    }
+}
+
+#[test]
+fn an_auth_block_of_ours_works_and_a_foreign_one_is_ignored() {
+    let json = r#"{ "url": "https://x", "auth": { "mode": "apiKey", "key": "${KEY}" } }"#;
+    assert_eq!(http(foreign(json).0).auth.mode(), "apiKey");
+    let (read, warnings) = foreign(r#"{ "url": "https://x", "auth": { "CLIENT_ID": "c" } }"#);
+    assert_eq!(http(read).auth.mode(), "none");
+    assert_warned(&warnings, &["mcpServers.x.auth", "ignored"]);
+}

@@ -1,0 +1,4 @@
+//! The registry's crate tests: one binary.
+
+#[cfg(test)]
+mod config;
