@@ -1,1 +1,6 @@
-//! Test support: the fixture MCP server with the conformance suite's names, forwarders and builders.
+//! Test support shared by the crates: the fixture MCP server and the header-adding forwarder.
+//!
+//! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
+//! independent reading of the protocol.
+
+pub mod fixture;

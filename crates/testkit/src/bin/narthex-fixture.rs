@@ -1,0 +1,97 @@
+//! The fixture MCP server as a program.
+//!
+//! Each network transport prints one line of JSON with its URL when it is ready.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use clap::Parser;
+use narthex_testkit::fixture::{Eras, Fixture, Options, Quirk, http, sse, stdio};
+use tokio::net::TcpListener;
+
+/// A fixture MCP server for tests and benchmarks.
+#[derive(Parser)]
+#[command(version)]
+#[group(id = "transport", required = true, multiple = true, args = ["http", "sse", "stdio"])]
+struct Args {
+    /// Serve Streamable HTTP at this address, path /mcp; port 0 takes a free one
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+    /// Serve the HTTP+SSE transport of 2024-11-05 at this address, path /sse
+    #[arg(long, value_name = "ADDR")]
+    sse: Option<SocketAddr>,
+    /// Serve standard input and output; the program ends with its input
+    #[arg(long)]
+    stdio: bool,
+    /// The protocol eras to speak: legacy, modern or both
+    #[arg(long, default_value = "both")]
+    eras: Eras,
+    /// How many generated tools to add
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    tools: usize,
+    /// Entries per page of a list
+    #[arg(long, value_name = "N")]
+    page_size: Option<usize>,
+    /// Odd behaviour, separated by commas
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    quirks: Vec<Quirk>,
+    /// A host name to accept in Host and Origin besides the loopback ones
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let fixture = Fixture::new(Options {
+        eras: args.eras,
+        extra_tools: args.tools,
+        page_size: args.page_size,
+        quirks: args.quirks,
+        allowed_hosts: args.allow_host,
+    });
+    let http = listen(args.http, "http", "/mcp").await?;
+    let sse = listen(args.sse, "sse", "/sse").await?;
+    let has_network = http.is_some() || sse.is_some();
+    let network = async {
+        tokio::join!(
+            async {
+                if let Some(listener) = http {
+                    http::serve(Arc::clone(&fixture), listener).await;
+                }
+            },
+            async {
+                if let Some(listener) = sse {
+                    sse::serve(Arc::clone(&fixture), listener).await;
+                }
+            },
+        );
+    };
+    if !args.stdio {
+        network.await;
+        return Ok(());
+    }
+    let lines = stdio::serve(Arc::clone(&fixture), tokio::io::stdin(), tokio::io::stdout());
+    tokio::select! {
+        outcome = lines => outcome.context("standard input or output failed"),
+        () = network, if has_network => Ok(()),
+    }
+}
+
+async fn listen(
+    addr: Option<SocketAddr>,
+    transport: &str,
+    path: &str,
+) -> anyhow::Result<Option<TcpListener>> {
+    let Some(addr) = addr else { return Ok(None) };
+    let listener =
+        TcpListener::bind(addr).await.with_context(|| format!("cannot listen on {addr}"))?;
+    announce(transport, &format!("http://{}{path}", listener.local_addr()?));
+    Ok(Some(listener))
+}
+
+#[expect(clippy::print_stdout, reason = "the line tells the caller that the port is open")]
+fn announce(transport: &str, url: &str) {
+    println!("{}", serde_json::json!({"transport": transport, "url": url}));
+}

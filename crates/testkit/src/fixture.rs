@@ -1,0 +1,113 @@
+//! The fixture MCP server: one state, both protocol eras, three transports.
+//!
+//! Layers, outermost first: a transport ([`http`], [`sse`], [`stdio`]) frames messages; an era
+//! (`legacy`, `modern`) decides what a message means; the catalogue (`tools`, `prompts`,
+//! `resources`) holds what can be asked for and knows neither.
+
+mod call;
+mod catalogue;
+mod clock;
+pub mod http;
+mod hub;
+mod legacy;
+mod message;
+mod modern;
+mod options;
+mod outbox;
+mod prompts;
+mod quirks;
+mod resources;
+mod seal;
+pub mod sse;
+mod stats;
+pub mod stdio;
+mod tools;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub use self::options::{Eras, Options, Quirk};
+pub use self::stats::Counts;
+
+/// Name and version that the fixture reports of itself.
+pub(crate) const SERVER_NAME: &str = "narthex-fixture";
+pub(crate) const SERVER_VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const INSTRUCTIONS: &str = "A fixture. Every tool does what its name says.";
+
+/// The whole state of one fixture server.
+pub struct Fixture {
+    pub(crate) options: Options,
+    pub(crate) catalogue: catalogue::Catalogue,
+    pub(crate) hub: hub::Hub,
+    pub(crate) sessions: legacy::Sessions,
+    pub(crate) tasks: modern::Tasks,
+    pub(crate) seal: seal::Seal,
+    pub(crate) stats: stats::Stats,
+}
+
+impl Fixture {
+    /// Builds a fixture with nothing connected to it.
+    pub fn new(options: Options) -> Arc<Self> {
+        Arc::new(Self {
+            catalogue: catalogue::Catalogue::new(&options),
+            hub: hub::Hub::new(),
+            sessions: legacy::Sessions::default(),
+            tasks: modern::Tasks::default(),
+            seal: seal::Seal::new(),
+            stats: stats::Stats::default(),
+            options,
+        })
+    }
+
+    /// What has been asked of the fixture so far.
+    pub fn counts(&self) -> Counts {
+        self.stats.counts()
+    }
+}
+
+/// A fixture that listens on a loopback port until it is dropped.
+pub struct Running {
+    pub fixture: Arc<Fixture>,
+    pub addr: SocketAddr,
+    /// The MCP endpoint.
+    pub url: String,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts a Streamable HTTP fixture on a free loopback port.
+    pub async fn http(options: Options) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let addr = listener.local_addr()?;
+        let fixture = Fixture::new(options);
+        let url = format!("http://{addr}/mcp");
+        let task = spawn(http::serve(Arc::clone(&fixture), listener));
+        Ok(Self { fixture, addr, url, task })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the fixture is a test peer: it ends with its process or runtime and never drains"
+)]
+pub(crate) fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tokio::spawn(future)
+}
+
+/// Locks, going on with the value of a thread that panicked: a fixture should rather answer.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
