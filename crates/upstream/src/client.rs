@@ -1,0 +1,260 @@
+//! A small HTTP/1.1 client for one MCP server: keep-alive, TLS, and no task of its own.
+//!
+//! The future of a request polls the connection itself, so that a forwarded call runs in the one
+//! task that answers it. A request is never sent twice once anything of it was written.
+
+mod connect;
+mod connection;
+mod error;
+mod origin;
+mod pool;
+mod response;
+mod tls;
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use http::{HeaderValue, Request, StatusCode, Uri, header, uri::PathAndQuery};
+use hyper::client::conn::http1;
+use narthex_wire::Payload;
+use rustls::{ClientConfig, pki_types::CertificateDer};
+use tokio::sync::OnceCell;
+use tokio_rustls::TlsConnector;
+use url::Url;
+
+use self::{
+    connect::Stream,
+    connection::{Connection, SendFailure},
+    origin::{Origin, printable},
+    pool::{Lease, Pool, Slot},
+};
+pub use self::{
+    error::ClientError,
+    response::{HttpResponse, ResponseBody},
+};
+
+/// How many redirects one request follows.
+const MAX_REDIRECTS: usize = 3;
+/// How much of a redirect's body is read to keep its connection.
+const REDIRECT_BODY_BYTES: usize = 16 * 1024;
+
+/// How to talk to a server.
+#[derive(Debug, Clone)]
+pub struct ClientSettings {
+    /// How long connecting may take, with name resolution and TLS.
+    pub connect_timeout: Duration,
+    /// How long an unused connection is kept.
+    pub idle_timeout: Duration,
+    /// How many unused connections are kept.
+    pub max_idle: usize,
+    /// How many requests may be under way. More wait; the caller's deadline bounds that.
+    pub max_connections: usize,
+    /// How long the head of an answer may be.
+    pub response_head_bytes: usize,
+    /// Certificates to trust besides the machine's.
+    pub extra_roots: Vec<CertificateDer<'static>>,
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(55),
+            max_idle: 64,
+            max_connections: 1024,
+            response_head_bytes: 64 * 1024,
+            extra_roots: Vec::new(),
+        }
+    }
+}
+
+/// The client of one server. Clones share its connections.
+#[derive(Debug, Clone)]
+pub struct HttpClient {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    origin: Arc<Origin>,
+    settings: ClientSettings,
+    builder: http1::Builder,
+    pool: Arc<Pool>,
+    tls: OnceCell<Arc<ClientConfig>>,
+    moved: RwLock<Option<Moved>>,
+}
+
+/// Where the server said that a path has gone.
+#[derive(Debug, Clone)]
+struct Moved {
+    from: PathAndQuery,
+    to: PathAndQuery,
+}
+
+impl HttpClient {
+    /// A client for the server at this address. Nothing is connected yet.
+    ///
+    /// # Errors
+    ///
+    /// If the address is not http or https with a host.
+    pub fn new(url: &Url, settings: ClientSettings) -> Result<Self, ClientError> {
+        let origin = Arc::new(Origin::new(url)?);
+        let mut builder = http1::Builder::new();
+        builder.max_header_size(settings.response_head_bytes);
+        let pool =
+            Pool::new(settings.max_connections, settings.max_idle, settings.idle_timeout).into();
+        let (tls, moved) = (OnceCell::new(), RwLock::new(None));
+        Ok(Self { shared: Arc::new(Shared { origin, settings, builder, pool, tls, moved }) })
+    }
+
+    /// Sends a request and returns the answer as soon as its head has arrived. There is no
+    /// timeout but the one for connecting: drop the future to give up, which closes the
+    /// connection.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer; [`ClientError::may_have_arrived`] tells whether the server may have
+    /// seen the request.
+    pub async fn send(&self, request: Request<Payload>) -> Result<HttpResponse, ClientError> {
+        let shared = &*self.shared;
+        let asked = shared.origin.path_of(request.uri())?;
+        let (mut parts, body) = request.into_parts();
+        parts.headers.insert(header::HOST, shared.origin.host_header.clone());
+        let mut path = shared.moved_to(&asked).unwrap_or_else(|| asked.clone());
+        for _ in 0..=MAX_REDIRECTS {
+            let mut parts = parts.clone();
+            parts.uri = Uri::from(path.clone());
+            let response = shared.exchange(Request::from_parts(parts, body.clone())).await?;
+            match shared.redirect(&path, &response)? {
+                None => {
+                    shared.remember(asked, path, response.status);
+                    return Ok(response);
+                }
+                Some(next) => {
+                    // Only for the sake of the connection: an error here is not the request's.
+                    drop(response.body.collect(REDIRECT_BODY_BYTES).await);
+                    path = next;
+                }
+            }
+        }
+        Err(ClientError::too_many_redirects(&shared.origin.address, MAX_REDIRECTS, &path))
+    }
+
+    /// Closes connections that have been unused for too long. Every request does so too; this is
+    /// for clients that have none.
+    pub fn close_expired(&self) {
+        self.shared.pool.close_expired();
+    }
+}
+
+impl Shared {
+    /// One request, one answer, on whichever connection.
+    async fn exchange(&self, mut request: Request<Payload>) -> Result<HttpResponse, ClientError> {
+        let mut slot = self.pool.slot().await;
+        match slot.reuse() {
+            Err(unused) => slot = unused,
+            Ok(mut lease) => match lease.send(request).await {
+                Ok(response) => return Ok(self.response(response, lease)),
+                // The server closed the connection before anything was written.
+                Err(SendFailure { unsent: Some(unsent), .. }) => {
+                    request = unsent;
+                    slot = lease.discard();
+                }
+                Err(SendFailure { unsent: None, cause }) => return Err(self.unanswered(cause)),
+            },
+        }
+        let mut lease = self.connect(slot).await?;
+        match lease.send(request).await {
+            Ok(response) => Ok(self.response(response, lease)),
+            Err(SendFailure { cause, .. }) => Err(self.unanswered(cause)),
+        }
+    }
+
+    async fn connect(&self, slot: Slot) -> Result<Lease, ClientError> {
+        let timeout = self.settings.connect_timeout;
+        // Boxed, since it is large and rare: the common request should not carry it.
+        let stream = tokio::time::timeout(timeout, Box::pin(self.open())).await;
+        let stream = stream.map_err(|_elapsed| ClientError::ConnectTimeout {
+            address: self.origin.address.clone(),
+            waited_ms: timeout.as_millis(),
+        })??;
+        let connection = Connection::handshake(&self.builder, stream).await;
+        Ok(slot.occupy(connection.map_err(|cause| self.unanswered(cause))?))
+    }
+
+    async fn open(&self) -> Result<Stream, ClientError> {
+        let stream = connect::tcp(&self.origin).await?;
+        let Some(name) = &self.origin.tls_name else { return Ok(Stream::Plain(stream)) };
+        let failed = |reason| ClientError::Tls { host: self.origin.host.to_string(), reason };
+        let extra = &self.settings.extra_roots;
+        let config = self.tls.get_or_try_init(|| tls::config(extra)).await.map_err(failed)?;
+        let stream = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
+        Ok(Stream::Tls(Box::new(stream.map_err(|error| failed(error.to_string()))?)))
+    }
+
+    fn response(
+        &self,
+        response: http::Response<hyper::body::Incoming>,
+        lease: Lease,
+    ) -> HttpResponse {
+        HttpResponse::new(response, lease, Arc::clone(&self.origin))
+    }
+
+    fn unanswered(&self, cause: hyper::Error) -> ClientError {
+        let address = self.origin.address.clone();
+        if cause.is_parse() {
+            ClientError::Malformed { address, cause }
+        } else {
+            ClientError::Unanswered { address, cause }
+        }
+    }
+
+    /// Where to repeat the request, if the answer says so and it is our origin.
+    fn redirect(
+        &self,
+        path: &PathAndQuery,
+        response: &HttpResponse,
+    ) -> Result<Option<PathAndQuery>, ClientError> {
+        let status = response.status;
+        if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        let location = response.headers.get(header::LOCATION).map(HeaderValue::as_bytes);
+        let location = location.and_then(|bytes| std::str::from_utf8(bytes).ok());
+        let target = location.and_then(|location| self.origin.resolve(path, location));
+        let repeats =
+            matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        if let Some(target) = &target
+            && repeats
+            && self.origin.contains(target)
+            && let Ok(next) = target[url::Position::BeforePath..url::Position::AfterQuery].parse()
+        {
+            return Ok(Some(next));
+        }
+        Err(ClientError::Redirected {
+            address: self.origin.address.clone(),
+            status,
+            location: target.map_or_else(|| "nowhere".to_owned(), |url| printable(&url)),
+        })
+    }
+
+    fn moved_to(&self, asked: &PathAndQuery) -> Option<PathAndQuery> {
+        let moved = self.moved.read().unwrap_or_else(PoisonError::into_inner);
+        moved.as_ref().filter(|moved| moved.from == *asked).map(|moved| moved.to.clone())
+    }
+
+    /// Keeps the last path that answered after a redirect, until it answers that it is gone.
+    fn remember(&self, from: PathAndQuery, to: PathAndQuery, status: StatusCode) {
+        if from == to {
+            return;
+        }
+        let is_gone = matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
+        if !is_gone && self.moved_to(&from).as_ref() == Some(&to) {
+            return;
+        }
+        let moved = (!is_gone).then_some(Moved { from, to });
+        *self.moved.write().unwrap_or_else(PoisonError::into_inner) = moved;
+    }
+}

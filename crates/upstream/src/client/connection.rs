@@ -1,0 +1,84 @@
+//! One HTTP/1.1 connection, driven by whoever uses it instead of by a task of its own.
+//!
+//! hyper splits a connection into a sender and a driver and tells users to spawn the driver. Here
+//! both live in one value: a caller polls the driver, then looks whether its answer or its next
+//! chunk has arrived. Only the driver can make those ready, so they are polled with a waker that
+//! does nothing; otherwise each arrival would wake the very task that is being polled.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::{Pin, pin},
+    task::{Context, Waker},
+};
+
+use http::{Request, Response};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
+use hyper_util::rt::TokioIo;
+use narthex_wire::Payload;
+use tokio::task::unconstrained;
+
+use super::connect::Stream;
+
+type Driver = http1::Connection<TokioIo<Stream>, Payload>;
+
+/// A connection, in use or idle.
+#[derive(Debug)]
+pub(super) struct Connection {
+    sender: SendRequest<Payload>,
+    /// `None` once the connection has ended.
+    driver: Option<Driver>,
+}
+
+/// Why an attempt on one connection gave no answer.
+#[derive(Debug)]
+pub(super) struct SendFailure {
+    /// The request, if nothing of it was written.
+    pub(super) unsent: Option<Request<Payload>>,
+    pub(super) cause: hyper::Error,
+}
+
+impl Connection {
+    pub(super) async fn handshake(
+        builder: &http1::Builder,
+        stream: Stream,
+    ) -> hyper::Result<Box<Self>> {
+        let (sender, driver) = builder.handshake(TokioIo::new(stream)).await?;
+        Ok(Box::new(Self { sender, driver: Some(driver) }))
+    }
+
+    /// Moves bytes. How the connection ended, if it did, is reported by the answer or body.
+    pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && Pin::new(driver).poll(cx).is_ready()
+        {
+            // Dropping it also fails whatever still waits for it.
+            self.driver = None;
+        }
+    }
+
+    /// Whether the last exchange is over and another may begin.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.driver.is_some() && self.sender.is_ready()
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, SendFailure> {
+        // Unconstrained, since a spent budget would ask the waker that does nothing to try again.
+        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
+        poll_fn(|cx| {
+            self.drive(cx);
+            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        })
+        .await
+        .map_err(|mut error| SendFailure {
+            unsent: error.take_message(),
+            cause: error.into_error(),
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! What goes wrong between us and an HTTP server.
+
+use std::io;
+
+use http::{StatusCode, uri::PathAndQuery};
+use narthex_model::ErrorKind;
+
+/// A request that got no usable answer. Addresses in messages carry no user name and no query.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The configured address cannot be used.
+    #[error("{url:?} is not an http or https address with a host")]
+    Address {
+        /// What was configured, without user name and query.
+        url: String,
+    },
+    /// A request was addressed to somebody else.
+    #[error("a request for {wanted} must not go to {origin}")]
+    OtherOrigin {
+        /// Where the request wanted to go.
+        wanted: String,
+        /// Where this client goes.
+        origin: String,
+    },
+    /// The name has no address.
+    #[error("cannot resolve the host name {host}")]
+    Dns {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Nobody listens there.
+    #[error("connection refused by {address}: is the server running?")]
+    Refused {
+        /// Host and port.
+        address: String,
+    },
+    /// Neither refused nor accepted.
+    #[error("cannot connect to {address}")]
+    Connect {
+        /// Host and port.
+        address: String,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Connecting, TLS included, took too long.
+    #[error("no connection to {address} within {waited_ms} ms")]
+    ConnectTimeout {
+        /// Host and port.
+        address: String,
+        /// How long was waited.
+        waited_ms: u128,
+    },
+    /// No trusted secure connection.
+    #[error("TLS with {host} failed: {reason}")]
+    Tls {
+        /// The host whose certificate was asked for.
+        host: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The connection ended after the request left, or while it left, and before an answer began.
+    #[error("{address} closed the connection without an answer")]
+    Unanswered {
+        /// Host and port.
+        address: String,
+        /// What the connection said.
+        #[source]
+        cause: hyper::Error,
+    },
+    /// The connection ended in the middle of an answer.
+    #[error("the answer of {address} broke off")]
+    BrokenOff {
+        /// Host and port.
+        address: String,
+        /// What the connection said.
+        #[source]
+        cause: hyper::Error,
+    },
+    /// What came back is not HTTP/1.1, or its head is too large.
+    #[error("the answer of {address} is not valid HTTP")]
+    Malformed {
+        /// Host and port.
+        address: String,
+        /// What is wrong.
+        #[source]
+        cause: hyper::Error,
+    },
+    /// The answer is longer than the caller wants to hold.
+    #[error("the answer of {address} is larger than {limit} bytes")]
+    TooLarge {
+        /// Host and port.
+        address: String,
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// A redirect that is not followed, since credentials stay with their origin.
+    #[error(
+        "{address} answered {status}, a redirect to {location}, which is not followed: \
+         configure the final address"
+    )]
+    Redirected {
+        /// Host and port.
+        address: String,
+        /// Which redirect.
+        status: StatusCode,
+        /// Where to, without user name and query.
+        location: String,
+    },
+    /// The server sends us round in circles.
+    #[error("{address} redirects more than {limit} times, last to {path}")]
+    TooManyRedirects {
+        /// Host and port.
+        address: String,
+        /// How many are followed.
+        limit: usize,
+        /// The last target's path.
+        path: String,
+    },
+}
+
+impl ClientError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Address { .. } | Self::OtherOrigin { .. } | Self::Redirected { .. } => {
+                ErrorKind::Invalid
+            }
+            Self::ConnectTimeout { .. } => ErrorKind::Timeout,
+            Self::TooLarge { .. } => ErrorKind::Exhausted,
+            Self::Dns { .. }
+            | Self::Refused { .. }
+            | Self::Connect { .. }
+            | Self::Tls { .. }
+            | Self::Unanswered { .. }
+            | Self::BrokenOff { .. }
+            | Self::Malformed { .. }
+            | Self::TooManyRedirects { .. } => ErrorKind::Unavailable,
+        }
+    }
+
+    /// Whether the server may have seen the request, so that repeating it is not the same as
+    /// sending it once.
+    #[must_use]
+    pub fn may_have_arrived(&self) -> bool {
+        match self {
+            Self::Unanswered { .. }
+            | Self::BrokenOff { .. }
+            | Self::Malformed { .. }
+            | Self::TooLarge { .. } => true,
+            Self::Address { .. }
+            | Self::OtherOrigin { .. }
+            | Self::Dns { .. }
+            | Self::Refused { .. }
+            | Self::Connect { .. }
+            | Self::ConnectTimeout { .. }
+            | Self::Tls { .. }
+            | Self::Redirected { .. }
+            | Self::TooManyRedirects { .. } => false,
+        }
+    }
+
+    pub(super) fn too_many_redirects(address: &str, limit: usize, path: &PathAndQuery) -> Self {
+        Self::TooManyRedirects { address: address.to_owned(), limit, path: path.path().to_owned() }
+    }
+}

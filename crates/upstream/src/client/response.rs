@@ -1,0 +1,156 @@
+//! An answer, whose body is read from the connection by whoever holds it.
+
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, response::Parts};
+use http_body::Body;
+use hyper::body::Incoming;
+
+use super::{ClientError, origin::Origin, pool::Lease};
+
+/// An answer of a server.
+#[derive(Debug)]
+pub struct HttpResponse {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body, not yet read.
+    pub body: ResponseBody,
+}
+
+/// The body of an answer.
+///
+/// Read to its end, it gives the connection back for reuse. Dropped before, it closes the
+/// connection, by which servers notice that nobody waits any more.
+#[derive(Debug)]
+pub struct ResponseBody {
+    incoming: Incoming,
+    /// `None` once the end was reached or the connection broke.
+    lease: Option<Lease>,
+    origin: Arc<Origin>,
+}
+
+impl HttpResponse {
+    pub(super) fn new(
+        response: http::Response<Incoming>,
+        lease: Lease,
+        origin: Arc<Origin>,
+    ) -> Self {
+        let (Parts { status, headers, .. }, incoming) = response.into_parts();
+        let mut body = ResponseBody { incoming, lease: Some(lease), origin };
+        if body.incoming.is_end_stream() {
+            body.finish();
+        }
+        Self { status, headers, body }
+    }
+}
+
+impl ResponseBody {
+    /// The next piece, as large as it came; `None` at the end. Losing the future loses no data.
+    pub async fn chunk(&mut self) -> Option<Result<Bytes, ClientError>> {
+        poll_fn(|cx| self.poll_chunk(cx)).await
+    }
+
+    /// Polls for the next piece; see [`ResponseBody::chunk`].
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ClientError>>> {
+        // What has already been read comes first: the driver holds one piece at a time.
+        if let Poll::Ready(arrived) = self.poll_arrived() {
+            return Poll::Ready(arrived);
+        }
+        if let Some(lease) = &mut self.lease {
+            lease.drive(cx);
+        }
+        self.poll_arrived()
+    }
+
+    /// Everything as one piece, without copying if it came as one. An answer that is longer than
+    /// `limit` is refused before it is held.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is too long or breaks off.
+    pub async fn collect(mut self, limit: usize) -> Result<Bytes, ClientError> {
+        if self.incoming.size_hint().lower() > limit as u64 {
+            return Err(self.too_large(limit));
+        }
+        let Some(first) = self.chunk().await.transpose()? else { return Ok(Bytes::new()) };
+        if first.len() > limit {
+            return Err(self.too_large(limit));
+        }
+        let Some(mut next) = self.chunk().await.transpose()? else { return Ok(first) };
+        let rest = usize::try_from(self.incoming.size_hint().lower()).unwrap_or(limit);
+        let known = first.len() + next.len() + rest;
+        let mut all = BytesMut::with_capacity(known.min(limit));
+        all.extend_from_slice(&first);
+        drop(first);
+        loop {
+            if all.len() + next.len() > limit {
+                return Err(self.too_large(limit));
+            }
+            all.extend_from_slice(&next);
+            match self.chunk().await.transpose()? {
+                Some(chunk) => next = chunk,
+                None => return Ok(all.freeze()),
+            }
+        }
+    }
+
+    fn too_large(&self, limit: usize) -> ClientError {
+        ClientError::TooLarge { address: self.origin.address.clone(), limit }
+    }
+
+    /// Looks at what the driver has handed over. It alone can change the outcome, so no waker is
+    /// needed.
+    fn poll_arrived(&mut self) -> Poll<Option<Result<Bytes, ClientError>>> {
+        if self.lease.is_none() {
+            return Poll::Ready(None);
+        }
+        loop {
+            let mut cx = Context::from_waker(Waker::noop());
+            match Pin::new(&mut self.incoming).poll_frame(&mut cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => {
+                    self.finish();
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Anything else is trailers, which MCP does not use.
+                    let Ok(data) = frame.into_data() else { continue };
+                    if self.incoming.is_end_stream() {
+                        self.finish();
+                    }
+                    return Poll::Ready(Some(Ok(data)));
+                }
+                Poll::Ready(Some(Err(cause))) => {
+                    self.lease = None;
+                    let address = self.origin.address.clone();
+                    return Poll::Ready(Some(Err(ClientError::BrokenOff { address, cause })));
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            lease.finish();
+        }
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        // The end of a chunked body may have arrived without having been asked for.
+        if let Some(lease) = &mut self.lease {
+            lease.drive(&mut Context::from_waker(Waker::noop()));
+            // At the end this gives the connection back; otherwise it is closed with the lease.
+            drop(self.poll_arrived());
+        }
+    }
+}
