@@ -20,6 +20,7 @@ mod tolerant;
 
 use std::{
     fmt,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -111,6 +112,17 @@ pub fn load_file(
     workspace_root: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LoadedConfig, ConfigFileError> {
-    let text = fs_err::read(path).map_err(|source| ConfigFileError::read(path, source))?;
+    let text = read(path).map_err(|source| ConfigFileError::read(path, source))?;
     parse(&text, &LoadContext { file: path, workspace_root, env })
+}
+
+/// At most one byte more than a configuration may have. Only a regular file: a pipe or a device,
+/// to which a link may lead, would never end.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs_err::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    let mut text = Vec::new();
+    fs_err::File::open(path)?.take(node::TEXT_MAX as u64 + 1).read_to_end(&mut text)?;
+    Ok(text)
 }

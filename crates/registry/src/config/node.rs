@@ -11,7 +11,7 @@ use serde::{
 use super::error::{ConfigFileError, FileProblem};
 
 /// More text than any honest configuration has.
-const TEXT_MAX: usize = 4 << 20;
+pub(super) const TEXT_MAX: usize = 4 << 20;
 
 /// One JSON value.
 #[derive(Debug, Clone, PartialEq)]

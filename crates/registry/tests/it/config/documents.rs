@@ -161,6 +161,16 @@ fn e123_a_missing_file_is_of_kind_not_found() {
     assert_eq!(load_file(&path, folder.path(), &env).unwrap().entries.len(), 4);
 }
 
+#[test]
+fn e118_a_link_to_an_endless_file_or_a_folder_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in [Path::new("/dev/zero"), folder.path()] {
+        let error = load_file(path, folder.path(), &env).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+        assert!(error.to_string().contains("may read"), "{error}");
+    }
+}
+
 /// E117: one bad entry is a fault, the rest works.
 #[test]
 fn e117_a_bad_entry_leaves_the_others_alone() {
