@@ -140,7 +140,8 @@ fn e25_oauth_fields_are_checked() {
         (r#"{ "mode": "authorizationCode", "client": "c" }"#, "auth.client`: a string stands"),
         (r#"{ "mode": "authorizationCode", "tokens": {} }"#, "auth.tokens`: `accessToken` is miss"),
         (
-            r#"{ "mode": "authorizationCode", "tokens": { "accessToken": "a", "expiresAt": "x" } }"#,
+            r#"{ "mode": "authorizationCode",
+                 "tokens": { "accessToken": "a", "expiresAt": "x" } }"#,
             "auth.tokens.expiresAt`: a string stands",
         ),
     ] {

@@ -90,7 +90,9 @@ proptest! {
 
     /// S30: whatever a variable holds arrives as it is, in both documents.
     #[test]
-    fn s30_no_value_is_expanded_twice(value in "(\\$\\{env:V\\}|\\$\\{|\\}|\\$|workspaceRoot|.){0,8}") {
+    fn s30_no_value_is_expanded_twice(
+        value in "(\\$\\{env:V\\}|\\$\\{|\\}|\\$|workspaceRoot|.){0,8}",
+    ) {
         prop_assume!(!value.contains('\0'));
         let env = |name: &str| (name == "V").then(|| value.clone());
         let context = LoadContext { env: &env, ..context() };
