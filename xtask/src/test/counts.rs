@@ -1,0 +1,70 @@
+//! Reads the numbers of passed and failed tests off the output of test runners.
+
+use crate::tally::Tally;
+
+/// The last summary of cargo-nextest: `5 tests run: 4 passed (1 slow), 1 failed, 0 skipped`. What
+/// was planned and did not pass has failed, whatever the reason.
+pub(super) fn nextest(output: &str) -> Option<Tally> {
+    let summary = output.lines().rev().find(|line| line.contains("Summary ["))?;
+    let (_, counts) = summary.split_once(']')?;
+    let (planned, outcomes) = counts.split_once(':')?;
+    // A run that was cut short says `3/5 tests run`.
+    let planned = planned.split_whitespace().next()?.rsplit('/').next()?.parse::<u64>().ok()?;
+    let passed = outcomes.split(',').find_map(|part| {
+        let mut words = part.split_whitespace();
+        let number = words.next()?.parse::<u64>().ok()?;
+        (words.next()? == "passed").then_some(number)
+    });
+    let passed = passed.unwrap_or(0);
+    Some(Tally { passed, failed: planned.saturating_sub(passed) })
+}
+
+/// The sum of all `test result: ok. 3 passed; 0 failed; …` lines of `cargo test`.
+pub(super) fn libtest(output: &str) -> Tally {
+    let mut tally = Tally::default();
+    for line in output.lines().filter(|line| line.trim_start().starts_with("test result:")) {
+        let number = |word: &str| {
+            let before = line.split_once(word)?.0;
+            before.split_whitespace().next_back()?.parse::<u64>().ok()
+        };
+        tally +=
+            Tally { passed: number("passed").unwrap_or(0), failed: number("failed;").unwrap_or(0) };
+    }
+    tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{libtest, nextest};
+    use crate::tally::Tally;
+
+    fn tally(passed: u64, failed: u64) -> Tally {
+        Tally { passed, failed }
+    }
+
+    #[test]
+    fn reads_summaries_of_nextest() {
+        let cases = [
+            ("     Summary [   0.010s] 5 tests run: 5 passed, 0 skipped", tally(5, 0)),
+            ("     Summary [   0.010s] 1 test run: 0 passed, 1 failed, 0 skipped", tally(0, 1)),
+            (
+                "     Summary [   9.1s] 4 tests run: 2 passed (1 slow), 1 failed, 1 timed out",
+                tally(2, 2),
+            ),
+            ("     Summary [   9.1s] 3/5 tests run: 3 passed, 0 skipped", tally(3, 2)),
+            ("     Summary [   9.1s] 0 tests run: 0 passed, 0 skipped", tally(0, 0)),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(nextest(&format!("PASS x\n{text}\nerror: y\n")), Some(expected), "{text}");
+        }
+        assert_eq!(nextest("error: could not compile"), None);
+    }
+
+    #[test]
+    fn adds_up_results_of_libtest() {
+        let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured\n\n\
+            test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured\n";
+        assert_eq!(libtest(output), tally(5, 4));
+        assert_eq!(libtest("nothing"), tally(0, 0));
+    }
+}

@@ -1,0 +1,46 @@
+//! The steps that cargo carries out: tests of the crates, of the documentation, and the build.
+
+use anyhow::{Context, Result, bail};
+
+use super::counts;
+use crate::process;
+use crate::tally::Tally;
+use crate::workspace::cargo;
+
+/// All tests of all crates, with cargo-nextest if it is there.
+pub(super) fn unit() -> Result<Tally> {
+    if !process::answers("cargo", &["nextest", "--version"]) {
+        println!("cargo-nextest is not installed, `cargo test` runs the same tests, less fast");
+        return libtest(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+    }
+    let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests", "pass"];
+    let quiet = ["--status-level", "slow", "--final-status-level", "fail"];
+    let shown = process::show(&mut cargo(&[run.as_slice(), &quiet].concat()))?;
+    let tally = counts::nextest(&shown.output).context("the tests did not run, see above")?;
+    judge(shown.is_success, tally)
+}
+
+/// The examples in the documentation, which cargo-nextest cannot run.
+pub(super) fn doc() -> Result<Tally> {
+    libtest(&["test", "--workspace", "--doc", "--no-fail-fast"])
+}
+
+/// The programs that the steps after this one start.
+pub(super) fn build() -> Result<Tally> {
+    let args = ["build", "--bins", "--package", "narthex", "--package", "narthex-testkit"];
+    process::run(&mut cargo(&args))?;
+    Ok(Tally::default())
+}
+
+fn libtest(args: &[&str]) -> Result<Tally> {
+    let shown = process::show(&mut cargo(args))?;
+    judge(shown.is_success, counts::libtest(&shown.output))
+}
+
+/// A runner that fails without a failed test has not run them all.
+fn judge(is_success: bool, tally: Tally) -> Result<Tally> {
+    if !is_success && tally.failed == 0 {
+        bail!("the tests did not all run, see above ({tally})");
+    }
+    Ok(tally)
+}

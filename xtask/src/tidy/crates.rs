@@ -1,0 +1,122 @@
+//! The crates of the workspace as the manifests have them, and their list in ARCHITECTURE.md.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+use super::Finding;
+use super::source::Source;
+use crate::workspace;
+
+/// A crate with what its manifest asks for. Crates of the workspace go by their folder's name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Package {
+    pub(super) name: String,
+    /// The folder, from the root.
+    pub(super) dir: String,
+    pub(super) normal: BTreeSet<String>,
+    pub(super) dev: BTreeSet<String>,
+    pub(super) external: Vec<External>,
+}
+
+/// A dependency from outside of the workspace.
+#[derive(Clone, Debug)]
+pub(super) struct External {
+    pub(super) name: String,
+    pub(super) is_dev: bool,
+}
+
+/// Reads the manifests by way of cargo.
+pub(super) fn packages() -> Result<Vec<Package>> {
+    let root = workspace::root();
+    let metadata = MetadataCommand::new()
+        .manifest_path(root.join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .context("cargo metadata failed")?;
+    let mut packages = Vec::new();
+    for package in &metadata.packages {
+        let dir = package.manifest_path.parent().context("a manifest without a folder")?;
+        let dir = dir.strip_prefix(&metadata.workspace_root)?;
+        let mut found = Package {
+            name: dir.file_name().context("a package in the root")?.to_owned(),
+            dir: dir.to_string(),
+            ..Package::default()
+        };
+        for dependency in &package.dependencies {
+            let is_dev = dependency.kind == DependencyKind::Development;
+            match dependency.path.as_ref().and_then(|path| path.file_name()) {
+                Some(name) if is_dev => found.dev.insert(name.to_owned()),
+                Some(name) => found.normal.insert(name.to_owned()),
+                None => {
+                    found.external.push(External { name: dependency.name.clone(), is_dev });
+                    true
+                }
+            };
+        }
+        packages.push(found);
+    }
+    packages.sort_by(|a, b| a.dir.cmp(&b.dir));
+    Ok(packages)
+}
+
+/// Compares the crates with the lines of ARCHITECTURE.md that begin with a crate's folder in
+/// backticks, in a list or a table.
+pub(super) fn check_list(source: &Source, packages: &[Package]) -> Vec<Finding> {
+    let listed: Vec<(usize, &str)> =
+        source.lines().filter_map(|(at, line)| listed_crate(line).map(|dir| (at, dir))).collect();
+    let mut findings = Vec::new();
+    for package in packages {
+        if !listed.iter().any(|(_, dir)| *dir == package.dir) {
+            let message = format!("has no line that begins with `{}`", package.dir);
+            findings.push(Finding::new(&source.path, message));
+        }
+    }
+    for (at, dir) in listed {
+        if !packages.iter().any(|package| package.dir == dir) {
+            findings.push(Finding::at(source, at, format!("there is no crate `{dir}`")));
+        }
+    }
+    findings
+}
+
+fn listed_crate(line: &str) -> Option<&str> {
+    let rest = line.trim_start_matches(['-', '*', '|', ' ']).strip_prefix('`')?;
+    let (name, _) = rest.split_once('`')?;
+    let name = name.trim_end_matches('/');
+    let is_crate = name.strip_prefix("crates/").is_some_and(|name| !name.contains(['/', '*']));
+    (is_crate || name == "xtask").then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::Source;
+    use super::{Package, check_list};
+
+    fn check(text: &str) -> Vec<String> {
+        let source = Source { path: "A.md".to_owned(), text: text.to_owned() };
+        let package = |name: &str, dir: &str| Package {
+            name: name.to_owned(),
+            dir: dir.to_owned(),
+            ..Package::default()
+        };
+        let packages = [package("wire", "crates/wire"), package("xtask", "xtask")];
+        check_list(&source, &packages).into_iter().map(|f| f.place + ": " + &f.message).collect()
+    }
+
+    #[test]
+    fn lists_and_tables_both_count() {
+        assert!(check("- `crates/wire`: the wire\n| `xtask/` | tasks |\n").is_empty());
+    }
+
+    #[test]
+    fn a_forgotten_crate_and_a_stale_line_are_found() {
+        let found = check("- `crates/wire`: see `crates/other`\n- `crates/gone`: not any more\n");
+        let expected = [
+            "A.md: has no line that begins with `xtask`",
+            "A.md:2: there is no crate `crates/gone`",
+        ];
+        assert_eq!(found, expected);
+    }
+}

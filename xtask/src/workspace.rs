@@ -1,0 +1,31 @@
+//! Where things are in this repository.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the checkout that this program was built from.
+pub(crate) fn root() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().expect("xtask lies in the root of the workspace").to_path_buf()
+}
+
+/// Everything that builds and installs leave behind.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// A program of the workspace, as `cargo build` leaves it.
+pub(crate) fn built(program: &str) -> PathBuf {
+    target().join("debug").join(program)
+}
+
+/// The cargo that runs this program, started in the root.
+pub(crate) fn cargo(args: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(args).current_dir(root());
+    command
+}
