@@ -29,6 +29,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+pub(crate) use crate::spawn;
+
 pub use self::options::{Eras, Options, Quirk};
 pub use self::stats::Counts;
 
@@ -93,18 +95,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the fixture is a test peer: it ends with its process or runtime and never drains"
-)]
-pub(crate) fn spawn<F>(future: F) -> JoinHandle<F::Output>
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    tokio::spawn(future)
 }
 
 /// Locks, going on with the value of a thread that panicked: a fixture should rather answer.

@@ -4,3 +4,18 @@
 //! independent reading of the protocol.
 
 pub mod fixture;
+pub mod forwarder;
+
+use tokio::task::JoinHandle;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "test peers end with their process or runtime and never drain"
+)]
+pub(crate) fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    tokio::spawn(future)
+}

@@ -1,6 +1,7 @@
 //! The fixture MCP server as a program.
 //!
-//! Each network transport prints one line of JSON with its URL when it is ready.
+//! Each network transport prints one line of JSON with its URL when it is ready: on standard
+//! output, or on standard error when `--stdio` is given too.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,8 +52,8 @@ async fn main() -> anyhow::Result<()> {
         quirks: args.quirks,
         allowed_hosts: args.allow_host,
     });
-    let http = listen(args.http, "http", "/mcp").await?;
-    let sse = listen(args.sse, "sse", "/sse").await?;
+    let http = listen(args.http, "http", "/mcp", args.stdio).await?;
+    let sse = listen(args.sse, "sse", "/sse", args.stdio).await?;
     let has_network = http.is_some() || sse.is_some();
     let network = async {
         tokio::join!(
@@ -83,15 +84,22 @@ async fn listen(
     addr: Option<SocketAddr>,
     transport: &str,
     path: &str,
+    has_stdio: bool,
 ) -> anyhow::Result<Option<TcpListener>> {
     let Some(addr) = addr else { return Ok(None) };
     let listener =
         TcpListener::bind(addr).await.with_context(|| format!("cannot listen on {addr}"))?;
-    announce(transport, &format!("http://{}{path}", listener.local_addr()?));
+    let url = format!("http://{}{path}", listener.local_addr()?);
+    announce(&serde_json::json!({"transport": transport, "url": url}).to_string(), has_stdio);
     Ok(Some(listener))
 }
 
-#[expect(clippy::print_stdout, reason = "the line tells the caller that the port is open")]
-fn announce(transport: &str, url: &str) {
-    println!("{}", serde_json::json!({"transport": transport, "url": url}));
+/// Tells the caller that the port is open; standard output may be taken by the protocol.
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the caller waits for the line")]
+fn announce(line: &str, has_stdio: bool) {
+    if has_stdio {
+        eprintln!("{line}");
+    } else {
+        println!("{line}");
+    }
 }
