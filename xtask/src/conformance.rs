@@ -30,16 +30,14 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
         let gateway = suite.run(peers, "gateway", &target.gateway, &logs)?;
         println!("  {} through the gateway: {}", suite.name, gateway.tally);
         for failed in direct.failed.iter().chain(&gateway.failed) {
-            println!("  FAIL  {failed}");
+            println!("  FAIL {failed}");
         }
         tally += direct.tally;
         tally += gateway.tally;
-        tally.record(
-            &format!("{} meets its floor", suite.name),
-            floor(suite.floor, &direct, &gateway),
-        );
+        let name = format!("{} meets its floor", suite.name);
+        tally.check(&name, || floor(suite.floor, &direct, &gateway));
     }
-    tally.record("the gateway ends well", target.stop());
+    tally.check("the gateway ends well", || target.stop());
     Ok(tally)
 }
 

@@ -4,6 +4,7 @@
 //! stdio; each server answers a call; and the daemon ends without leaving a child behind.
 
 mod clients;
+mod command;
 mod daemon;
 mod install;
 mod servers;
@@ -33,19 +34,24 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let servers = Servers::start(peers, &logs)?;
     let daemon = Daemon::start(&servers.config, &servers.data, &logs.join("narthex.log"))?;
     let mut tally = Tally::default();
-    tally.record("all servers are ready", daemon.wait_until_ready(&ALIASES, READY));
+    tally.check("all servers are ready", || daemon.wait_until_ready(&ALIASES, READY));
     for client in &CLIENTS {
         for (name, endpoint) in endpoints(&daemon, client, &servers.data) {
-            let outcome = lists_and_calls(peers, client, name, &endpoint);
-            tally.record(&format!("client {} by {name}", client.name()), outcome);
+            tally.check(&format!("client {} by {name}", client.name()), || {
+                lists_and_calls(peers, client, name, &endpoint)
+            });
         }
     }
-    let aggregated = daemon.http("/mcp");
+    let aggregated = daemon.http(AGGREGATED);
     for call in &CALLS {
-        let outcome = servers.answers(peers, &aggregated, call);
-        tally.record(&format!("server {} answers {}", call.alias, call.tool), outcome);
+        tally.check(&format!("server {} answers {}", call.alias, call.tool), || {
+            servers.answers(peers, &aggregated, call)
+        });
     }
-    tally.record("SIGTERM stops the daemon and every child", daemon.stop(STOPPED));
+    let (config, data) = (&servers.config, &servers.data);
+    tally.check("narthex call, in process", || command::calls("--config", config));
+    tally.check("narthex call, through the daemon", || command::calls("--data", data));
+    tally.check("SIGTERM stops the daemon and every child", || daemon.stop(STOPPED));
     Ok(tally)
 }
 

@@ -1,7 +1,9 @@
 //! Counts of passed and failed checks, and the lines that announce them.
+#![expect(clippy::disallowed_types, reason = "measures real time: nothing here can be paused")]
 
 use std::fmt;
 use std::ops::AddAssign;
+use std::time::Instant;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -10,16 +12,19 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Counts one check and prints how it ended.
-    pub(crate) fn record(&mut self, name: &str, outcome: anyhow::Result<()>) {
+    /// Makes one check, counts it and prints how it ended.
+    pub(crate) fn check(&mut self, name: &str, check: impl FnOnce() -> anyhow::Result<()>) {
+        let start = Instant::now();
+        let outcome = check();
+        let seconds = start.elapsed().as_secs_f64();
         match outcome {
             Ok(()) => {
                 self.passed += 1;
-                println!("  ok    {name}");
+                println!("  ok   {seconds:>5.1} s  {name}");
             }
             Err(error) => {
                 self.failed += 1;
-                println!("  FAIL  {name}: {error:#}");
+                println!("  FAIL {seconds:>5.1} s  {name}: {error:#}");
             }
         }
     }
@@ -45,8 +50,8 @@ mod tests {
     #[test]
     fn a_failed_check_is_counted_as_failed() {
         let mut tally = Tally::default();
-        tally.record("good", Ok(()));
-        tally.record("bad", Err(anyhow::anyhow!("wrong")));
+        tally.check("good", || Ok(()));
+        tally.check("bad", || anyhow::bail!("wrong"));
         assert_eq!(tally, Tally { passed: 1, failed: 1 });
         assert_eq!(tally.to_string(), "1 passed, 1 failed");
     }
