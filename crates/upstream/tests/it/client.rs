@@ -1,0 +1,206 @@
+//! The HTTP client against well-behaved servers.
+
+mod broken;
+mod redirects;
+mod server;
+mod tls;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use narthex_model::ErrorKind;
+use narthex_upstream::client::{ClientError, ClientSettings, HttpClient};
+use tokio::task::JoinSet;
+
+use self::server::{Raw, Server, answer, client, post, post_bytes, read_request, write};
+
+const LIMIT: usize = 64 * 1024 * 1024;
+
+async fn call(client: &HttpClient) -> Bytes {
+    client.send(post("/mcp")).await.unwrap().body.collect(LIMIT).await.unwrap()
+}
+
+#[tokio::test]
+async fn requests_in_a_row_share_one_connection() {
+    let server = Server::start(|_| answer("yes")).await;
+    let client = server.client();
+    for _ in 0..10 {
+        assert_eq!(call(&client).await, "yes");
+    }
+    assert_eq!((server.connections(), server.requests()), (1, 10));
+}
+
+#[tokio::test]
+async fn an_answer_without_a_body_gives_the_connection_back() {
+    let server =
+        Server::start(|_| Response::builder().status(202).body(Bytes::new().into()).unwrap());
+    let server = server.await;
+    let client = server.client();
+    for _ in 0..3 {
+        let response = client.send(post("/mcp")).await.unwrap();
+        assert_eq!(response.status, 202);
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn callers_at_the_same_time_share_a_bounded_number_of_connections() {
+    let server = Server::start(|request| answer(request.into_body())).await;
+    let settings = ClientSettings { max_connections: 8, ..Default::default() };
+    let client = HttpClient::new(&server.url, settings).unwrap();
+    let mut callers = JoinSet::new();
+    for caller in 0..64 {
+        let client = client.clone();
+        callers.spawn(async move {
+            for turn in 0..20 {
+                let sent = Bytes::from(format!("{caller}/{turn}"));
+                let response = client.send(post_bytes("/mcp", sent.clone())).await.unwrap();
+                assert_eq!(response.body.collect(LIMIT).await.unwrap(), sent);
+            }
+        });
+    }
+    callers.join_all().await;
+    assert_eq!(server.requests(), 64 * 20);
+    assert!(server.connections() <= 8, "{}", server.connections());
+}
+
+#[tokio::test]
+async fn only_so_many_connections_are_in_use() {
+    let server = Server::start(|_| answer("a".repeat(1 << 20))).await;
+    let settings = ClientSettings { max_connections: 2, ..Default::default() };
+    let client = HttpClient::new(&server.url, settings).unwrap();
+    let first = client.send(post("/mcp")).await.unwrap();
+    let second = client.send(post("/mcp")).await.unwrap();
+    let mut third = Box::pin(client.send(post("/mcp")));
+    tokio::select! {
+        biased;
+        _ = &mut third => panic!("there is no connection left"),
+        () = tokio::task::yield_now() => {}
+    }
+    first.body.collect(LIMIT).await.unwrap();
+    third.await.unwrap();
+    drop(second);
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn connections_expire_when_idle() {
+    let server = Server::start(|_| answer("yes")).await;
+    let client = server.client();
+    call(&client).await;
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(54)).await;
+    tokio::time::resume();
+    call(&client).await;
+    assert_eq!(server.connections(), 1);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(56)).await;
+    tokio::time::resume();
+    call(&client).await;
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn large_bodies_pass_both_ways() {
+    let server = Server::start(|request| answer(request.into_body())).await;
+    let client = server.client();
+    let sent =
+        Bytes::from((0..8 << 20).map(|n: u32| n.to_le_bytes()[n as usize % 3]).collect::<Vec<_>>());
+    for _ in 0..2 {
+        let response = client.send(post_bytes("/mcp", sent.clone())).await.unwrap();
+        assert!(response.body.collect(LIMIT).await.unwrap() == sent);
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn the_client_says_which_host_it_wants_and_asks_for_no_encoding() {
+    let raw = Raw::bind().await;
+    let client = client(&raw.url);
+    let mut request = post("/mcp?x=1");
+    request.headers_mut().insert("host", "evil.test".parse().unwrap());
+    let serve = async {
+        let mut stream = raw.accept().await;
+        let seen = read_request(&mut stream).await.to_lowercase();
+        write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+        seen
+    };
+    let (response, seen) = tokio::join!(client.send(request), serve);
+    response.unwrap();
+    assert!(seen.starts_with("post /mcp?x=1 http/1.1\r\n"), "{seen}");
+    let host = format!("host: 127.0.0.1:{}\r\n", raw.url.port().unwrap());
+    assert!(seen.contains(&host) && !seen.contains("evil") && !seen.contains("encoding"), "{seen}");
+    assert!(seen.contains("content-length: 2\r\n"), "{seen}");
+}
+
+#[tokio::test]
+async fn chunks_arrive_while_the_server_is_still_writing() {
+    let raw = Raw::bind().await;
+    let client = client(&raw.url);
+    let (ask, mut asked) = tokio::sync::mpsc::channel::<&str>(1);
+    let serve = async {
+        let mut stream = raw.accept().await;
+        read_request(&mut stream).await;
+        write(&mut stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+        while let Some(text) = asked.recv().await {
+            write(&mut stream, text).await;
+        }
+        read_request(&mut stream).await;
+        write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlast").await;
+    };
+    let read = async {
+        let mut body = client.send(post("/mcp")).await.unwrap().body;
+        ask.send("1\r\na\r\n").await.unwrap();
+        assert_eq!(body.chunk().await.unwrap().unwrap(), "a");
+        // A future that is given up between two chunks loses nothing.
+        tokio::select! {
+            biased;
+            _ = body.chunk() => panic!("nothing was sent"),
+            () = tokio::task::yield_now() => {}
+        }
+        ask.send("2\r\nbc\r\n0\r\n\r\n").await.unwrap();
+        assert_eq!(body.chunk().await.unwrap().unwrap(), "bc");
+        // Not read to its end, but the end has arrived: the connection is good.
+        drop(body);
+        drop(ask);
+        assert_eq!(call(&client).await, "last");
+    };
+    tokio::join!(serve, read);
+}
+
+#[tokio::test]
+async fn answers_beyond_the_limit_are_refused() {
+    let server = Server::start(|_| answer("12345678")).await;
+    let client = server.client();
+    let collect = async |limit| client.send(post("/mcp")).await.unwrap().body.collect(limit).await;
+    assert_eq!(collect(8).await.unwrap(), "12345678");
+    let error = collect(7).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Exhausted);
+    assert!(matches!(error, ClientError::TooLarge { limit: 7, .. }), "{error}");
+}
+
+#[tokio::test]
+async fn requests_for_another_origin_are_refused() {
+    let server = Server::start(|_| answer("yes")).await;
+    let client = server.client();
+    let mut request = Request::post("/").body(Bytes::new().into()).unwrap();
+    *request.uri_mut() = "http://127.0.0.1:1/mcp".parse().unwrap();
+    let error = client.send(request).await.unwrap_err();
+    assert!(matches!(error, ClientError::OtherOrigin { .. }), "{error}");
+    let mut request = post("/");
+    *request.uri_mut() = server.url.as_str().parse().unwrap();
+    client.send(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_connection_says_where_and_asks_the_right_question() {
+    let url = Raw::bind().await.url;
+    let error = client(&url).send(post("/mcp")).await.unwrap_err();
+    let port = url.port().unwrap();
+    assert_eq!(
+        error.to_string(),
+        format!("connection refused by 127.0.0.1:{port}: is the server running?")
+    );
+    assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Unavailable, false));
+}

@@ -1,0 +1,84 @@
+//! Which redirects the HTTP client follows.
+
+use http::Response;
+use narthex_model::ErrorKind;
+use narthex_upstream::client::ClientError;
+
+use super::{
+    LIMIT,
+    server::{Answer, Server, answer, post},
+};
+
+fn redirect(status: u16, location: &str) -> Answer {
+    Response::builder().status(status).header("location", location).body("gone".into()).unwrap()
+}
+
+#[tokio::test]
+async fn redirects_within_the_origin_are_followed_and_remembered() {
+    for status in [307, 308] {
+        let server = Server::start(move |request| match request.uri().path() {
+            "/mcp" => redirect(status, "/mcp/"),
+            "/mcp/" => {
+                assert_eq!(request.headers()["authorization"], "Bearer hush");
+                answer(request.into_body())
+            }
+            other => panic!("{other}"),
+        })
+        .await;
+        let client = server.client();
+        for _ in 0..3 {
+            let response = client.send(post("/mcp")).await.unwrap();
+            assert_eq!(response.body.collect(LIMIT).await.unwrap(), "{}");
+        }
+        assert_eq!((server.connections(), server.requests()), (1, 4));
+    }
+}
+
+#[tokio::test]
+async fn a_remembered_path_is_forgotten_when_it_is_gone() {
+    let server = Server::start(|request| match request.uri().path() {
+        "/mcp" => redirect(308, "/old"),
+        _ => Response::builder().status(404).body("gone".into()).unwrap(),
+    })
+    .await;
+    let client = server.client();
+    for _ in 0..2 {
+        assert_eq!(client.send(post("/mcp")).await.unwrap().status, 404);
+    }
+    assert_eq!(server.requests(), 4);
+}
+
+#[tokio::test]
+async fn credentials_do_not_follow_a_redirect_elsewhere() {
+    let other = Server::start(|_| answer("caught")).await;
+    let target = format!("{}?token=hush", other.url);
+    let server = Server::start(move |_| redirect(307, &target)).await;
+    let error = server.client().send(post("/mcp")).await.unwrap_err();
+    assert_eq!((error.kind(), error.may_have_arrived()), (ErrorKind::Invalid, false));
+    assert!(error.to_string().contains(other.url.as_str()), "{error}");
+    assert!(!error.to_string().contains("hush"), "{error}");
+    assert_eq!(other.requests(), 0);
+}
+
+#[tokio::test]
+async fn redirects_that_change_the_method_are_errors() {
+    for status in [301, 302, 303, 300] {
+        let server = Server::start(move |_| redirect(status, "/login?next=hush")).await;
+        let error = server.client().send(post("/mcp")).await.unwrap_err();
+        assert!(matches!(error, ClientError::Redirected { .. }), "{error}");
+        assert!(error.to_string().contains("/login,"), "{error}");
+        assert_eq!(server.requests(), 1);
+    }
+}
+
+#[tokio::test]
+async fn redirects_in_a_circle_end() {
+    let server = Server::start(|request| {
+        let path = request.uri().path();
+        redirect(307, &format!("{path}x"))
+    })
+    .await;
+    let error = server.client().send(post("/mcp")).await.unwrap_err();
+    assert!(matches!(error, ClientError::TooManyRedirects { limit: 3, .. }), "{error}");
+    assert_eq!(server.requests(), 4);
+}

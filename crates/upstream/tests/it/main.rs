@@ -1,0 +1,9 @@
+//! The crate against small servers of its own.
+
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "this whole program is tests; clippy looks for the module of unit tests"
+)]
+
+mod client;
