@@ -3,6 +3,7 @@
 //! Messages stay bytes. This crate checks them, says where their parts are, and writes changed
 //! copies; it does no I/O and holds no state beyond a parser's buffer.
 
+pub mod headers;
 pub mod json;
 pub mod rpc;
 
