@@ -7,5 +7,5 @@
 mod request;
 mod rules;
 
-pub use request::{Item, Rename, Request};
+pub use request::{Item, Request};
 pub use rules::{Denial, Permitted, RunPolicy};

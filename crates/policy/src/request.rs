@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use narthex_model::Alias;
-use narthex_wire::Message;
+use narthex_wire::{Message, Rewrite};
 
 /// What a request is about, under the server's own name for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,32 +31,25 @@ impl Item {
     }
 }
 
-/// A member of `params` that is written anew because the server knows the thing by another name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rename {
-    /// The member of `params`.
-    pub member: &'static str,
-    /// Its new value, as JSON.
-    pub value: Bytes,
-}
-
-/// A request or notification that is to go to one server.
+/// A request or notification that is to go to one server, in its final form but for what belongs
+/// to the hop (id, progress token, headers).
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The server.
     pub alias: Alias,
     /// The checked bytes.
     pub message: Message,
-    /// What it is about. With a rename, this is the new name.
+    /// What it is about, under the server's own name.
     pub item: Item,
-    /// What is written in place of the caller's name.
-    pub rename: Option<Rename>,
+    /// What is written differently from the caller's bytes: the server's own name of the item,
+    /// and what the server's protocol era needs.
+    pub rewrite: Rewrite<'static>,
 }
 
 impl Request {
     /// A request that goes as it is.
     #[must_use]
     pub fn new(alias: Alias, message: Message, item: Item) -> Self {
-        Self { alias, message, item, rename: None }
+        Self { alias, message, item, rewrite: Rewrite::default() }
     }
 }

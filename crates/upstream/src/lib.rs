@@ -1,3 +1,23 @@
-//! One connection to one MCP server: transports, handshake, lists, and forwarding of permitted requests.
+//! One connection to one MCP server: transports, handshake, lists, and forwarding.
+//!
+//! [`Link::forward`] takes a [`narthex_policy::Permitted`] request by value, so nothing gets to a
+//! server that policy has not seen, and what it saw is what is sent. Answers come back as
+//! [`Frame`]s, undecoded.
 
 pub mod client;
+
+mod connect;
+mod connect_stdio;
+mod duplex;
+mod frame;
+mod http;
+mod inventory;
+mod link;
+mod sse;
+mod stdio;
+
+pub use connect::{ConnectContext, ConnectError, Deadlines, Dialect, connect};
+pub use connect_stdio::may_install;
+pub use frame::{Frame, LinkError, LinkEvent};
+pub use inventory::{Inventory, InventoryEntry};
+pub use link::{ClientIdentity, Forwarded, Hop, Link, ServerCapabilities, ServerFacts};

@@ -1,0 +1,135 @@
+//! What comes back from a server, and how it fails.
+
+use std::sync::Arc;
+
+use narthex_model::{CallErrorKind, ErrorKind, Side};
+use narthex_wire::Message;
+
+use crate::client::ClientError;
+
+/// One thing that a server sends while it works on a request.
+#[derive(Debug)]
+pub enum Frame {
+    /// Progress, log messages and other notifications that belong to the request.
+    Notification(Message),
+    /// The server asks the client something, because of the request (legacy only).
+    Request(Message),
+    /// The server closed its stream before the answer and wants to be asked again later; the link
+    /// does so by itself. Carries the server's own delay, if it named one.
+    Break {
+        /// Milliseconds.
+        retry_ms: Option<u64>,
+    },
+    /// The result or error. Nothing follows.
+    Answer(Message),
+}
+
+/// What a server sends by its own will, outside any request.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// List changes, resource updates, log messages.
+    Notification(Message),
+    /// Sampling, elicitation, roots, where no request can be named as the cause.
+    Request(Message),
+    /// The link has ended and will not come back.
+    Closed(Arc<str>),
+}
+
+/// Why a request brought no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LinkError {
+    /// The link has ended: the process died, or the stream broke.
+    #[error("the connection to the server has ended: {0}")]
+    Closed(Arc<str>),
+    /// The server does not know our session any more; the request was not handled.
+    #[error("the server ended the session")]
+    SessionEnded,
+    /// HTTP failed below MCP.
+    #[error("{0}")]
+    Client(#[source] Arc<ClientError>),
+    /// An HTTP status without a JSON-RPC body.
+    #[error("the server answered HTTP {status}{}", hint(.text))]
+    Status {
+        /// The status code.
+        status: u16,
+        /// The start of the body, if it is text.
+        text: String,
+    },
+    /// The server refuses our credential, or wants one.
+    #[error("the server refuses the credential (HTTP {status})")]
+    AuthRejected {
+        /// 401 or 403.
+        status: u16,
+    },
+    /// What the server sent is no acceptable MCP.
+    #[error("the server sent an unusable answer: {0}")]
+    Protocol(String),
+    /// A deadline of ours passed.
+    #[error("no answer within {0} ms")]
+    Deadline(u128),
+    /// The request cannot be sent as HTTP headers want it.
+    #[error("the request cannot be sent: {0}")]
+    Request(String),
+}
+
+fn hint(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+impl LinkError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Closed(_) | Self::SessionEnded | Self::Status { .. } => ErrorKind::Unavailable,
+            Self::Client(error) => error.kind(),
+            Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
+            Self::Protocol(_) => ErrorKind::Unavailable,
+            Self::Deadline(_) => ErrorKind::Timeout,
+            Self::Request(_) => ErrorKind::Invalid,
+        }
+    }
+
+    /// Whose side it was.
+    #[must_use]
+    pub fn side(&self) -> Side {
+        match self {
+            Self::Request(_) => Side::Downstream,
+            Self::Closed(_)
+            | Self::SessionEnded
+            | Self::Client(_)
+            | Self::Status { .. }
+            | Self::AuthRejected { .. }
+            | Self::Protocol(_)
+            | Self::Deadline(_) => Side::Upstream,
+        }
+    }
+
+    /// The kind of a failed call (D16).
+    #[must_use]
+    pub fn call_kind(&self) -> CallErrorKind {
+        match self {
+            Self::AuthRejected { .. } => CallErrorKind::AuthUnavailable,
+            Self::Deadline(_) => CallErrorKind::Timeout,
+            Self::Request(_) => CallErrorKind::InvalidArguments,
+            Self::Client(error) if error.kind() == ErrorKind::Timeout => CallErrorKind::Timeout,
+            Self::Closed(_)
+            | Self::SessionEnded
+            | Self::Client(_)
+            | Self::Status { .. }
+            | Self::Protocol(_) => CallErrorKind::TransportError,
+        }
+    }
+
+    /// Whether the server certainly did not see the request, so that it may be sent again.
+    #[must_use]
+    pub fn is_unsent(&self) -> bool {
+        matches!(self, Self::SessionEnded)
+    }
+}
+
+impl From<ClientError> for LinkError {
+    fn from(error: ClientError) -> Self {
+        Self::Client(Arc::new(error))
+    }
+}

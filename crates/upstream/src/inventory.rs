@@ -1,0 +1,163 @@
+//! What a server was found to have: its tools, prompts, resources and templates, as raw JSON.
+
+use std::{collections::HashSet, sync::Arc};
+
+use bytes::Bytes;
+use narthex_wire::{Message, MessageKind, Raw, headers::HeaderParams, json, method};
+
+use crate::{Link, LinkError};
+
+/// The most pages of one list that are followed.
+const PAGES_MAX: usize = 1000;
+/// The most entries of one list that are kept.
+const ENTRIES_MAX: usize = 50_000;
+
+/// One tool, prompt, resource or template.
+#[derive(Debug, Clone)]
+pub struct InventoryEntry {
+    /// The name; the URI of resources, the URI template of templates.
+    pub key: Arc<str>,
+    /// The definition, byte for byte.
+    pub raw: Bytes,
+    /// Which arguments a tool wants mirrored as headers (modern, HTTP).
+    pub header_params: Option<Arc<HeaderParams>>,
+}
+
+/// Everything that one server lists, in its own order.
+#[derive(Debug, Clone, Default)]
+pub struct Inventory {
+    /// Tools.
+    pub tools: Vec<InventoryEntry>,
+    /// Prompts.
+    pub prompts: Vec<InventoryEntry>,
+    /// Resources.
+    pub resources: Vec<InventoryEntry>,
+    /// Resource templates.
+    pub templates: Vec<InventoryEntry>,
+    tool_index: std::collections::HashMap<Arc<str>, usize>,
+}
+
+impl Inventory {
+    /// The tool of this name.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Option<&InventoryEntry> {
+        self.tool_index.get(name).map(|index| &self.tools[*index])
+    }
+
+    /// Whether there is a prompt of this name.
+    #[must_use]
+    pub fn has_prompt(&self, name: &str) -> bool {
+        self.prompts.iter().any(|entry| entry.key.as_ref() == name)
+    }
+
+    /// Asks `link` for all its lists, each to its last page.
+    ///
+    /// # Errors
+    /// When the link fails, or a list repeats a cursor or never ends.
+    pub async fn fetch(link: &Link) -> Result<Self, LinkError> {
+        let has = &link.facts().capabilities;
+        let list = |is_declared: bool, method, member, key| async move {
+            match is_declared {
+                true => fetch_list(link, method, member, key).await,
+                false => Ok(Vec::new()),
+            }
+        };
+        let (tools, prompts, resources, templates) = tokio::try_join!(
+            list(has.tools, method::TOOLS_LIST, "tools", "name"),
+            list(has.prompts, method::PROMPTS_LIST, "prompts", "name"),
+            list(has.resources, method::RESOURCES_LIST, "resources", "uri"),
+            list(
+                has.resources,
+                method::RESOURCES_TEMPLATES_LIST,
+                "resourceTemplates",
+                "uriTemplate"
+            ),
+        )?;
+        let mut inventory = Self { tools, prompts, resources, templates, ..Self::default() };
+        if link.needs_headers() {
+            inventory.read_header_params(&link.name());
+        }
+        let index = |(index, entry): (usize, &InventoryEntry)| (entry.key.clone(), index);
+        inventory.tool_index = inventory.tools.iter().enumerate().rev().map(index).collect();
+        Ok(inventory)
+    }
+
+    /// Reads the header annotations; a tool with an invalid one cannot be called and is dropped.
+    fn read_header_params(&mut self, server: &str) {
+        self.tools.retain_mut(|tool| {
+            let schema = Raw::new(&tool.raw).get("inputSchema");
+            match schema.map(HeaderParams::parse).transpose() {
+                Ok(params) => {
+                    let params = params.filter(|params| !params.is_empty());
+                    tool.header_params = params.map(Arc::new);
+                    true
+                }
+                Err(faults) => {
+                    let faults = faults.iter().map(ToString::to_string).collect::<Vec<_>>();
+                    tracing::warn!(
+                        server.name = server,
+                        tool.name = %tool.key,
+                        faults = faults.join("; "),
+                        "dropped a tool with invalid header annotations"
+                    );
+                    false
+                }
+            }
+        });
+    }
+}
+
+async fn fetch_list(
+    link: &Link,
+    method: &'static str,
+    member: &str,
+    key: &str,
+) -> Result<Vec<InventoryEntry>, LinkError> {
+    let mut entries = Vec::new();
+    let mut cursors = HashSet::new();
+    let mut cursor: Option<Vec<u8>> = None;
+    for _page in 0..PAGES_MAX {
+        let params = cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
+        let answer = link.ask(method, params.as_deref().unwrap_or_default()).await?;
+        if answer.kind() == MessageKind::Error {
+            return without_list(&answer, method);
+        }
+        add_page(&answer, member, key, &mut entries);
+        if entries.len() > ENTRIES_MAX {
+            return Err(LinkError::Protocol(format!("{method} has over {ENTRIES_MAX} entries")));
+        }
+        let next = answer.get("nextCursor").filter(|next| next.as_bytes() != b"null");
+        let Some(next) = next.map(|next| next.as_bytes().to_vec()) else {
+            return Ok(entries);
+        };
+        if json::decode_string(&next).is_none() || !cursors.insert(next.clone()) {
+            return Err(LinkError::Protocol(format!("{method} gave the same cursor twice")));
+        }
+        cursor = Some(next);
+    }
+    Err(LinkError::Protocol(format!("{method} has over {PAGES_MAX} pages")))
+}
+
+/// A server may lack one of the lists that its capability suggests.
+fn without_list(answer: &Message, method: &str) -> Result<Vec<InventoryEntry>, LinkError> {
+    if answer.error_code() == Some(narthex_wire::rpc::code::METHOD_NOT_FOUND) {
+        return Ok(Vec::new());
+    }
+    let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
+    Err(LinkError::Protocol(format!("{method} failed: {text}")))
+}
+
+fn add_page(answer: &Message, member: &str, key: &str, entries: &mut Vec<InventoryEntry>) {
+    let Some(list) = answer.get(member) else { return };
+    for item in list.items() {
+        let Some(name) = item.get(key).and_then(Raw::as_str) else {
+            tracing::warn!(member, "dropped an entry without {key}, or with a key twice");
+            continue;
+        };
+        entries.push(InventoryEntry {
+            key: name.as_ref().into(),
+            raw: answer.bytes().slice_ref(item.as_bytes()),
+            header_params: None,
+        });
+    }
+}

@@ -1,0 +1,177 @@
+//! HTTP+SSE of revision 2024-11-05 as a duplex link: one stream down, a POST for each message up.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use narthex_wire::{Limits, Message, Payload, SseParser};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    LinkError, LinkEvent,
+    client::{HttpClient, ResponseBody},
+    duplex::Duplex,
+    http::is_event_stream,
+};
+
+/// How long one POST may take; the server only has to accept it.
+const POST_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A link to a server over HTTP+SSE.
+#[derive(Debug)]
+pub(crate) struct SseLink {
+    pub(crate) duplex: Arc<Duplex>,
+}
+
+/// What a link is made from.
+pub(crate) struct SseParts {
+    pub(crate) client: HttpClient,
+    pub(crate) url: url::Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) events: mpsc::Sender<LinkEvent>,
+    pub(crate) limits: Limits,
+    pub(crate) tasks: TaskTracker,
+}
+
+impl SseLink {
+    /// Opens the stream and waits for the `endpoint` event.
+    pub(crate) async fn open(parts: SseParts) -> Result<Self, LinkError> {
+        let path = parts.url[url::Position::BeforePath..url::Position::AfterQuery].to_owned();
+        let mut request = request(Method::GET, &path, Payload::default(), &parts.headers)?;
+        let accept = HeaderValue::from_static("text/event-stream");
+        request.headers_mut().insert(header::ACCEPT, accept);
+        let response = parts.client.send(request).await?;
+        match response.status {
+            status if status.is_success() && is_event_stream(&response.headers) => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err(LinkError::AuthRejected { status: response.status.as_u16() });
+            }
+            status => {
+                return Err(LinkError::Status { status: status.as_u16(), text: String::new() });
+            }
+        }
+        let mut reader = Reader {
+            body: response.body,
+            parser: SseParser::new(parts.limits.message_bytes),
+            limits: parts.limits,
+        };
+        let endpoint = reader.endpoint(&parts.url).await?;
+        let (duplex, queue) = Duplex::new(parts.events.clone());
+        parts.tasks.spawn(reader.run(duplex.clone()));
+        parts.tasks.spawn(write(parts.client, endpoint, parts.headers, queue, duplex.clone()));
+        Ok(Self { duplex })
+    }
+}
+
+struct Reader {
+    body: ResponseBody,
+    parser: SseParser,
+    limits: Limits,
+}
+
+impl Reader {
+    async fn event(&mut self) -> Result<Option<narthex_wire::SseEvent>, LinkError> {
+        loop {
+            let unusable = |error: narthex_wire::SseError| LinkError::Protocol(error.to_string());
+            if let Some(event) = self.parser.next_event().map_err(unusable)? {
+                return Ok(Some(event));
+            }
+            match self.body.chunk().await {
+                Some(chunk) => self.parser.push(chunk?),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The path for messages. It must be at the same origin: credentials go there.
+    async fn endpoint(&mut self, base: &url::Url) -> Result<String, LinkError> {
+        while let Some(event) = self.event().await? {
+            if event.event.as_deref() != Some("endpoint") {
+                continue;
+            }
+            let text = String::from_utf8_lossy(&event.data).into_owned();
+            let joined = base.join(text.trim()).ok().filter(|url| url.origin() == base.origin());
+            let Some(url) = joined else {
+                let why = "its endpoint event names another origin";
+                return Err(LinkError::Protocol(why.to_owned()));
+            };
+            return Ok(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned());
+        }
+        Err(LinkError::Protocol("the stream ended before its endpoint event".to_owned()))
+    }
+
+    async fn run(mut self, duplex: Arc<Duplex>) {
+        let why = loop {
+            let event = tokio::select! {
+                biased;
+                () = duplex.closed().cancelled() => return,
+                event = self.event() => event,
+            };
+            match event {
+                Ok(Some(event)) if event.data.is_empty() => {}
+                Ok(Some(event)) => match Message::parse_batch(&event.data, &self.limits, 100) {
+                    Ok(messages) => messages.into_iter().for_each(|m| duplex.dispatch(m)),
+                    Err(error) => tracing::warn!(%error, "a server sent an unusable event"),
+                },
+                Ok(None) => break "the server closed the event stream".to_owned(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        duplex.close(&why);
+    }
+}
+
+async fn write(
+    client: HttpClient,
+    path: String,
+    headers: HeaderMap,
+    mut queue: mpsc::Receiver<Payload>,
+    duplex: Arc<Duplex>,
+) {
+    loop {
+        let payload = tokio::select! {
+            biased;
+            () = duplex.closed().cancelled() => return,
+            payload = queue.recv() => match payload {
+                Some(payload) => payload,
+                None => return,
+            },
+        };
+        let posted = tokio::time::timeout(POST_DEADLINE, post(&client, &path, payload, &headers));
+        match posted.await {
+            Ok(Ok(status)) if status.is_success() => {}
+            Ok(Ok(status)) => {
+                return duplex.close(&format!("the server answered HTTP {status} to a message"));
+            }
+            Ok(Err(error)) => return duplex.close(&error.to_string()),
+            Err(_) => return duplex.close("the server did not take a message in time"),
+        }
+    }
+}
+
+async fn post(
+    client: &HttpClient,
+    path: &str,
+    payload: Payload,
+    headers: &HeaderMap,
+) -> Result<StatusCode, LinkError> {
+    let mut request = request(Method::POST, path, payload, headers)?;
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(header::CONTENT_TYPE, json);
+    let response = client.send(request).await?;
+    let status = response.status;
+    response.body.collect(1024 * 1024).await?;
+    Ok(status)
+}
+
+fn request(
+    method: Method,
+    path: &str,
+    body: Payload,
+    headers: &HeaderMap,
+) -> Result<http::Request<Payload>, LinkError> {
+    let built = http::Request::builder().method(method).uri(path).body(body);
+    let mut request = built.map_err(|error| LinkError::Protocol(error.to_string()))?;
+    *request.headers_mut() = headers.clone();
+    Ok(request)
+}
