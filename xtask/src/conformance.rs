@@ -37,6 +37,9 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
         let name = format!("{} meets its floor", suite.name);
         tally.check(&name, || floor(suite.floor, &direct, &gateway));
     }
+    if tally.failed > 0 {
+        println!("  what each suite said is in {}", logs.display());
+    }
     tally.check("the gateway ends well", || target.stop());
     Ok(tally)
 }

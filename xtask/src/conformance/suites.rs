@@ -28,7 +28,7 @@ pub(super) const SUITES: [Suite; 3] = [
         name: "0.2.0-alpha.12 for 2025-11-25",
         package: "conformance-next",
         arguments: &["--requirements", "2025-11-25"],
-        floor: 83,
+        floor: 84,
     },
     Suite {
         name: "0.2.0-alpha.12 for 2026-07-28",

@@ -19,6 +19,9 @@ use crate::workspace;
 const READY: Duration = Duration::from_secs(30);
 const STOPPED: Duration = Duration::from_secs(20);
 
+/// The transparent endpoint of the one server that is configured.
+const ENDPOINT: &str = "/mcp/fixture";
+
 pub(super) struct Target {
     /// The fixture server itself.
     pub(super) direct: String,
@@ -43,9 +46,10 @@ impl Target {
         daemon.wait_until_ready(&["fixture"], READY)?;
 
         let mut command = Command::new(workspace::built("narthex-forwarder"));
-        command.args(["--listen", "127.0.0.1:0", "--to", &daemon.endpoint_url("/mcp/fixture")]);
-        command.arg("--token-file").arg(daemon.token_file());
-        let (forwarder, gateway) = start("narthex-forwarder", &mut command, logs)?;
+        command.args(["--listen", "127.0.0.1:0", "--to", &daemon.endpoint_url("")]);
+        command.arg("--bearer-file").arg(daemon.token_file());
+        let (forwarder, origin) = start("narthex-forwarder", &mut command, logs)?;
+        let gateway = format!("{}{ENDPOINT}", origin.trim_end_matches('/'));
         Ok(Self { direct, gateway, daemon, _services: [fixture, forwarder], _dir: dir })
     }
 
