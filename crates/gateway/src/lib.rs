@@ -1,1 +1,21 @@
 //! The data plane: every call of every door goes through this one pipeline.
+//!
+//! A door parses a message, finds the caller by token and hands both over; [`Gateway::call`]
+//! classifies, routes, authorizes, forwards and records, and gives back an [`Answering`] to be
+//! polled to its end. Nothing here knows HTTP or sockets.
+
+mod answering;
+mod audit;
+mod caller;
+mod gateway;
+mod metrics;
+mod run;
+mod session;
+
+pub use answering::{Answer, Answering, Step};
+pub use audit::{Audit, AuditRecord, Outcome};
+pub use caller::{Caller, Endpoint};
+pub use gateway::{Gateway, GatewayOptions};
+pub use metrics::Metrics;
+pub use run::{RunId, RunTable, RunToken, RunView};
+pub use session::{Session, SessionId};

@@ -1,0 +1,3 @@
+//! Placeholder while this module is being written.
+#[derive(Debug, Default)]
+pub struct Metrics;

@@ -1,0 +1,161 @@
+//! Runs, and the tokens that prove to belong to one.
+
+use std::{collections::HashMap, fmt, sync::Arc};
+
+use arc_swap::ArcSwap;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use narthex_model::Secret;
+use narthex_policy::RunPolicy;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// What every run token starts with, so that secret scanners can find leaked ones.
+const PREFIX: &str = "nxt_";
+const ID_BYTES: usize = 9;
+const RANDOM_BYTES: usize = 32;
+
+/// The identifier of a run; no secret.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId([u8; ID_BYTES]);
+
+/// A token that proves to act for one run. It carries the run's id and 256 random bits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunToken(Secret);
+
+/// A run as the data plane sees it: immutable.
+#[derive(Debug)]
+pub struct RunView {
+    /// Its id.
+    pub id: RunId,
+    /// What it may do.
+    pub policy: RunPolicy,
+    token_hash: [u8; 32],
+}
+
+/// All live runs. Reading takes no lock.
+#[derive(Debug, Default)]
+pub struct RunTable {
+    runs: ArcSwap<HashMap<RunId, Arc<RunView>>>,
+}
+
+impl RunId {
+    /// The id as text.
+    #[must_use]
+    pub fn to_text(self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunId({self})")
+    }
+}
+
+impl RunToken {
+    /// A new token for a new run.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))))
+    }
+
+    /// Reads a token as it was written to a file or sent by a client; `None` if it is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        decode(text).map(|_| Self(Secret::new(text)))
+    }
+
+    /// The token as text, to be written to its file and nowhere else.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// The id of the run that the token names.
+    #[must_use]
+    pub fn run_id(&self) -> RunId {
+        let bytes = decode(self.0.expose()).unwrap_or([0; ID_BYTES + RANDOM_BYTES]);
+        let mut id = [0; ID_BYTES];
+        id.copy_from_slice(&bytes[..ID_BYTES]);
+        RunId(id)
+    }
+}
+
+fn decode(text: &str) -> Option<[u8; ID_BYTES + RANDOM_BYTES]> {
+    let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
+    let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
+    (length == bytes.len()).then_some(bytes)
+}
+
+impl RunView {
+    /// A run which this token opens. Only the token's hash is kept.
+    #[must_use]
+    pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
+        Self { id: token.run_id(), policy, token_hash: Sha256::digest(token.expose()).into() }
+    }
+}
+
+impl RunTable {
+    /// Adds a run.
+    pub fn insert(&self, run: Arc<RunView>) {
+        self.runs.rcu(|runs| {
+            let mut runs = HashMap::clone(runs);
+            runs.insert(run.id, run.clone());
+            runs
+        });
+    }
+
+    /// The run that a token opens; `None` for any other text.
+    #[must_use]
+    pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
+        let bytes = decode(token)?;
+        let mut id = [0; ID_BYTES];
+        id.copy_from_slice(&bytes[..ID_BYTES]);
+        let run = self.runs.load().get(&RunId(id))?.clone();
+        let hash: [u8; 32] = Sha256::digest(token).into();
+        bool::from(hash.ct_eq(&run.token_hash)).then_some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_opens_its_own_run_only() {
+        let table = RunTable::default();
+        let (one, two) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
+        for token in [&one, &two] {
+            table.insert(Arc::new(RunView::new(token, RunPolicy::AllAttached)));
+        }
+        assert_eq!(table.identify(one.expose()).unwrap().id, one.run_id());
+        assert_ne!(one.run_id(), two.run_id());
+        let mut forged = one.expose().to_owned();
+        let last = if forged.ends_with('A') { 'Q' } else { 'A' };
+        forged.pop();
+        forged.push(last);
+        for bad in
+            ["", "nxt_", "nxt_AAAA", &forged, &one.expose()[4..], &format!("{} ", one.expose())]
+        {
+            assert!(table.identify(bad).is_none(), "{bad}");
+        }
+    }
+
+    /// S27: a token does not print.
+    #[test]
+    fn s27_tokens_do_not_print() {
+        let token = RunToken::generate().unwrap();
+        let view = RunView::new(&token, RunPolicy::AllAttached);
+        assert!(!format!("{token:?} {view:?}").contains(&token.expose()[20..]));
+    }
+}
