@@ -6,6 +6,7 @@
 pub mod headers;
 pub mod json;
 pub mod rpc;
+pub mod translate;
 
 mod era;
 mod lines;

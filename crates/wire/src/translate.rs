@@ -1,0 +1,262 @@
+//! What changes in one plain message when client and server speak different eras.
+//!
+//! Pure edits only. Handshakes, sessions, subscriptions, embedded requests and tasks are loops over
+//! several messages and live elsewhere; so do ids and progress tokens, which change on every hop.
+
+use std::borrow::Cow;
+
+use crate::{
+    Message, MessageKind, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc::code,
+};
+
+/// What only modern results say beside their content, and how long they may be kept.
+const RESULT_TYPE: &str = "resultType";
+const CACHE_HINTS: [&str; 2] = ["ttlMs", "cacheScope"];
+/// The extension under which a modern server may answer with a task instead of a result.
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// What a legacy client said once in its session and a modern server wants on each request.
+#[derive(Debug, Clone, Copy)]
+pub struct ClientStamp<'a> {
+    /// `clientInfo` as JSON.
+    pub info: Option<&'a [u8]>,
+    /// Capabilities as JSON, from [`capabilities_to_modern`].
+    pub capabilities: &'a [u8],
+    /// The level of `logging/setLevel` as JSON; `None` asks for no log messages.
+    pub log_level: Option<&'a [u8]>,
+}
+
+/// Changes a legacy request for a modern server: stamps what the session knows.
+///
+/// The stamps replace what the request itself claims in their place.
+#[must_use]
+pub fn request_to_modern<'a>(stamp: &ClientStamp<'a>) -> Rewrite<'a> {
+    let ClientStamp { info, capabilities, log_level } = *stamp;
+    let mut rewrite = Rewrite::default();
+    let version = encode_string(Revision::LATEST.as_str());
+    rewrite.meta.set(meta_key::PROTOCOL_VERSION, version);
+    rewrite.meta.set(meta_key::CLIENT_CAPABILITIES, capabilities);
+    for (key, value) in [(meta_key::CLIENT_INFO, info), (meta_key::LOG_LEVEL, log_level)] {
+        match value {
+            Some(value) => rewrite.meta.set(key, value),
+            None => rewrite.meta.remove(key),
+        }
+    }
+    rewrite
+}
+
+/// Changes a modern request for a legacy server: takes away what only modern servers read.
+#[must_use]
+pub fn request_to_legacy<'a>() -> Rewrite<'a> {
+    let mut rewrite = Rewrite::default();
+    for key in meta_key::MODERN_REQUEST {
+        rewrite.meta.remove(key);
+    }
+    for key in ["inputResponses", "requestState"] {
+        rewrite.body.remove(key);
+    }
+    rewrite
+}
+
+/// Changes a modern server's complete result of `method` for a legacy client.
+///
+/// Structured content that is no object has no legacy form and is dropped; its text stays.
+#[must_use]
+pub fn result_to_legacy<'a>(method: &str, result: &Message) -> Rewrite<'a> {
+    let mut rewrite = Rewrite::default();
+    rewrite.body.remove(RESULT_TYPE);
+    for key in meta_key::MODERN_ANSWER {
+        rewrite.meta.remove(key);
+    }
+    if is_cacheable(method) {
+        CACHE_HINTS.into_iter().for_each(|key| rewrite.body.remove(key));
+    }
+    let structured = result.get("structuredContent");
+    if method == method::TOOLS_CALL && structured.is_some_and(|content| !content.is_object()) {
+        rewrite.body.remove("structuredContent");
+    }
+    rewrite
+}
+
+/// Changes a legacy server's result of `method` for a modern client.
+///
+/// What the result claims in place of these members is overwritten: a legacy server cannot ask for
+/// input or hand out a task this way. Cacheable results are stale at once and private.
+#[must_use]
+pub fn result_to_modern<'a>(method: &str, server_info: Option<&'a [u8]>) -> Rewrite<'a> {
+    let mut rewrite = Rewrite::default();
+    rewrite.body.set(RESULT_TYPE, br#""complete""#);
+    if is_cacheable(method) {
+        let [ttl, scope] = CACHE_HINTS;
+        rewrite.body.set(ttl, b"0");
+        rewrite.body.set(scope, br#""private""#);
+    }
+    if let Some(info) = server_info {
+        rewrite.meta.set(meta_key::SERVER_INFO, info);
+    }
+    rewrite
+}
+
+/// Changes a modern server's error in answer to `method` for a legacy client.
+///
+/// Codes that legacy clients do not know become internal errors.
+#[must_use]
+pub fn error_to_legacy<'a>(method: &str, error: &Message) -> Rewrite<'a> {
+    let mut rewrite = Rewrite::default();
+    let data = error.get("data");
+    match error.error_code() {
+        // The URI is what tells an absent resource from other bad parameters.
+        Some(code::INVALID_PARAMS)
+            if method == method::RESOURCES_READ
+                && data.is_some_and(|data| data.get("uri").is_some()) =>
+        {
+            rewrite.body.set("code", number(code::LEGACY_RESOURCE_NOT_FOUND));
+        }
+        Some(code::MISSING_CLIENT_CAPABILITY) => {
+            let required = data.and_then(|data| data.get("requiredCapabilities"));
+            rewrite.body.set("code", number(code::INTERNAL_ERROR));
+            rewrite.body.set("message", encode_string(&missing_message(required)));
+        }
+        Some(code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION) => {
+            rewrite.body.set("code", number(code::INTERNAL_ERROR));
+        }
+        _ => {}
+    }
+    rewrite
+}
+
+fn missing_message(required: Option<Raw<'_>>) -> String {
+    let entries = required.map(Raw::entries).unwrap_or_default();
+    let names: Vec<_> = entries.iter().take(8).map(|(name, _)| &**name).collect();
+    format!(
+        "the server needs an ability that this client did not declare: {}",
+        if names.is_empty() { "it does not say which".to_owned() } else { names.join(", ") }
+    )
+}
+
+/// Changes a legacy server's error for a modern client.
+///
+/// Codes that the modern protocol keeps for itself would say something else there, so they become
+/// internal errors.
+#[must_use]
+pub fn error_to_modern<'a>(error: &Message) -> Rewrite<'a> {
+    let mut rewrite = Rewrite::default();
+    match error.error_code() {
+        Some(code::LEGACY_RESOURCE_NOT_FOUND) => {
+            rewrite.body.set("code", number(code::INVALID_PARAMS));
+        }
+        Some(-32099..=-32020) => rewrite.body.set("code", number(code::INTERNAL_ERROR)),
+        _ => {}
+    }
+    rewrite
+}
+
+/// The rewrite that a modern server's answer to `method` needs for a legacy client.
+#[must_use]
+pub fn answer_to_legacy<'a>(method: &str, answer: &Message) -> Rewrite<'a> {
+    match answer.kind() {
+        MessageKind::Result => result_to_legacy(method, answer),
+        MessageKind::Error => error_to_legacy(method, answer),
+        MessageKind::Request | MessageKind::Notification => Rewrite::default(),
+    }
+}
+
+/// The rewrite that a legacy server's answer to `method` needs for a modern client.
+#[must_use]
+pub fn answer_to_modern<'a>(
+    method: &str,
+    answer: &Message,
+    server_info: Option<&'a [u8]>,
+) -> Rewrite<'a> {
+    match answer.kind() {
+        MessageKind::Result => result_to_modern(method, server_info),
+        MessageKind::Error => error_to_modern(answer),
+        MessageKind::Request | MessageKind::Notification => Rewrite::default(),
+    }
+}
+
+/// Whether complete modern results of `method` say how long they may be kept.
+#[must_use]
+pub fn is_cacheable(method: &str) -> bool {
+    matches!(
+        method,
+        method::SERVER_DISCOVER
+            | method::TOOLS_LIST
+            | method::PROMPTS_LIST
+            | method::RESOURCES_LIST
+            | method::RESOURCES_TEMPLATES_LIST
+            | method::RESOURCES_READ
+    )
+}
+
+/// The capabilities of a legacy client as a modern server may rely on them.
+///
+/// Left out are notices about roots, legacy tasks, and for clients before 2025-11-25 elicitation by
+/// URL. The tasks extension is left out, too: a legacy client could not follow a task.
+#[must_use]
+pub fn capabilities_to_modern(capabilities: Raw<'_>, revision: Revision) -> Vec<u8> {
+    edited(capabilities, |key, value| match key {
+        "tasks" => None,
+        "roots" => Some(without(value, "listChanged").into()),
+        "elicitation" if revision < Revision::V2025_11_25 => Some(without(value, "url").into()),
+        "extensions" => Some(without(value, TASKS_EXTENSION).into()),
+        _ => Some(value.as_bytes().into()),
+    })
+}
+
+/// A modern server's tool as a legacy client may see it: an output schema that is not of an object
+/// has no legacy form.
+#[must_use]
+pub fn tool_to_legacy(tool: Raw<'_>) -> Cow<'_, [u8]> {
+    let is_object = |schema: Raw<'_>| {
+        schema.get("type").and_then(Raw::as_str).is_some_and(|kind| kind == "object")
+    };
+    match tool.get("outputSchema") {
+        Some(schema) if !is_object(schema) => without(tool, "outputSchema").into(),
+        _ => tool.as_bytes().into(),
+    }
+}
+
+/// A legacy server's tool as a modern client may see it: without a word on legacy tasks.
+#[must_use]
+pub fn tool_to_modern(tool: Raw<'_>) -> Cow<'_, [u8]> {
+    if tool.get("execution").is_none_or(|execution| execution.get("taskSupport").is_none()) {
+        return tool.as_bytes().into();
+    }
+    let changed = edited(tool, |key, value| match key {
+        "execution" => {
+            Some(without(value, "taskSupport")).filter(|rest| rest != b"{}").map(Cow::Owned)
+        }
+        _ => Some(value.as_bytes().into()),
+    });
+    changed.into()
+}
+
+fn number(code: i64) -> Vec<u8> {
+    code.to_string().into_bytes()
+}
+
+/// An object without one member; anything else becomes an empty object.
+fn without(object: Raw<'_>, name: &str) -> Vec<u8> {
+    edited(object, |key, value| (key != name).then(|| value.as_bytes().into()))
+}
+
+/// An object with the values that `change` gives, and without the members it gives none for.
+fn edited<'a>(object: Raw<'a>, change: impl Fn(&str, Raw<'a>) -> Option<Cow<'a, [u8]>>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(object.as_bytes().len());
+    out.push(b'{');
+    for (key, value) in object.entries() {
+        let Some(value) = change(&key, value) else { continue };
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.extend_from_slice(&encode_string(&key));
+        out.push(b':');
+        out.extend_from_slice(&value);
+    }
+    out.push(b'}');
+    out
+}
+
+#[cfg(test)]
+mod tests;

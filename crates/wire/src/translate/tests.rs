@@ -1,0 +1,244 @@
+use super::*;
+use crate::Limits;
+
+fn parse(text: &str) -> Message {
+    Message::parse(text.to_owned().into(), &Limits::default()).unwrap()
+}
+
+fn call(params: &str) -> Message {
+    parse(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#))
+}
+
+fn result(body: &str) -> Message {
+    parse(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{body}}}"#))
+}
+
+fn error(body: &str) -> Message {
+    parse(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{body}}}"#))
+}
+
+/// The body after a rewrite; the outcome must be a message again.
+#[track_caller]
+fn applied(rewrite: &Rewrite<'_>, message: &Message) -> String {
+    let bytes = rewrite.apply(message).into_bytes();
+    let changed = Message::parse(bytes, &Limits::default()).unwrap();
+    String::from_utf8(changed.body_raw().unwrap().as_bytes().to_vec()).unwrap()
+}
+
+fn raw(text: &str) -> Raw<'_> {
+    Raw::new(text.as_bytes())
+}
+
+#[test]
+fn legacy_requests_are_stamped() {
+    let stamp = ClientStamp {
+        info: Some(br#"{"name":"c","version":"1"}"#),
+        capabilities: b"{}",
+        log_level: Some(br#""info""#),
+    };
+    let stamps = concat!(
+        r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+        r#""io.modelcontextprotocol/clientCapabilities":{},"#,
+        r#""io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"#,
+        r#""io.modelcontextprotocol/logLevel":"info""#
+    );
+    let rewrite = request_to_modern(&stamp);
+    let table = [
+        (r#"{"name":"t"}"#, format!(r#"{{"name":"t","_meta":{{{stamps}}}}}"#)),
+        (
+            r#"{"_meta":{"progressToken":7},"name":"t"}"#,
+            format!(r#"{{"_meta":{{"progressToken":7,{stamps}}},"name":"t"}}"#),
+        ),
+    ];
+    for (before, after) in table {
+        assert_eq!(applied(&rewrite, &call(before)), after);
+    }
+    let bare = parse(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert_eq!(applied(&rewrite, &bare), format!(r#"{{"_meta":{{{stamps}}}}}"#));
+}
+
+#[test]
+fn stamps_replace_what_a_request_claims() {
+    let stamp = ClientStamp { info: None, capabilities: b"{}", log_level: None };
+    let claims = call(
+        r#"{"name":"t","_meta":{"io.modelcontextprotocol/clientCapabilities":{"sampling":{}},
+            "io.modelcontextprotocol/clientInfo":{},"io.modelcontextprotocol/logLevel":"debug"}}"#,
+    );
+    let changed = applied(&request_to_modern(&stamp), &claims);
+    let meta = raw(&changed).get("_meta").unwrap();
+    assert_eq!(meta.get(meta_key::CLIENT_CAPABILITIES).unwrap().as_bytes(), b"{}");
+    assert!(meta.get(meta_key::CLIENT_INFO).is_none() && meta.get(meta_key::LOG_LEVEL).is_none());
+}
+
+/// Only what modern servers alone read goes; vendors' and extensions' keys stay.
+#[test]
+fn modern_requests_are_stripped() {
+    let request = call(
+        r#"{"name":"t","requestState":"s","inputResponses":{},"_meta":{"progressToken":"p",
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":{},
+            "io.modelcontextprotocol/related-task":{"taskId":"1"},"com.example/x":1}}"#,
+    );
+    let kept = r#""io.modelcontextprotocol/related-task":{"taskId":"1"},"com.example/x":1"#;
+    assert_eq!(
+        applied(&request_to_legacy(), &request),
+        format!(r#"{{"name":"t","_meta":{{"progressToken":"p",{kept}}}}}"#)
+    );
+    let only = r#"{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+    assert_eq!(applied(&request_to_legacy(), &call(only)), r#"{"name":"t"}"#);
+}
+
+#[test]
+fn modern_results_lose_what_legacy_clients_do_not_know() {
+    let meta = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"}}"#;
+    let table = [
+        (
+            "tools/list",
+            format!(
+                r#"{{"tools":[],"resultType":"complete","ttlMs":1,"cacheScope":"public",{meta}}}"#
+            ),
+            r#"{"tools":[]}"#,
+        ),
+        (
+            "tools/call",
+            r#"{"resultType":"complete","content":[],"ttlMs":"a vendor's"}"#.into(),
+            r#"{"content":[],"ttlMs":"a vendor's"}"#,
+        ),
+        (
+            "tools/call",
+            r#"{"content":[],"structuredContent":[1],"resultType":"complete"}"#.into(),
+            r#"{"content":[]}"#,
+        ),
+        (
+            "tools/call",
+            r#"{"content":[],"structuredContent":{"a":1.10},"resultType":"complete"}"#.into(),
+            r#"{"content":[],"structuredContent":{"a":1.10}}"#,
+        ),
+        (
+            "prompts/get",
+            r#"{"messages":[],"_meta":{"x":1,"io.modelcontextprotocol/subscriptionId":"l"}}"#
+                .into(),
+            r#"{"messages":[],"_meta":{"x":1}}"#,
+        ),
+    ];
+    for (method, before, after) in table {
+        let message = result(&before);
+        assert_eq!(applied(&answer_to_legacy(method, &message), &message), after);
+    }
+}
+
+#[test]
+fn legacy_results_gain_what_modern_clients_need() {
+    let info = br#"{"name":"s","version":"1"}"#;
+    let meta = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}"#;
+    let hints = r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#;
+    for method in [
+        "server/discover",
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    ] {
+        let message = result(r#"{"x":1}"#);
+        let changed = applied(&answer_to_modern(method, &message, Some(info)), &message);
+        assert_eq!(changed, format!(r#"{{"x":1,{hints},{meta}}}"#), "{method}");
+    }
+    let message = result(r#"{"content":[],"resultType":"input_required"}"#);
+    assert_eq!(
+        applied(&answer_to_modern("tools/call", &message, None), &message),
+        r#"{"content":[],"resultType":"complete"}"#
+    );
+}
+
+#[test]
+fn error_codes_are_those_of_the_readers_era() {
+    let uri = r#""data":{"uri":"a:b"}"#;
+    let to_legacy = [
+        ("resources/read", -32602, uri, -32002),
+        ("resources/read", -32602, r#""data":{}"#, -32602),
+        ("tools/call", -32602, uri, -32602),
+        ("tools/call", -32020, uri, -32603),
+        ("tools/call", -32021, uri, -32603),
+        ("tools/call", -32022, uri, -32603),
+        ("tools/call", -32601, uri, -32601),
+        ("tools/call", 7, uri, 7),
+    ];
+    for (method, before, data, after) in to_legacy {
+        let message = error(&format!(r#"{{"code":{before},"message":"m",{data}}}"#));
+        let changed = answer_to_legacy(method, &message).apply(&message).into_bytes();
+        let changed = Message::parse(changed, &Limits::default()).unwrap();
+        assert_eq!(changed.error_code(), Some(after), "{method} {before}");
+    }
+    let to_modern = [
+        (-32002, -32602),
+        (-32042, -32603),
+        (-32020, -32603),
+        (-32099, -32603),
+        (-32019, -32019),
+        (-32000, -32000),
+        (-32602, -32602),
+        (-31403, -31403),
+    ];
+    for (before, after) in to_modern {
+        let message = error(&format!(r#"{{"code":{before},"message":"m"}}"#));
+        let changed = applied(&answer_to_modern("tools/call", &message, None), &message);
+        assert_eq!(changed, format!(r#"{{"code":{after},"message":"m"}}"#));
+    }
+}
+
+#[test]
+fn a_missing_ability_is_named_to_legacy_clients() {
+    let needs = r#""data":{"requiredCapabilities":{"elicitation":{},"sampling":{}}}"#;
+    let message = error(&format!(r#"{{"code":-32021,"message":"m",{needs}}}"#));
+    let changed = applied(&error_to_legacy("tools/call", &message), &message);
+    assert!(changed.contains("did not declare: elicitation, sampling"), "{changed}");
+}
+
+#[test]
+fn capabilities_lose_their_legacy_parts() {
+    let all = r#"{"roots":{"listChanged":true},"sampling":{"tools":{}},
+        "elicitation":{"form":{},"url":{}},"tasks":{"list":{}},"experimental":{"a":1.0},
+        "extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{}}}"#;
+    let with = |elicitation: &str| {
+        format!(
+            concat!(
+                r#"{{"roots":{{}},"sampling":{{"tools":{{}}}},"elicitation":{},"#,
+                r#""experimental":{{"a":1.0}},"extensions":{{"io.modelcontextprotocol/ui":{{}}}}}}"#
+            ),
+            elicitation
+        )
+    };
+    for (revision, elicitation) in [
+        (Revision::V2025_06_18, r#"{"form":{}}"#),
+        (Revision::V2025_11_25, r#"{"form":{},"url":{}}"#),
+    ] {
+        let changed = capabilities_to_modern(raw(all), revision);
+        assert_eq!(String::from_utf8(changed).unwrap(), with(elicitation));
+    }
+    assert_eq!(capabilities_to_modern(raw("{}"), Revision::V2024_11_05), b"{}");
+}
+
+#[test]
+fn tools_change_only_where_they_must() {
+    let legacy = [
+        (r#"{"name":"t", "outputSchema":{"type":"object"}}"#, None),
+        (r#"{"name":"t", "outputSchema":{"type":"array"}}"#, Some(r#"{"name":"t"}"#)),
+        (r#"{"name":"t", "outputSchema":true}"#, Some(r#"{"name":"t"}"#)),
+        (r#"{"name":"t" }"#, None),
+    ];
+    for (before, after) in legacy {
+        assert_eq!(*tool_to_legacy(raw(before)), *after.unwrap_or(before).as_bytes());
+    }
+    let modern = [
+        (r#"{"name":"t", "execution":{"taskSupport":"optional"}}"#, Some(r#"{"name":"t"}"#)),
+        (
+            r#"{"execution":{"taskSupport":"optional","x":1},"name":"t"}"#,
+            Some(r#"{"execution":{"x":1},"name":"t"}"#),
+        ),
+        (r#"{"name":"t", "execution":{"x":1}}"#, None),
+    ];
+    for (before, after) in modern {
+        assert_eq!(*tool_to_modern(raw(before)), *after.unwrap_or(before).as_bytes());
+    }
+}
