@@ -13,6 +13,8 @@ use crate::process::{Descendants, Service};
 use crate::workspace;
 
 const LISTENING: Duration = Duration::from_secs(30);
+/// What the daemon has killed before it ended may still be on its way out.
+const GONE: Duration = Duration::from_secs(2);
 
 /// A running `narthex up`.
 pub(crate) struct Daemon {
@@ -85,7 +87,7 @@ impl Daemon {
         let log = self.service.quote();
         let status = self.service.terminate(within)?;
         ensure!(status.code() == Some(0), "it ended with {status}{log}");
-        let left = descendants.alive();
+        let left = descendants.left_after(GONE);
         ensure!(left.is_empty(), "these processes are left: {}", left.join(", "));
         Ok(())
     }

@@ -1,6 +1,11 @@
 //! The processes that a process has started, directly or not, as far as the system shows them.
+#![expect(clippy::disallowed_types, reason = "synchronous: there is no tokio clock to pause here")]
 
 use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::POLL;
 
 /// A set of processes at one moment. Empty where there is no `/proc`.
 pub(crate) struct Descendants {
@@ -22,8 +27,19 @@ impl Descendants {
         Self { processes: below(root, &all()) }
     }
 
-    /// Those that still run, by name and id.
-    pub(crate) fn alive(&self) -> Vec<String> {
+    /// Those that still run after a while. A killed process needs a moment to be gone.
+    pub(crate) fn left_after(&self, within: Duration) -> Vec<String> {
+        let deadline = Instant::now() + within;
+        loop {
+            let alive = self.alive();
+            if alive.is_empty() || Instant::now() >= deadline {
+                return alive;
+            }
+            thread::park_timeout(POLL);
+        }
+    }
+
+    fn alive(&self) -> Vec<String> {
         let now: BTreeMap<u32, Process> = all().into_iter().map(|p| (p.id, p)).collect();
         let is_alive = |process: &&Process| {
             let found = now.get(&process.id);
@@ -71,7 +87,11 @@ fn parse(stat: &str) -> Option<Process> {
 
 #[cfg(test)]
 mod tests {
-    use super::{below, parse};
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::super::Service;
+    use super::{Descendants, below, parse};
 
     fn stat(id: u32, name: &str, parent: u32) -> String {
         format!("{id} ({name}) S {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0 0")
@@ -92,5 +112,20 @@ mod tests {
             .into();
         let found: Vec<u32> = below(2, &all).iter().map(|p| p.id).collect();
         assert_eq!(found, [3, 4]);
+    }
+
+    #[test]
+    fn a_child_that_is_left_is_seen_until_it_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 60 & echo started; wait"]);
+        let service = Service::start("it", &mut command, &dir.path().join("log")).unwrap();
+        let soon = Duration::from_secs(10);
+        service.wait_for("start", soon, |line| (line == "started").then_some(())).unwrap();
+        let descendants = Descendants::of(service.pid());
+        let left = descendants.left_after(Duration::ZERO);
+        assert_eq!(left.len(), 1, "{left:?}");
+        drop(service);
+        assert_eq!(descendants.left_after(soon), Vec::<String>::new());
     }
 }
