@@ -18,7 +18,9 @@ pub(crate) fn run() -> Result<bool> {
     let doc = ["doc", "--workspace", "--no-deps", "--document-private-items"];
     is_good &= step("doc", cargo(&doc).env("RUSTDOCFLAGS", "-D warnings"));
     if process::answers("cargo", &["deny", "--version"]) {
-        is_good &= step("deny", &mut cargo(&["deny", "--workspace", "check"]));
+        let deny = ["deny", "--workspace", "check", "-A", "unused-wrapper"];
+        is_good &=
+            step("deny", &mut cargo(&[&deny[..], &["bans", "licenses", "sources"]].concat()));
     } else {
         println!("== deny: left out, cargo-deny is not installed (an extra, see deny.toml)");
     }
