@@ -18,6 +18,7 @@ mod prompts;
 mod quirks;
 mod resources;
 mod seal;
+mod skills;
 pub mod sse;
 mod stats;
 pub mod stdio;
@@ -26,12 +27,13 @@ mod tools;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ::http::HeaderMap;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub(crate) use crate::spawn;
 
-pub use self::options::{Eras, Options, Quirk};
+pub use self::options::{Bearer, Eras, Options, Quirk};
 pub use self::stats::Counts;
 
 /// Name and version that the fixture reports of itself.
@@ -48,6 +50,8 @@ pub struct Fixture {
     pub(crate) tasks: modern::Tasks,
     pub(crate) seal: seal::Seal,
     pub(crate) stats: stats::Stats,
+    /// Those of the last POST, if they are recorded.
+    seen_headers: Mutex<HeaderMap>,
 }
 
 impl Fixture {
@@ -60,8 +64,14 @@ impl Fixture {
             tasks: modern::Tasks::default(),
             seal: seal::Seal::new(),
             stats: stats::Stats::default(),
+            seen_headers: Mutex::default(),
             options,
         })
+    }
+
+    /// The headers of the last POST; empty unless [`Options::records_headers`].
+    pub fn seen_headers(&self) -> HeaderMap {
+        lock(&self.seen_headers).clone()
     }
 
     /// What has been asked of the fixture so far.

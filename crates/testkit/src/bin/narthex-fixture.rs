@@ -4,11 +4,12 @@
 //! output, or on standard error when `--stdio` is given too.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Parser;
-use narthex_testkit::fixture::{Eras, Fixture, Options, Quirk, http, sse, stdio};
+use narthex_testkit::fixture::{Bearer, Eras, Fixture, Options, Quirk, http, sse, stdio};
 use tokio::net::TcpListener;
 
 /// A fixture MCP server for tests and benchmarks.
@@ -40,6 +41,12 @@ struct Args {
     /// A host name to accept in Host and Origin besides the loopback ones
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
+    /// A file with the token that HTTP requests must carry
+    #[arg(long, value_name = "PATH")]
+    require_bearer_file: Option<PathBuf>,
+    /// Keep the headers of the last POST for the tool `seen_headers`
+    #[arg(long)]
+    record_headers: bool,
 }
 
 #[tokio::main]
@@ -51,6 +58,8 @@ async fn main() -> anyhow::Result<()> {
         page_size: args.page_size,
         quirks: args.quirks,
         allowed_hosts: args.allow_host,
+        required_bearer: args.require_bearer_file.as_deref().map(read_bearer).transpose()?,
+        records_headers: args.record_headers,
     });
     let http = listen(args.http, "http", "/mcp", args.stdio).await?;
     let sse = listen(args.sse, "sse", "/sse", args.stdio).await?;
@@ -78,6 +87,10 @@ async fn main() -> anyhow::Result<()> {
         outcome = lines => outcome.context("standard input or output failed"),
         () = network, if has_network => Ok(()),
     }
+}
+
+fn read_bearer(path: &Path) -> anyhow::Result<Bearer> {
+    Ok(Bearer(fs_err::read_to_string(path)?.trim().to_owned()))
 }
 
 async fn listen(
