@@ -13,9 +13,9 @@ mod run;
 mod session;
 
 pub use answering::{Answer, Answering, Step};
-pub use audit::{Audit, AuditRecord, Outcome};
+pub use audit::{Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Outcome};
 pub use caller::{Caller, Endpoint};
 pub use gateway::{Gateway, GatewayOptions};
-pub use metrics::Metrics;
+pub use metrics::{Metrics, OpenCount};
 pub use run::{RunId, RunTable, RunToken, RunView};
 pub use session::{Session, SessionId};

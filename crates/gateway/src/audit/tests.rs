@@ -1,0 +1,1 @@
+//! Tests of the record, its queue and its file.

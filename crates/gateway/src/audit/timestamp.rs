@@ -1,0 +1,100 @@
+//! Points in time as text.
+
+use std::{
+    fmt,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+const DAY_SECONDS: u64 = 86_400;
+
+/// A point in time, in UTC and to the millisecond.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Timestamp {
+    year: u64,
+    month: u64,
+    day: u64,
+    second_of_day: u64,
+    millis: u32,
+}
+
+impl Timestamp {
+    /// Times before 1970 count as its beginning.
+    pub(super) fn new(time: SystemTime) -> Self {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let (mut year, mut day) = (1970, since.as_secs() / DAY_SECONDS);
+        while day >= year_days(year) {
+            day -= year_days(year);
+            year += 1;
+        }
+        let mut month = 1;
+        while day >= month_days(year, month) {
+            day -= month_days(year, month);
+            month += 1;
+        }
+        let second_of_day = since.as_secs() % DAY_SECONDS;
+        Self { year, month, day: day + 1, second_of_day, millis: since.subsec_millis() }
+    }
+
+    fn clock(self) -> (u64, u64, u64) {
+        let second = self.second_of_day;
+        (second / 3600, second / 60 % 60, second % 60)
+    }
+
+    /// A form that sorts by time and is safe in a file's name.
+    pub(super) fn for_file_name(self) -> String {
+        let Self { year, month, day, millis, .. } = self;
+        let (hour, minute, second) = self.clock();
+        format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{millis:03}Z")
+    }
+}
+
+impl fmt::Display for Timestamp {
+    /// RFC 3339.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { year, month, day, millis, .. } = self;
+        let (hour, minute, second) = self.clock();
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
+    }
+}
+
+fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+fn year_days(year: u64) -> u64 {
+    if is_leap(year) { 366 } else { 365 }
+}
+
+fn month_days(year: u64, month: u64) -> u64 {
+    match month {
+        2 if is_leap(year) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn known_moments() {
+        let table = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_251_199_001, "2024-02-29T23:59:59.001Z"),
+            (1_798_761_599_500, "2026-12-31T23:59:59.500Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+        ];
+        for (millis, text) in table {
+            let time = Timestamp::new(UNIX_EPOCH + Duration::from_millis(millis));
+            assert_eq!(time.to_string(), text);
+            let digits = |text: &str| text.replace(['-', ':'], "");
+            assert_eq!(time.for_file_name(), digits(text));
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The thread that writes: gathers what calls hand over, and writes it in large pieces.
+//!
+//! It sleeps until somebody commits, then gathers for [`GATHER`] at a time, so that a busy
+//! gateway does not wake a thread per call. What cannot be written is kept and tried again;
+//! meanwhile no room is given back and new calls are refused.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{Ordering, fence},
+        mpsc::{Receiver, TryRecvError},
+    },
+    thread,
+    time::Duration,
+};
+
+use super::{Entry, State};
+
+/// How long committed records wait for others before they are written.
+const GATHER: Duration = Duration::from_millis(50);
+/// How soon a failed write is tried again.
+const RETRY: Duration = Duration::from_millis(500);
+/// How much is gathered before it is written in any case.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Where lines go.
+pub(super) trait Sink: Send {
+    /// Writes the beginning of `bytes` and says how much that was.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Is told that what was written so far ends with a whole line.
+    fn at_line_end(&mut self) -> io::Result<()>;
+    /// Makes what was written survive a power failure.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+pub(super) struct Writer<S> {
+    sink: S,
+    receiver: Receiver<Box<Entry>>,
+    state: Arc<State>,
+    buffer: Vec<u8>,
+    buffered: usize,
+}
+
+/// What the queue had to give.
+#[derive(PartialEq, Eq)]
+enum Drained {
+    Nothing,
+    Something,
+    AllGone,
+}
+
+impl<S: Sink> Writer<S> {
+    pub(super) fn new(sink: S, receiver: Receiver<Box<Entry>>, state: Arc<State>) -> Self {
+        Self { sink, receiver, state, buffer: Vec::new(), buffered: 0 }
+    }
+
+    /// Writes until the last handle is gone.
+    pub(super) fn run(mut self) {
+        loop {
+            // Taken first: what was committed before the flush was asked for is drained below.
+            let flushes = std::mem::take(&mut *self.state.lock_flushes());
+            let drained = self.drain();
+            self.write();
+            if drained == Drained::AllGone || !flushes.is_empty() {
+                self.sync();
+            }
+            for done in flushes {
+                if done.send(()).is_err() {
+                    tracing::trace!("nobody waits for this flush of the audit record any more");
+                }
+            }
+            match drained {
+                Drained::AllGone => return self.give_up(),
+                _ if self.has_failed() => thread::park_timeout(RETRY),
+                Drained::Something => thread::park_timeout(GATHER),
+                Drained::Nothing => self.sleep(),
+            }
+        }
+    }
+
+    /// Waits for whoever commits next.
+    fn sleep(&mut self) {
+        self.state.is_idle.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        // A record that came before the flag was seen woke nobody.
+        if self.drain() == Drained::Nothing && self.state.lock_flushes().is_empty() {
+            thread::park();
+        }
+        self.state.is_idle.store(false, Ordering::Relaxed);
+    }
+
+    fn drain(&mut self) -> Drained {
+        let mut drained = Drained::Nothing;
+        // Whoever waits for a flush must not wait for an end of the stream of calls.
+        for _ in 0..self.state.capacity {
+            match self.receiver.try_recv() {
+                Ok(entry) => {
+                    drained = Drained::Something;
+                    entry.write(&mut self.buffer);
+                    self.buffered += 1;
+                    if self.buffer.len() >= BUFFER_BYTES && !self.has_failed() {
+                        self.write();
+                    }
+                }
+                Err(TryRecvError::Empty) => return drained,
+                Err(TryRecvError::Disconnected) => return Drained::AllGone,
+            }
+        }
+        drained
+    }
+
+    fn has_failed(&self) -> bool {
+        self.state.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Writes what was gathered. Room is given back once all of it is written.
+    fn write(&mut self) {
+        match self.write_all() {
+            Ok(()) => {
+                self.state.free.fetch_add(self.buffered, Ordering::Relaxed);
+                self.buffered = 0;
+                if self.state.has_failed.swap(false, Ordering::SeqCst) {
+                    tracing::warn!("the audit record can be written again; calls are accepted");
+                }
+            }
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn write_all(&mut self) -> io::Result<()> {
+        if self.buffer.is_empty() && !self.has_failed() {
+            return Ok(());
+        }
+        let mut at = 0;
+        let mut result = Ok(());
+        while at < self.buffer.len() && result.is_ok() {
+            match self.sink.write(&self.buffer[at..]) {
+                Ok(0) => result = Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => at += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => result = Err(error),
+            }
+        }
+        // What is written stays out of the next attempt, so that a line is torn only for a while.
+        self.buffer.drain(..at);
+        result?;
+        self.buffer.shrink_to(BUFFER_BYTES);
+        self.sink.at_line_end()?;
+        if self.has_failed() { self.sink.sync() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) {
+        if let Err(error) = self.sink.sync() {
+            self.fail(&error);
+        }
+    }
+
+    /// The last handle is gone: what the disk still refuses is lost.
+    fn give_up(&self) {
+        if self.buffered > 0 {
+            tracing::error!(records = self.buffered, "the disk refused the last audit records");
+        }
+    }
+
+    fn fail(&self, error: &io::Error) {
+        if !self.state.has_failed.swap(true, Ordering::SeqCst) {
+            tracing::error!(%error, "the audit record cannot be written; calls are refused");
+        }
+    }
+}
+
+impl<S> Drop for Writer<S> {
+    /// Also runs when the thread panics: without a writer there are no calls.
+    fn drop(&mut self) {
+        self.state.has_failed.store(true, Ordering::SeqCst);
+        self.state.lock_flushes().clear();
+    }
+}
