@@ -8,15 +8,14 @@ mod connection;
 mod error;
 mod origin;
 mod pool;
+mod relay;
 mod response;
+mod route;
 mod tls;
 
-use std::{
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use http::{HeaderValue, Request, StatusCode, Uri, header, uri::PathAndQuery};
+use http::{Request, StatusCode, Uri, header, request::Parts, uri::PathAndQuery};
 use hyper::client::conn::http1;
 use narthex_wire::Payload;
 use rustls::{ClientConfig, pki_types::CertificateDer};
@@ -27,8 +26,9 @@ use url::Url;
 use self::{
     connect::Stream,
     connection::{Connection, SendFailure},
-    origin::{Origin, printable},
+    origin::Origin,
     pool::{Lease, Pool, Slot},
+    route::Route,
 };
 pub use self::{
     error::ClientError,
@@ -83,14 +83,7 @@ struct Shared {
     builder: http1::Builder,
     pool: Arc<Pool>,
     tls: OnceCell<Arc<ClientConfig>>,
-    moved: RwLock<Option<Moved>>,
-}
-
-/// Where the server said that a path has gone.
-#[derive(Debug, Clone)]
-struct Moved {
-    from: PathAndQuery,
-    to: PathAndQuery,
+    route: Route,
 }
 
 impl HttpClient {
@@ -105,8 +98,8 @@ impl HttpClient {
         builder.max_header_size(settings.response_head_bytes);
         let pool =
             Pool::new(settings.max_connections, settings.max_idle, settings.idle_timeout).into();
-        let (tls, moved) = (OnceCell::new(), RwLock::new(None));
-        Ok(Self { shared: Arc::new(Shared { origin, settings, builder, pool, tls, moved }) })
+        let (tls, route) = (OnceCell::new(), Route::default());
+        Ok(Self { shared: Arc::new(Shared { origin, settings, builder, pool, tls, route }) })
     }
 
     /// Sends a request and returns the answer as soon as its head has arrived. There is no
@@ -115,31 +108,17 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// If there is no answer; [`ClientError::may_have_arrived`] tells whether the server may have
+    /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`] tells whether the server may have
     /// seen the request.
     pub async fn send(&self, request: Request<Payload>) -> Result<HttpResponse, ClientError> {
         let shared = &*self.shared;
         let asked = shared.origin.path_of(request.uri())?;
         let (mut parts, body) = request.into_parts();
         parts.headers.insert(header::HOST, shared.origin.host_header.clone());
-        let mut path = shared.moved_to(&asked).unwrap_or_else(|| asked.clone());
-        for _ in 0..=MAX_REDIRECTS {
-            let mut parts = parts.clone();
-            parts.uri = Uri::from(path.clone());
-            let response = shared.exchange(Request::from_parts(parts, body.clone())).await?;
-            match shared.redirect(&path, &response)? {
-                None => {
-                    shared.remember(asked, path, response.status);
-                    return Ok(response);
-                }
-                Some(next) => {
-                    // Only for the sake of the connection: an error here is not the request's.
-                    drop(response.body.collect(REDIRECT_BODY_BYTES).await);
-                    path = next;
-                }
-            }
+        match shared.route.find(&asked) {
+            Some(path) => shared.send_along(path, parts, body).await,
+            None => Box::pin(shared.find_route(asked, &parts, &body)).await,
         }
-        Err(ClientError::too_many_redirects(&shared.origin.address, MAX_REDIRECTS, &path))
     }
 
     /// Closes connections that have been unused for too long. Every request does so too; this is
@@ -150,6 +129,57 @@ impl HttpClient {
 }
 
 impl Shared {
+    /// Sends a request to a path that has answered before.
+    async fn send_along(
+        &self,
+        path: PathAndQuery,
+        mut parts: Parts,
+        body: Payload,
+    ) -> Result<HttpResponse, ClientError> {
+        parts.uri = Uri::from(path.clone());
+        let response = self.exchange(Request::from_parts(parts, body)).await?;
+        if response.status.is_success() {
+            return Ok(response);
+        }
+        if matches!(response.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
+            self.route.forget();
+        }
+        match route::redirect(&self.origin, &path, &response) {
+            Ok(None) => Ok(response),
+            Ok(Some(next)) => {
+                self.route.forget();
+                let address = self.origin.address.clone();
+                Err(ClientError::Moved { address, path: next.path().to_owned() })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a request wherever the server redirects it, and remembers the way.
+    async fn find_route(
+        &self,
+        asked: PathAndQuery,
+        parts: &Parts,
+        body: &Payload,
+    ) -> Result<HttpResponse, ClientError> {
+        let mut path = asked.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let mut parts = parts.clone();
+            parts.uri = Uri::from(path.clone());
+            let response = self.exchange(Request::from_parts(parts, body.clone())).await?;
+            let Some(next) = route::redirect(&self.origin, &path, &response)? else {
+                if response.status.is_success() {
+                    self.route.learn(asked, path);
+                }
+                return Ok(response);
+            };
+            // Only for the sake of the connection: an error here is not the request's.
+            drop(response.body.collect(REDIRECT_BODY_BYTES).await);
+            path = next;
+        }
+        Err(ClientError::too_many_redirects(&self.origin.address, MAX_REDIRECTS, &path))
+    }
+
     /// One request, one answer, on whichever connection.
     async fn exchange(&self, mut request: Request<Payload>) -> Result<HttpResponse, ClientError> {
         let mut slot = self.pool.slot().await;
@@ -209,52 +239,5 @@ impl Shared {
         } else {
             ClientError::Unanswered { address, cause }
         }
-    }
-
-    /// Where to repeat the request, if the answer says so and it is our origin.
-    fn redirect(
-        &self,
-        path: &PathAndQuery,
-        response: &HttpResponse,
-    ) -> Result<Option<PathAndQuery>, ClientError> {
-        let status = response.status;
-        if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
-            return Ok(None);
-        }
-        let location = response.headers.get(header::LOCATION).map(HeaderValue::as_bytes);
-        let location = location.and_then(|bytes| std::str::from_utf8(bytes).ok());
-        let target = location.and_then(|location| self.origin.resolve(path, location));
-        let repeats =
-            matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        if let Some(target) = &target
-            && repeats
-            && self.origin.contains(target)
-            && let Ok(next) = target[url::Position::BeforePath..url::Position::AfterQuery].parse()
-        {
-            return Ok(Some(next));
-        }
-        Err(ClientError::Redirected {
-            address: self.origin.address.clone(),
-            status,
-            location: target.map_or_else(|| "nowhere".to_owned(), |url| printable(&url)),
-        })
-    }
-
-    fn moved_to(&self, asked: &PathAndQuery) -> Option<PathAndQuery> {
-        let moved = self.moved.read().unwrap_or_else(PoisonError::into_inner);
-        moved.as_ref().filter(|moved| moved.from == *asked).map(|moved| moved.to.clone())
-    }
-
-    /// Keeps the last path that answered after a redirect, until it answers that it is gone.
-    fn remember(&self, from: PathAndQuery, to: PathAndQuery, status: StatusCode) {
-        if from == to {
-            return;
-        }
-        let is_gone = matches!(status, StatusCode::NOT_FOUND | StatusCode::GONE);
-        if !is_gone && self.moved_to(&from).as_ref() == Some(&to) {
-            return;
-        }
-        let moved = (!is_gone).then_some(Moved { from, to });
-        *self.moved.write().unwrap_or_else(PoisonError::into_inner) = moved;
     }
 }

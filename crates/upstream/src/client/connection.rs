@@ -8,6 +8,7 @@
 use std::{
     future::{Future, poll_fn},
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Waker},
 };
 
@@ -20,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use narthex_wire::Payload;
 use tokio::task::unconstrained;
 
-use super::connect::Stream;
+use super::{connect::Stream, relay::Relay};
 
 type Driver = http1::Connection<TokioIo<Stream>, Payload>;
 
@@ -30,6 +31,9 @@ pub(super) struct Connection {
     sender: SendRequest<Payload>,
     /// `None` once the connection has ended.
     driver: Option<Driver>,
+    /// Wakes whoever drove last; `waker` is the same as the driver wants it.
+    relay: Arc<Relay>,
+    waker: Waker,
 }
 
 /// Why an attempt on one connection gave no answer.
@@ -46,14 +50,16 @@ impl Connection {
         stream: Stream,
     ) -> hyper::Result<Box<Self>> {
         let (sender, driver) = builder.handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Self { sender, driver: Some(driver) }))
+        let relay = Arc::<Relay>::default();
+        let waker = Waker::from(Arc::clone(&relay));
+        Ok(Box::new(Self { sender, driver: Some(driver), relay, waker }))
     }
 
     /// Moves bytes. How the connection ended, if it did, is reported by the answer or body.
     pub(super) fn drive(&mut self, cx: &mut Context<'_>) {
-        if let Some(driver) = &mut self.driver
-            && Pin::new(driver).poll(cx).is_ready()
-        {
+        let Some(driver) = &mut self.driver else { return };
+        self.relay.register(cx.waker());
+        if Pin::new(driver).poll(&mut Context::from_waker(&self.waker)).is_ready() {
             // Dropping it also fails whatever still waits for it.
             self.driver = None;
         }

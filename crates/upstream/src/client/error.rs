@@ -110,6 +110,14 @@ pub enum ClientError {
         /// Where to, without user name and query.
         location: String,
     },
+    /// A path that used to answer now redirects. The next request finds its way.
+    #[error("{address} has moved to {path} since the last request: try again")]
+    Moved {
+        /// Host and port.
+        address: String,
+        /// The new path.
+        path: String,
+    },
     /// The server sends us round in circles.
     #[error("{address} redirects more than {limit} times, last to {path}")]
     TooManyRedirects {
@@ -139,6 +147,7 @@ impl ClientError {
             | Self::Unanswered { .. }
             | Self::BrokenOff { .. }
             | Self::Malformed { .. }
+            | Self::Moved { .. }
             | Self::TooManyRedirects { .. } => ErrorKind::Unavailable,
         }
     }
@@ -160,6 +169,7 @@ impl ClientError {
             | Self::ConnectTimeout { .. }
             | Self::Tls { .. }
             | Self::Redirected { .. }
+            | Self::Moved { .. }
             | Self::TooManyRedirects { .. } => false,
         }
     }

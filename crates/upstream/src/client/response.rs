@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode, response::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
 
-use super::{ClientError, origin::Origin, pool::Lease};
+use super::{ClientError, origin::Origin, pool::Lease, relay::quietly};
 
 /// An answer of a server.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl ResponseBody {
         }
         loop {
             let mut cx = Context::from_waker(Waker::noop());
-            match Pin::new(&mut self.incoming).poll_frame(&mut cx) {
+            match quietly(|| Pin::new(&mut self.incoming).poll_frame(&mut cx)) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => {
                     self.finish();

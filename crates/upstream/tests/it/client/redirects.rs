@@ -1,11 +1,16 @@
 //! Which redirects the HTTP client follows.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use http::Response;
 use narthex_model::ErrorKind;
 use narthex_upstream::client::ClientError;
 
 use super::{
-    LIMIT,
+    LIMIT, call,
     server::{Answer, Server, answer, post},
 };
 
@@ -36,16 +41,42 @@ async fn redirects_within_the_origin_are_followed_and_remembered() {
 
 #[tokio::test]
 async fn a_remembered_path_is_forgotten_when_it_is_gone() {
-    let server = Server::start(|request| match request.uri().path() {
+    let is_gone = Arc::<AtomicBool>::default();
+    let gone = Arc::clone(&is_gone);
+    let server = Server::start(move |request| match request.uri().path() {
+        "/mcp" if gone.load(Ordering::SeqCst) => answer("back"),
         "/mcp" => redirect(308, "/old"),
-        _ => Response::builder().status(404).body("gone".into()).unwrap(),
+        _ if gone.load(Ordering::SeqCst) => {
+            Response::builder().status(404).body("gone".into()).unwrap()
+        }
+        _ => answer("old"),
     })
     .await;
     let client = server.client();
-    for _ in 0..2 {
-        assert_eq!(client.send(post("/mcp")).await.unwrap().status, 404);
-    }
-    assert_eq!(server.requests(), 4);
+    assert_eq!(call(&client).await, "old");
+    is_gone.store(true, Ordering::SeqCst);
+    assert_eq!(client.send(post("/mcp")).await.unwrap().status, 404);
+    assert_eq!(call(&client).await, "back");
+}
+
+#[tokio::test]
+async fn a_server_that_begins_to_redirect_costs_one_request() {
+    let has_moved = Arc::<AtomicBool>::default();
+    let moved = Arc::clone(&has_moved);
+    let server = Server::start(move |request| match request.uri().path() {
+        "/mcp" if moved.load(Ordering::SeqCst) => redirect(307, "/new"),
+        other => answer(other.to_owned()),
+    })
+    .await;
+    let client = server.client();
+    assert_eq!(call(&client).await, "/mcp");
+    has_moved.store(true, Ordering::SeqCst);
+    let error = client.send(post("/mcp")).await.unwrap_err();
+    assert!(matches!(error, ClientError::Moved { .. }), "{error}");
+    assert!(!error.may_have_arrived());
+    assert_eq!(call(&client).await, "/new");
+    assert_eq!(call(&client).await, "/new");
+    assert_eq!(server.requests(), 5);
 }
 
 #[tokio::test]

@@ -1,0 +1,95 @@
+//! The waker that a connection's driver sees: it passes wake-ups on to whoever uses the connection.
+//!
+//! Taking a piece out of hyper's body tells the driver that there is room again. Here that would
+//! wake the very task that is running and drives the connection when it wants more, so it would be
+//! polled once more for nothing, with everything around it. A relay can be told not to.
+
+use std::{
+    cell::Cell,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Wake, Waker},
+};
+
+thread_local! {
+    /// Whether this thread is inside [`quietly`]. A wake-up from there is one by the task for
+    /// itself; those that matter come from another thread or at another time.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whom to wake.
+#[derive(Debug, Default)]
+pub(super) struct Relay(Mutex<Option<Waker>>);
+
+/// Runs this without letting it wake users of connections.
+pub(super) fn quietly<T>(run: impl FnOnce() -> T) -> T {
+    struct Loud;
+    impl Drop for Loud {
+        fn drop(&mut self) {
+            IS_QUIET.set(false);
+        }
+    }
+    IS_QUIET.set(true);
+    let _loud = Loud;
+    run()
+}
+
+impl Relay {
+    /// Passes the next wake-up on to this waker.
+    pub(super) fn register(&self, waker: &Waker) {
+        let mut user = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !user.as_ref().is_some_and(|user| user.will_wake(waker)) {
+            *user = Some(waker.clone());
+        }
+    }
+}
+
+impl Wake for Relay {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if IS_QUIET.get() {
+            return;
+        }
+        let user = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(user) = user {
+            user.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn wake_ups_are_passed_on_except_the_users_own() {
+        let (relay, count) = (Arc::<Relay>::default(), Arc::<Count>::default());
+        let (waker, user) = (Waker::from(Arc::clone(&relay)), Waker::from(Arc::clone(&count)));
+        let woken = || count.0.load(Ordering::SeqCst);
+        waker.wake_by_ref();
+        relay.register(&user);
+        quietly(|| waker.wake_by_ref());
+        assert_eq!(woken(), 0);
+        // Another thread is not meant.
+        quietly(|| std::thread::scope(|scope| scope.spawn(|| waker.wake_by_ref()).join().unwrap()));
+        assert_eq!(woken(), 1);
+        waker.wake_by_ref();
+        assert_eq!(woken(), 1);
+        relay.register(&user);
+        waker.wake();
+        assert_eq!(woken(), 2);
+    }
+}
