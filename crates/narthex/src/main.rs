@@ -1,1 +1,7 @@
-fn main() {}
+//! The program `narthex`: hands its arguments to the library and ends with the code it gets.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    narthex::main()
+}

@@ -1,0 +1,158 @@
+//! The assembly: configuration, registry, gateway and doors, and their common end.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_gateway::{Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
+use narthex_model::ErrorKind;
+use narthex_policy::RunPolicy;
+use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
+use narthex_supervisor::BaseEnvironment;
+use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_wire::{Limits, Revision};
+use tokio::{net::TcpListener, sync::OnceCell};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::failure::{Failure, with_causes};
+
+/// How long open calls may go on once the end has begun.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// What an [`App`] is made of.
+#[derive(Debug)]
+pub struct AppOptions {
+    /// The servers.
+    pub config: LoadedConfig,
+    /// What every child process sees.
+    pub environment: BaseEnvironment,
+    /// Limits of the steps of connecting.
+    pub deadlines: Deadlines,
+    /// Limits of single messages.
+    pub limits: Limits,
+    /// The token of the run `local`.
+    pub token: RunToken,
+    /// Where calls are recorded; made if it is missing.
+    pub audit_dir: PathBuf,
+    /// Where others come in; `None` for a call in process.
+    pub doors: Option<Doors>,
+}
+
+/// Where callers from outside come in.
+#[derive(Debug)]
+pub struct Doors {
+    /// For HTTP, already bound.
+    pub listener: TcpListener,
+    /// The folder for Unix sockets, if there are to be any.
+    pub socket_dir: Option<PathBuf>,
+}
+
+/// A running gateway with everything that it needs. Drain it before it is dropped; what is
+/// dropped without loses its children at once.
+#[derive(Debug)]
+pub struct App {
+    gateway: Gateway,
+    local: Arc<RunView>,
+    /// Ends what accepts callers.
+    closing: CancellationToken,
+    /// The doors' tasks.
+    tasks: TaskTracker,
+    drained: OnceCell<()>,
+}
+
+impl App {
+    /// Starts everything. Servers are still connecting when it returns.
+    ///
+    /// # Errors
+    /// When the audit record cannot be opened, or a door.
+    pub async fn start(options: AppOptions) -> Result<Self, Failure> {
+        let registry = Registry::new(RegistryOptions {
+            identity: identity(),
+            deadlines: options.deadlines,
+            limits: options.limits,
+            environment: options.environment,
+        });
+        let audit = Audit::open(&options.audit_dir, &AuditSettings::default()).map_err(|error| {
+            Failure::new(ErrorKind::Unavailable, with_causes(&error))
+        })?;
+        let gateway_options = GatewayOptions { limits: options.limits, node_id: node_id()? };
+        let gateway = Gateway::new(registry.clone(), audit, gateway_options);
+        // Live mode (D11): the run `local` has whatever is registered.
+        let local = Arc::new(RunView::new(&options.token, RunPolicy::AllAttached));
+        gateway.runs().insert(local.clone());
+        let app = Self {
+            gateway,
+            local,
+            closing: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            drained: OnceCell::new(),
+        };
+        if let Some(doors) = options.doors {
+            app.open(doors);
+        }
+        registry.start(options.config);
+        Ok(app)
+    }
+
+    fn open(&self, doors: Doors) {
+        let closing = self.closing.clone();
+        self.tasks.spawn(async move {
+            closing.cancelled().await;
+            drop(doors.listener);
+        });
+    }
+
+    /// The data plane.
+    #[must_use]
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    /// The servers.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        self.gateway.registry()
+    }
+
+    /// The caller of this process itself, for modern requests.
+    #[must_use]
+    pub fn local_caller(&self, endpoint: Endpoint) -> Caller {
+        Caller { run: self.local.clone(), endpoint, session: None }
+    }
+
+    /// Ends everything: accepts no more callers, lets open calls finish for a while, ends
+    /// sessions, and stops every child. Whoever calls it again waits for the same end.
+    pub async fn drain(&self) {
+        self.drained.get_or_init(|| self.end()).await;
+    }
+
+    async fn end(&self) {
+        self.closing.cancel();
+        self.tasks.close();
+        let finishing = async {
+            self.gateway.drain().await;
+            self.tasks.wait().await;
+        };
+        if tokio::time::timeout(DRAIN, finishing).await.is_err() {
+            tracing::warn!("calls were still open after {} s and are cut off", DRAIN.as_secs());
+        }
+        self.gateway.registry().close().await;
+    }
+}
+
+/// What servers are told of us.
+fn identity() -> ClientIdentity {
+    let info = concat!(r#"{"name":"narthex","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+    ClientIdentity {
+        info: Bytes::from_static(info.as_bytes()),
+        capabilities: Bytes::from_static(b"{}"),
+        revision: Revision::LEGACY_LATEST,
+    }
+}
+
+/// Tells this process from others behind the same name (D26).
+fn node_id() -> Result<String, Failure> {
+    let mut bytes = [0; 6];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::new(ErrorKind::Unavailable, format!("no randomness: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,188 @@
+//! The arguments of a tool as a person types them: `key=value`, `key:=JSON`, `key=@file`.
+
+use fs_err as fs;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+
+/// How alike a name must be to be proposed.
+const ALIKE: f64 = 0.75;
+
+/// Reads the words behind the tool's name. `schema` is the tool's input schema, if it is known.
+pub(crate) fn parse(
+    words: &[String],
+    schema: Option<&Value>,
+) -> Result<Map<String, Value>, Failure> {
+    if let [only] = words
+        && only.trim_start().starts_with('{')
+    {
+        return whole(only);
+    }
+    let mut arguments = Map::new();
+    for word in words {
+        let (key, value) = pair(word, schema)?;
+        if arguments.insert(key.to_owned(), value).is_some() {
+            return Err(Failure::usage(format!("the argument `{key}` is given twice")));
+        }
+    }
+    Ok(arguments)
+}
+
+/// One JSON object. Duplicate keys are refused, since readers disagree on which one counts.
+fn whole(text: &str) -> Result<Map<String, Value>, Failure> {
+    let message = bytes::Bytes::copy_from_slice(text.as_bytes());
+    let scanned = narthex_wire::json::Scanner::new(&message, 0, 0)
+        .object()
+        .and_then(|object| narthex_wire::json::check_keys(&message, &object.members));
+    let parsed = serde_json::from_str(text);
+    match (parsed, scanned) {
+        (Ok(arguments), Ok(())) => Ok(arguments),
+        (Ok(_), Err(error)) => Err(Failure::usage(format!("the arguments: {error}"))),
+        (Err(error), _) => {
+            Err(Failure::usage(format!("the arguments are no valid JSON object: {error}")))
+        }
+    }
+}
+
+fn pair<'w>(word: &'w str, schema: Option<&Value>) -> Result<(&'w str, Value), Failure> {
+    let Some((key, text)) = word.split_once('=').filter(|(key, _)| !matches!(*key, "" | ":")) else {
+        return Err(Failure::usage(format!(
+            "the argument `{word}` is neither key=value nor a JSON object"
+        )));
+    };
+    if let Some(key) = key.strip_suffix(':') {
+        let value = serde_json::from_str(text).map_err(|error| {
+            Failure::usage(format!("the argument `{key}` is no valid JSON: {error}"))
+        })?;
+        return Ok((key, value));
+    }
+    if let Some(path) = text.strip_prefix('@') {
+        return Ok((key, Value::String(fs::read_to_string(path)?)));
+    }
+    Ok((key, plain(text, schema.and_then(|schema| schema.get("properties")?.get(key)))))
+}
+
+/// A value without quotes: JSON if it looks like it, unless the tool wants a text.
+fn plain(text: &str, property: Option<&Value>) -> Value {
+    if property.is_some_and(wants_text) {
+        return Value::String(text.to_owned());
+    }
+    match serde_json::from_str(text) {
+        Ok(Value::String(_)) | Err(_) => Value::String(text.to_owned()),
+        Ok(value) => value,
+    }
+}
+
+fn wants_text(property: &Value) -> bool {
+    match property.get("type") {
+        Some(Value::String(one)) => one == "string",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "string"),
+        _ => property.get("enum").and_then(Value::as_array).is_some_and(|values| {
+            !values.is_empty() && values.iter().all(Value::is_string)
+        }),
+    }
+}
+
+/// The known name that is most like a misspelt one.
+pub(crate) fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    near(word, known).into_iter().next()
+}
+
+/// The known names that are like a misspelt one, best first.
+pub(crate) fn near<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
+    let word = word.to_lowercase();
+    let likeness = |name: &str| {
+        let name = name.to_lowercase();
+        // A part of a name is what people remember.
+        let is_part = word.len() >= 3 && (name.contains(&word) || word.contains(&name));
+        if is_part { 1.0 } else { strsim::normalized_damerau_levenshtein(&word, &name).max(strsim::jaro_winkler(&word, &name) - 0.1) }
+    };
+    let mut rated: Vec<_> = known.map(|name| (likeness(name), name)).collect();
+    rated.retain(|(rate, _)| *rate >= ALIKE);
+    rated.sort_by(|one, other| other.0.total_cmp(&one.0));
+    rated.into_iter().map(|(_, name)| name).take(5).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    fn parsed(list: &[&str], schema: &Value) -> Value {
+        Value::Object(parse(&words(list), Some(schema)).unwrap())
+    }
+
+    #[test]
+    fn values_are_json_unless_the_tool_wants_text() {
+        let schema = json!({"properties": {
+            "zip": {"type": "string"},
+            "either": {"type": ["string", "null"]},
+            "count": {"type": "integer"},
+        }});
+        for (word, expected) in [
+            ("count=3", json!({"count": 3})),
+            ("other=3.50", json!({"other": 3.5})),
+            ("zip=01234", json!({"zip": "01234"})),
+            ("zip=3", json!({"zip": "3"})),
+            ("either=null", json!({"either": "null"})),
+            ("x=null", json!({"x": null})),
+            ("x=true", json!({"x": true})),
+            ("x=[1,2]", json!({"x": [1, 2]})),
+            ("x={\"a\":1}", json!({"x": {"a": 1}})),
+            ("x=\"quoted\"", json!({"x": "\"quoted\""})),
+            ("x=a=b", json!({"x": "a=b"})),
+            ("x=", json!({"x": ""})),
+            ("x=01", json!({"x": "01"})),
+            ("zip:=3", json!({"zip": 3})),
+            ("x:=\"3\"", json!({"x": "3"})),
+        ] {
+            assert_eq!(parsed(&[word], &schema), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn one_object_is_everything() {
+        assert_eq!(parsed(&[" {\"a\": [1]}"], &Value::Null), json!({"a": [1]}));
+        assert_eq!(parsed(&[], &Value::Null), json!({}));
+    }
+
+    #[test]
+    fn what_is_ambiguous_is_refused() {
+        for list in [
+            &["a=1", "a=2"][..],
+            &["a=1", "a:=2"],
+            &["{\"a\":1,\"a\":2}"],
+            &["{\"a\":1"],
+            &["{}", "a=1"],
+            &["a:=nonsense"],
+            &["word"],
+            &["=1"],
+        ] {
+            let failure = parse(&words(list), None).unwrap_err();
+            assert_eq!(failure.kind, crate::failure::FailureKind::Usage, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn a_value_comes_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text");
+        fs::write(&path, "3\n").unwrap();
+        let word = format!("body=@{}", path.display());
+        assert_eq!(parsed(&[&word], &Value::Null), json!({"body": "3\n"}));
+        assert!(parse(&words(&["body=@/nowhere/at/all"]), None).is_err());
+    }
+
+    #[test]
+    fn near_names_are_found() {
+        let known = ["echo", "get-sum", "get-env", "print"];
+        assert_eq!(near("ecco", known.into_iter()), ["echo"]);
+        assert_eq!(near("sum", known.into_iter()), ["get-sum"]);
+        assert!(near("zzz", known.into_iter()).is_empty());
+    }
+}

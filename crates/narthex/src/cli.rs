@@ -1,0 +1,157 @@
+//! The command line: what can be said, and who does it.
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+use narthex_model::{Alias, ErrorKind};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::{
+    commands,
+    config::{self, Flags, Settings},
+    failure::Failure,
+    output::{self, Format},
+    telemetry,
+};
+
+/// How long what still runs after a command may hold up the end of the program.
+const RUNTIME_END: Duration = Duration::from_millis(500);
+
+/// The control plane and gateway between AI agents and their MCP servers.
+#[derive(Debug, Parser)]
+#[command(name = "narthex", version, max_term_width = 100)]
+#[command(after_help = "Settings also come from NARTHEX_… variables and a settings file; see \
+    docs/configuration.md.\nExit codes: 0 done, 1 failed, 2 wrong usage.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    json: bool,
+    /// Where tokens, state and audit records are [default: ~/.local/share/narthex]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The settings file [default: ~/.config/narthex/narthex.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    settings: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the daemon: one endpoint for all servers
+    Up(UpArgs),
+    /// Call one tool
+    Call(CallArgs),
+}
+
+/// Starts every server of the configuration and serves them at one address until Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex trust && narthex up\n  \
+    narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0")]
+pub(crate) struct UpArgs {
+    /// The servers [default: mcp.json in this folder, once it is trusted]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7717]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Allow an address that other machines can reach; there is no encryption
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+}
+
+/// Calls one tool and prints what it answers: in process with --config, else through the daemon.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    narthex call --config examples/mcp.json everything echo message=hello\n  \
+    narthex call git git_log '{\"repo_path\": \".\", \"max_count\": 3}'\n  \
+    narthex call memory create_entities entities:=@entities.json\n\n\
+    A value is JSON if it reads as a number, true, false, null, an object or an array, and the\n\
+    tool does not want a text there. key:=JSON is always JSON, key=@FILE is a file's text.")]
+pub(crate) struct CallArgs {
+    /// Start the servers of this file in process instead of asking the daemon
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Limit of the call itself, such as 30s; starting a server has limits of its own
+    #[arg(long, value_name = "DURATION", value_parser = config::duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// The server
+    pub(crate) alias: Alias,
+    /// Its tool
+    pub(crate) tool: String,
+    /// One JSON object, or key=value, key:=JSON, key=@FILE
+    #[arg(value_name = "ARGUMENT", allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+}
+
+/// What every command gets.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) settings: Settings,
+    pub(crate) format: Format,
+}
+
+/// Does what the command line says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
+    let format = if cli.common.json { Format::Json } else { Format::Text };
+    match run(cli, format) {
+        Ok(code) => code,
+        Err(failure) => {
+            output::failure(&failure, format);
+            failure.exit_code()
+        }
+    }
+}
+
+/// Shows the help, the version, or what is wrong with the command line.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let is_shown = error.print().is_ok();
+    match (error.use_stderr(), is_shown) {
+        (false, true) => ExitCode::SUCCESS,
+        (false, false) => ExitCode::FAILURE,
+        (true, _) => ExitCode::from(2),
+    }
+}
+
+fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
+    let settings = config::load(&flags(&cli))?;
+    telemetry::start(&settings)?;
+    let context = Context { settings, format };
+    let runtime = runtime()?;
+    let done = runtime.block_on(dispatch(cli.command, context));
+    // A blocked read of standard input must not hold up the end.
+    runtime.shutdown_timeout(RUNTIME_END);
+    done
+}
+
+async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
+        Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
+    }
+}
+
+fn flags(cli: &Cli) -> Flags {
+    let (config, listen) = match &cli.command {
+        Command::Up(args) => (args.config.clone(), args.listen.clone()),
+        Command::Call(args) => (args.config.clone(), None),
+    };
+    Flags { settings: cli.common.settings.clone(), data: cli.common.data.clone(), config, listen }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    Builder::new_multi_thread().enable_all().build().map_err(|error| {
+        Failure::new(ErrorKind::Unavailable, format!("cannot start threads: {error}"))
+    })
+}

@@ -1,0 +1,6 @@
+//! What each command does.
+
+pub(crate) mod call;
+mod progress;
+mod source;
+pub(crate) mod up;

@@ -1,0 +1,61 @@
+//! Everything that is read from the environment, and the settings made of it.
+//!
+//! Flags win over the environment, the environment over the settings file, the file over the
+//! defaults. No other module of the project looks at environment variables.
+
+mod layers;
+mod settings;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use narthex_supervisor::BaseEnvironment;
+
+pub(crate) use settings::{Flags, LogFormat, Settings};
+
+use crate::failure::Failure;
+
+/// One environment variable, if it is set and valid text.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// What child processes see of the environment.
+pub(crate) fn base_environment() -> BaseEnvironment {
+    BaseEnvironment::from_process()
+}
+
+/// The folder that narthex works in.
+pub(crate) fn workspace_root() -> Result<PathBuf, Failure> {
+    Ok(std::env::current_dir()?)
+}
+
+/// Reads all layers.
+pub(crate) fn load(flags: &Flags) -> Result<Settings, Failure> {
+    settings::load(flags, &variable)
+}
+
+/// A folder of the user's by the rules of the XDG base directories.
+fn user_folder(
+    env: &dyn Fn(&str) -> Option<String>,
+    variable: &str,
+    below_home: &str,
+) -> Option<PathBuf> {
+    // By those rules a relative path counts as unset.
+    let folder = env(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    folder.or_else(|| Some(Path::new(&env("HOME")?).join(below_home)))
+}
+
+/// Which program this is, for lines that a user pastes elsewhere.
+pub(crate) fn program() -> OsString {
+    std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
+}
+
+/// Reads a duration of the command line.
+pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
+    layers::parse_duration(text)
+        .ok_or_else(|| "write a number with its unit, such as 500ms, 30s or 5m".to_owned())
+}

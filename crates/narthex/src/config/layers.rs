@@ -1,0 +1,164 @@
+//! The table of settings, and the layers that give them values.
+
+use std::collections::BTreeMap;
+
+use toml::{Table, Value};
+
+/// What values a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Text,
+    /// A whole number above zero.
+    Number,
+    /// Such as `500ms`, `30s`, `5m`.
+    Duration,
+    /// In variables separated by commas.
+    List,
+}
+
+/// One setting.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// Its place in the file.
+    pub(super) path: &'static str,
+    pub(super) variable: &'static str,
+    pub(super) shape: Shape,
+}
+
+const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
+    Key { path, variable, shape }
+}
+
+/// Every setting that there is.
+pub(super) const KEYS: [Key; 17] = [
+    key("listen", "NARTHEX_LISTEN", Shape::Text),
+    key("data", "NARTHEX_DATA", Shape::Text),
+    key("config", "NARTHEX_CONFIG", Shape::Text),
+    key("log.level", "NARTHEX_LOG", Shape::Text),
+    key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
+    key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),
+    key("limits.sessions", "NARTHEX_LIMITS_SESSIONS", Shape::Number),
+    key("limits.connections", "NARTHEX_LIMITS_CONNECTIONS", Shape::Number),
+    key("limits.name_length", "NARTHEX_LIMITS_NAME_LENGTH", Shape::Number),
+    key("timeouts.probe", "NARTHEX_TIMEOUTS_PROBE", Shape::Duration),
+    key("timeouts.connect", "NARTHEX_TIMEOUTS_CONNECT", Shape::Duration),
+    key("timeouts.install", "NARTHEX_TIMEOUTS_INSTALL", Shape::Duration),
+    key("timeouts.call", "NARTHEX_TIMEOUTS_CALL", Shape::Duration),
+    key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
+    key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
+    key("telemetry.otlp_endpoint", "NARTHEX_OTLP_ENDPOINT", Shape::Text),
+    key("telemetry.service_name", "NARTHEX_OTLP_SERVICE_NAME", Shape::Text),
+];
+
+/// A value, and where it was given: for messages.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Given {
+    pub(super) value: Value,
+    pub(super) source: String,
+}
+
+/// Values by the path of their setting. Later layers replace earlier ones.
+#[derive(Debug, Default)]
+pub(super) struct Layers {
+    given: BTreeMap<&'static str, Given>,
+    pub(super) faults: Vec<String>,
+}
+
+impl Layers {
+    pub(super) fn get(&self, path: &str) -> Option<&Given> {
+        self.given.get(path)
+    }
+
+    /// Adds the file's values.
+    pub(super) fn add_file(&mut self, name: &str, table: &Table) {
+        self.add_table(name, "", table);
+    }
+
+    fn add_table(&mut self, name: &str, prefix: &str, table: &Table) {
+        for (member, value) in table {
+            let path = format!("{prefix}{member}");
+            let is_section = KEYS.iter().any(|key| key.path.starts_with(&format!("{path}.")));
+            if let Some(key) = KEYS.iter().find(|key| key.path == path) {
+                self.add(key, value.clone(), format!("{name}: `{path}`"));
+            } else if let (true, Value::Table(section)) = (is_section, value) {
+                self.add_table(name, &format!("{path}."), section);
+            } else if is_section {
+                self.faults.push(format!("{name}: `{path}` is a section: write it as [{path}]"));
+            } else {
+                let hint = nearest(&path)
+                    .map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
+                self.faults.push(format!("{name}: `{path}` is no setting{hint}"));
+            }
+        }
+    }
+
+    /// Adds what the environment says.
+    pub(super) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+        for key in &KEYS {
+            // A variable set to nothing is how scripts unset one.
+            let Some(text) = env(key.variable).filter(|text| !text.is_empty()) else { continue };
+            let value = match key.shape {
+                Shape::Text | Shape::Duration => Value::String(text),
+                Shape::Number => match text.parse() {
+                    Ok(number) => Value::Integer(number),
+                    Err(_) => Value::String(text),
+                },
+                Shape::List => {
+                    let parts = text.split(',').map(|part| Value::String(part.trim().to_owned()));
+                    Value::Array(parts.collect())
+                }
+            };
+            self.add(key, value, key.variable.to_owned());
+        }
+    }
+
+    /// Adds a flag's value, which is already what the setting wants.
+    pub(super) fn add_flag(&mut self, path: &str, flag: &str, value: Option<String>) {
+        let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.path == path), value) else {
+            return;
+        };
+        self.add(key, Value::String(value), flag.to_owned());
+    }
+
+    fn add(&mut self, key: &Key, value: Value, source: String) {
+        match fault(key.shape, &value) {
+            Some(wanted) => self.faults.push(format!("{source} must be {wanted}")),
+            None => {
+                self.given.insert(key.path, Given { value, source });
+            }
+        }
+    }
+}
+
+/// What is wanted instead, if the value does not fit.
+fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
+    match (shape, value) {
+        (Shape::Text, Value::String(_)) => None,
+        (Shape::Text, _) => Some("a text"),
+        (Shape::Number, Value::Integer(number)) if *number > 0 => None,
+        (Shape::Number, _) => Some("a whole number above 0"),
+        (Shape::Duration, Value::String(text)) if parse_duration(text).is_some() => None,
+        (Shape::Duration, _) => Some("a duration such as \"500ms\", \"30s\" or \"5m\""),
+        (Shape::List, Value::Array(items)) if items.iter().all(Value::is_str) => None,
+        (Shape::List, _) => Some("a list of texts"),
+    }
+}
+
+/// Reads a duration with its unit. Zero is none.
+pub(super) fn parse_duration(text: &str) -> Option<std::time::Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
+    (ms > 0).then(|| std::time::Duration::from_millis(ms))
+}
+
+fn nearest(path: &str) -> Option<&'static str> {
+    crate::arguments::nearest(path, KEYS.iter().map(|key| key.path))
+}

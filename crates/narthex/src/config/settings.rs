@@ -1,0 +1,172 @@
+//! The settings of one process.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use fs_err as fs;
+use narthex_model::ErrorKind;
+use narthex_upstream::Deadlines;
+use narthex_wire::Limits;
+use toml::{Table, Value};
+
+use super::layers::{Layers, parse_duration};
+use crate::failure::Failure;
+
+const LISTEN: &str = "127.0.0.1:7717";
+
+/// What the command line says.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags {
+    pub(crate) settings: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) listen: Option<String>,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum LogFormat {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Everything that can be set, with its value.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) listen: String,
+    pub(crate) data: PathBuf,
+    /// Named explicitly; `None` means the current folder's.
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) log_filter: String,
+    pub(crate) log_format: LogFormat,
+    pub(crate) limits: Limits,
+    pub(crate) sessions_max: Option<usize>,
+    pub(crate) connections_max: Option<usize>,
+    pub(crate) name_length_max: usize,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) call_timeout: Option<Duration>,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) otlp_endpoint: Option<String>,
+    pub(crate) service_name: String,
+}
+
+pub(super) fn load(
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Settings, Failure> {
+    let mut layers = Layers::default();
+    if let Some((path, text)) = read_file(flags, env)? {
+        let name = path.display().to_string();
+        let table = text.parse::<Table>().map_err(|error| {
+            Failure::usage(format!("{name} is no valid TOML: {}", error.to_string().trim_end()))
+        })?;
+        layers.add_file(&name, &table);
+    }
+    layers.add_environment(env);
+    let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
+    layers.add_flag("data", "--data", text(&flags.data));
+    layers.add_flag("config", "--config", text(&flags.config));
+    layers.add_flag("listen", "--listen", flags.listen.clone());
+    let settings = build(&mut layers, env);
+    match layers.faults.is_empty() {
+        true => settings,
+        false => Err(Failure::usage(layers.faults.join("\n"))),
+    }
+}
+
+/// The settings file: the one that is named, or the user's if it exists.
+fn read_file(
+    flags: &Flags,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<(PathBuf, String)>, Failure> {
+    let named = env("NARTHEX_SETTINGS").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let named = flags.settings.clone().or(named);
+    let is_named = named.is_some();
+    let usual = || Some(super::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE));
+    let Some(path) = named.or_else(usual) else { return Ok(None) };
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if !is_named && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Below the user's folder for configurations.
+const FILE: &str = "narthex/narthex.toml";
+
+fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Failure> {
+    let text = |path: &str| Some(layers.get(path)?.value.as_str()?.to_owned());
+    let number = |path: &str| usize::try_from(layers.get(path)?.value.as_integer()?).ok();
+    let duration = |path: &str| parse_duration(layers.get(path)?.value.as_str()?);
+    let list = |path: &str| {
+        let items = layers.get(path).and_then(|given| given.value.as_array());
+        let items = items.into_iter().flatten().filter_map(Value::as_str);
+        items.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let usual_limits = Limits::default();
+    let usual = Deadlines::default();
+    let standard_endpoint = || env("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|text| !text.is_empty());
+    let format = text("log.format");
+    let name_length = number("limits.name_length");
+    let settings = Settings {
+        listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
+        data: match text("data") {
+            Some(path) => absolute(Path::new(&path))?,
+            None => usual_data(env)?,
+        },
+        config: text("config").map(PathBuf::from),
+        log_filter: text("log.level").unwrap_or_else(|| "warn".to_owned()),
+        log_format: if format.as_deref() == Some("json") { LogFormat::Json } else { LogFormat::Text },
+        limits: Limits {
+            message_bytes: number("limits.message_bytes").unwrap_or(usual_limits.message_bytes),
+        },
+        sessions_max: number("limits.sessions"),
+        connections_max: number("limits.connections"),
+        name_length_max: name_length.unwrap_or(narthex_model::QUALIFIED_NAME_MAX),
+        deadlines: Deadlines {
+            probe: duration("timeouts.probe").unwrap_or(usual.probe),
+            connect: duration("timeouts.connect").unwrap_or(usual.connect),
+            install: duration("timeouts.install").unwrap_or(usual.install),
+        },
+        call_timeout: duration("timeouts.call"),
+        allowed_hosts: list("http.allowed_hosts"),
+        allowed_origins: list("http.allowed_origins"),
+        otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
+        service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
+    };
+    check(layers, format.as_deref(), name_length);
+    Ok(settings)
+}
+
+/// What the shape of a value does not tell.
+fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) {
+    let source = |path: &str| layers.get(path).map_or_else(String::new, |given| given.source.clone());
+    let mut faults = Vec::new();
+    if format.is_some_and(|format| !matches!(format, "text" | "json")) {
+        faults.push(format!("{} must be `text` or `json`", source("log.format")));
+    }
+    if name_length.is_some_and(|length| !(64..=narthex_model::QUALIFIED_NAME_MAX).contains(&length))
+    {
+        let most = narthex_model::QUALIFIED_NAME_MAX;
+        faults.push(format!("{} must be from 64 to {most}", source("limits.name_length")));
+    }
+    layers.faults.append(&mut faults);
+}
+
+fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
+    let folder = super::user_folder(env, "XDG_DATA_HOME", ".local/share");
+    folder.map(|folder| folder.join("narthex")).ok_or_else(|| {
+        Failure::new(
+            ErrorKind::NotFound,
+            "there is no home directory to keep data in; name a directory with --data",
+        )
+    })
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    Ok(std::path::absolute(path)?)
+}

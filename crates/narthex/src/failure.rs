@@ -1,0 +1,146 @@
+//! Why a command failed, and the table from there to exit codes (D24).
+
+use std::{fmt, io, process::ExitCode};
+
+use narthex_model::{CallError, CallErrorKind, ErrorKind};
+use narthex_registry::config::ConfigFileError;
+use serde_json::{Value, json};
+
+/// A failed command: what happened, where, and what to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// What kind of failure it is.
+    pub kind: FailureKind,
+    /// For a person.
+    pub message: String,
+    /// For a program.
+    pub details: Option<Value>,
+}
+
+/// Which table of kinds a failure belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The command line or the settings are wrong.
+    Usage,
+    /// The command itself could not be carried out.
+    Operation(ErrorKind),
+    /// A call reached the gateway and failed there or behind it (D16).
+    Call(CallErrorKind),
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Usage, message: message.into(), details: None }
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Operation(kind), message: message.into(), details: None }
+    }
+
+    pub(crate) fn call(error: CallError) -> Self {
+        Self {
+            kind: FailureKind::Call(error.kind),
+            message: error.message,
+            details: error.details,
+        }
+    }
+
+    /// The code that the program ends with.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self.kind {
+            FailureKind::Usage => ExitCode::from(2),
+            FailureKind::Operation(_) | FailureKind::Call(_) => ExitCode::FAILURE,
+        }
+    }
+
+    /// The failure as `--json` shows it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut error = json!({ "kind": self.kind.as_str(), "message": self.message });
+        if let Some(details) = &self.details {
+            error["details"] = details.clone();
+        }
+        json!({ "error": error })
+    }
+}
+
+impl FailureKind {
+    /// The kind's spelling in error lines and JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Usage => "usage",
+            Self::Operation(kind) => kind.as_str(),
+            Self::Call(kind) => kind.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.as_str(), self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<io::Error> for Failure {
+    /// For errors of `fs_err`, whose messages name the path.
+    fn from(error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+            io::ErrorKind::AlreadyExists | io::ErrorKind::AddrInUse => ErrorKind::Conflict,
+            _ => ErrorKind::Unavailable,
+        };
+        Self::new(kind, with_causes(&error))
+    }
+}
+
+impl From<ConfigFileError> for Failure {
+    fn from(error: ConfigFileError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+/// The message of an error with those of its causes that it does not repeat itself.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D24: the exit codes stand in one table.
+    #[test]
+    fn d24_exit_codes() {
+        let code = |failure: Failure| format!("{:?}", failure.exit_code());
+        let expected = |code: u8| format!("{:?}", ExitCode::from(code));
+        assert_eq!(code(Failure::usage("x")), expected(2));
+        for kind in ErrorKind::ALL {
+            assert_eq!(code(Failure::new(kind, "x")), expected(1));
+        }
+        for kind in CallErrorKind::ALL {
+            assert_eq!(code(Failure::call(CallError::new(kind, "x"))), expected(1));
+        }
+    }
+
+    #[test]
+    fn a_failure_says_its_kind_first() {
+        let failure = Failure::call(CallError::new(CallErrorKind::ToolNotFound, "no tool `x`"));
+        assert_eq!(failure.to_string(), "tool_not_found: no tool `x`");
+        assert_eq!(failure.to_json()["error"]["kind"], "tool_not_found");
+    }
+}

@@ -1,0 +1,19 @@
+//! The program as a library: the assembly [`App`] and the commands around it.
+//!
+//! The daemon, a call in process and the tests use one and the same [`App`].
+
+mod app;
+mod arguments;
+mod cli;
+mod commands;
+mod config;
+mod data_dir;
+mod failure;
+mod output;
+mod peer;
+mod rows;
+mod telemetry;
+
+pub use app::{App, AppOptions, Doors};
+pub use cli::main;
+pub use failure::{Failure, FailureKind};

@@ -1,0 +1,128 @@
+//! Whoever answers this process's own requests: the gateway within it, or the daemon.
+
+use narthex_gateway::{Endpoint, Step};
+use narthex_model::{Alias, ErrorKind};
+use narthex_wire::{Limits, Message, MessageKind, Raw, Revision, meta_key, method, rpc};
+use serde_json::{Map, Value, json};
+
+use crate::{App, Failure};
+
+/// The most pages of a list that are followed.
+const PAGES_MAX: usize = 1000;
+
+/// Where requests go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Peer<'a> {
+    /// To the gateway of this process.
+    Local(&'a App),
+}
+
+/// A tool as its server lists it.
+#[derive(Debug, Clone)]
+pub(crate) struct Tool {
+    pub(crate) name: String,
+    pub(crate) definition: Value,
+}
+
+impl Tool {
+    pub(crate) fn input_schema(&self) -> Option<&Value> {
+        self.definition.get("inputSchema")
+    }
+
+    pub(crate) fn description(&self) -> &str {
+        self.definition.get("description").and_then(Value::as_str).unwrap_or_default()
+    }
+}
+
+impl Peer<'_> {
+    /// Calls a tool of one server under its own name.
+    pub(crate) async fn call(
+        &self,
+        alias: &Alias,
+        tool: &Tool,
+        arguments: Map<String, Value>,
+    ) -> Result<Message, Failure> {
+        let params = json!({ "name": tool.name, "arguments": arguments });
+        self.request(alias, method::TOOLS_CALL, params, Some(tool)).await
+    }
+
+    /// All tools of one server.
+    pub(crate) async fn tools(&self, alias: &Alias) -> Result<Vec<Tool>, Failure> {
+        let mut tools = Vec::new();
+        let mut params = json!({});
+        for _page in 0..PAGES_MAX {
+            let answer = self.request(alias, method::TOOLS_LIST, params, None).await?;
+            let result = result(&answer)?;
+            for definition in result["tools"].as_array().into_iter().flatten() {
+                let name = definition["name"].as_str().unwrap_or_default().to_owned();
+                tools.push(Tool { name, definition: definition.clone() });
+            }
+            match result.get("nextCursor") {
+                None | Some(Value::Null) => return Ok(tools),
+                Some(cursor) => params = json!({ "cursor": cursor }),
+            }
+        }
+        Err(Failure::new(ErrorKind::Exhausted, format!("`{alias}` lists its tools without end")))
+    }
+
+    async fn request(
+        &self,
+        alias: &Alias,
+        method: &str,
+        mut params: Value,
+        _tool: Option<&Tool>,
+    ) -> Result<Message, Failure> {
+        params["_meta"] = meta();
+        let params = params.to_string();
+        let request = rpc::request(Raw::new(b"1"), method, Some(params.as_bytes()));
+        match self {
+            Self::Local(app) => ask_gateway(app, alias, parse(request, app.gateway().limits())?).await,
+        }
+    }
+}
+
+async fn ask_gateway(app: &App, alias: &Alias, request: Message) -> Result<Message, Failure> {
+    let caller = app.local_caller(Endpoint::Transparent(alias.clone()));
+    let mut answering = app.gateway().call(&caller, request).await;
+    while let Some(step) = answering.next().await {
+        match step {
+            Step::Answer(answer) => return parse(answer.payload, app.gateway().limits()),
+            Step::Message(_) | Step::Break { .. } => {}
+        }
+    }
+    Err(Failure::new(ErrorKind::Bug, "the gateway gave no answer"))
+}
+
+/// What says that we are a client of the modern era that offers nothing.
+fn meta() -> Value {
+    json!({
+        meta_key::PROTOCOL_VERSION: Revision::LATEST.as_str(),
+        meta_key::CLIENT_CAPABILITIES: {},
+        meta_key::CLIENT_INFO: { "name": "narthex", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+fn parse(payload: narthex_wire::Payload, limits: &Limits) -> Result<Message, Failure> {
+    Message::parse(payload.into_bytes(), limits)
+        .map_err(|error| Failure::new(ErrorKind::Bug, format!("not a valid message: {error}")))
+}
+
+/// The result of an answer that is none of a tool call, or the protocol's error.
+fn result(answer: &Message) -> Result<Value, Failure> {
+    if answer.kind() == MessageKind::Error {
+        return Err(protocol_failure(answer));
+    }
+    let raw = answer.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
+    serde_json::from_slice(raw)
+        .map_err(|error| Failure::new(ErrorKind::Bug, format!("not a valid result: {error}")))
+}
+
+/// The failure that a JSON-RPC error tells of.
+pub(crate) fn protocol_failure(answer: &Message) -> Failure {
+    let message = answer.get("message").and_then(Raw::as_str).unwrap_or_default().into_owned();
+    let code = answer.error_code().unwrap_or_default();
+    let details = answer.get("data").and_then(|data| serde_json::from_slice(data.as_bytes()).ok());
+    // Ours come first in the table; the protocol's own codes mean that the request was wrong.
+    let kind = ErrorKind::ALL.into_iter().find(|kind| rpc::code_for(*kind) == code);
+    Failure { details, ..Failure::new(kind.unwrap_or(ErrorKind::Invalid), message) }
+}

@@ -1,0 +1,48 @@
+//! The registry's rows as people and programs see them.
+
+use narthex_model::{CallError, ServerState};
+use narthex_registry::{ServerRow, Snapshot};
+use serde::{Deserialize, Serialize};
+
+/// One server in events, in tables and in the daemon's state file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Row {
+    pub(crate) alias: String,
+    pub(crate) status: ServerState,
+    /// `None` if the entry is faulty.
+    pub(crate) transport: Option<String>,
+    /// How many tools it has.
+    pub(crate) tools: usize,
+    /// What it is busy with while it connects.
+    pub(crate) activity: Option<String>,
+    pub(crate) error: Option<CallError>,
+}
+
+impl Row {
+    pub(crate) fn of(row: &ServerRow) -> Self {
+        let transport = row.definition.as_ref().map(|one| one.transport().as_str().to_owned());
+        Self {
+            alias: row.name.clone(),
+            status: row.state,
+            transport,
+            tools: row.inventory.tools.len(),
+            activity: row.activity.map(str::to_owned),
+            error: row.error.clone(),
+        }
+    }
+
+    pub(crate) fn all(snapshot: &Snapshot) -> Vec<Self> {
+        snapshot.servers.iter().map(|row| Self::of(row)).collect()
+    }
+
+    /// The state in one line, without the name.
+    pub(crate) fn summary(&self) -> String {
+        match (self.status, &self.error, &self.activity) {
+            (ServerState::Ready, _, _) if self.tools == 1 => "ready: 1 tool".to_owned(),
+            (ServerState::Ready, _, _) => format!("ready: {} tools", self.tools),
+            (state, Some(error), _) => format!("{}: {error}", state.as_str()),
+            (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
+            (state, None, None) => state.as_str().to_owned(),
+        }
+    }
+}
