@@ -70,6 +70,11 @@ impl Connection {
         self.driver.is_some() && self.sender.is_ready()
     }
 
+    /// Ends the bond with the last user. What happens meanwhile comes to light at the next drive.
+    pub(super) fn rest(&self) {
+        self.relay.clear();
+    }
+
     /// Sends a request and waits for the head of its answer.
     pub(super) async fn send(
         &mut self,

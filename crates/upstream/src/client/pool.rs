@@ -115,6 +115,7 @@ impl Lease {
         if !connection.is_reusable() || pool.max_idle == 0 {
             return;
         }
+        connection.rest();
         let mut idle = pool.lock();
         let expired = pool.take_expired(&mut idle);
         let surplus = if idle.len() >= pool.max_idle { idle.pop_front() } else { None };

@@ -41,6 +41,11 @@ impl Relay {
             *user = Some(waker.clone());
         }
     }
+
+    /// Forgets whom to wake, which also lets go of a task that may have ended.
+    pub(super) fn clear(&self) {
+        drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 impl Wake for Relay {
