@@ -123,7 +123,8 @@ pub(super) struct State {
     has_failed: AtomicBool,
     is_closed: AtomicBool,
     is_idle: AtomicBool,
-    flushes: Mutex<Vec<oneshot::Sender<()>>>,
+    /// Who waits for the disk; `None` once there is no writer.
+    flushes: Mutex<Option<Vec<oneshot::Sender<()>>>>,
 }
 
 struct WakeOnDrop(Thread);
@@ -153,7 +154,7 @@ impl Audit {
             has_failed: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             is_idle: AtomicBool::new(false),
-            flushes: Mutex::default(),
+            flushes: Mutex::new(Some(Vec::new())),
         });
         let writer = Writer::new(sink, receiver, state.clone());
         let thread = std::thread::Builder::new().name("audit".into()).spawn(|| writer.run())?;
@@ -191,7 +192,10 @@ impl Audit {
     pub async fn flush(&self) {
         let Some(queue) = &self.queue else { return };
         let (done, is_done) = oneshot::channel();
-        queue.state.lock_flushes().push(done);
+        match &mut *queue.state.lock_flushes() {
+            Some(flushes) => flushes.push(done),
+            None => return,
+        }
         queue.writer.0.unpark();
         // An error means that the writer is gone, and with it what could be waited for.
         drop(is_done.await);
@@ -283,7 +287,7 @@ impl Queue {
 }
 
 impl State {
-    fn lock_flushes(&self) -> std::sync::MutexGuard<'_, Vec<oneshot::Sender<()>>> {
+    fn lock_flushes(&self) -> std::sync::MutexGuard<'_, Option<Vec<oneshot::Sender<()>>>> {
         self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

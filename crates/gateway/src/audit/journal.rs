@@ -16,7 +16,7 @@ use super::{AuditSettings, record::note, timestamp::Timestamp, writer::Sink};
 /// How many processes may record in one folder at once.
 const WRITERS_MOST: usize = 16;
 /// What was left by a process that ended in the middle of a line.
-const TORN: &str = "the line before was cut off when the process that wrote it ended";
+pub(super) const TORN: &str = "the line before was cut off when the process that wrote it ended";
 
 /// The open file of one writer.
 #[derive(Debug)]
@@ -102,7 +102,8 @@ impl Journal {
                 names.push(name);
             }
         }
-        names.sort();
+        // Without the ending, so that `…Z-2` comes after `…Z`.
+        names.sort_by_key(|name| name.to_string_lossy().trim_end_matches(".jsonl").to_owned());
         let surplus = names.len().saturating_sub(self.keep_files);
         for name in &names[..surplus] {
             fs_err::remove_file(self.folder.join(name))?;

@@ -1,1 +1,363 @@
 //! Tests of the record, its queue and its file.
+
+use std::{
+    borrow::Cow, collections::BTreeMap, os::unix::fs::PermissionsExt, sync::atomic::AtomicUsize,
+};
+
+use narthex_model::{Alias, CallErrorKind};
+use narthex_policy::Item;
+use serde_json::Value;
+
+use super::*;
+use crate::{Endpoint, RunId, RunToken};
+
+fn run() -> RunId {
+    RunToken::generate().unwrap().run_id()
+}
+
+fn call(tool: &str) -> AuditRecord {
+    AuditRecord {
+        run: run(),
+        session: None,
+        endpoint: Endpoint::Aggregated,
+        server: Some(Alias::new("git").unwrap()),
+        method: Cow::Borrowed("tools/call"),
+        item: Item::Tool(tool.into()),
+    }
+}
+
+/// Every line of every file in a folder, oldest file first; each must be whole.
+fn lines(folder: &Path) -> Vec<Value> {
+    let mut paths: Vec<PathBuf> =
+        fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let texts = paths.iter().map(|path| fs_err::read_to_string(path).unwrap());
+    let texts: Vec<String> = texts.collect();
+    assert!(texts.iter().all(|text| text.is_empty() || text.ends_with('\n')));
+    texts.iter().flat_map(|text| text.lines()).map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn outcomes(folder: &Path) -> Vec<String> {
+    lines(folder).iter().map(|line| line["outcome"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A disk that can be broken and repaired, and writes little at a time.
+#[derive(Clone, Default)]
+struct Disk {
+    text: Arc<Mutex<Vec<u8>>>,
+    is_broken: Arc<AtomicBool>,
+    syncs: Arc<AtomicUsize>,
+}
+
+impl Sink for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut text = self.text.lock().unwrap();
+        // Breaks in the middle of a line, as a full disk does.
+        if self.is_broken.load(Ordering::SeqCst) && text.len() >= 70 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let count = bytes.len().min(7);
+        text.extend_from_slice(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn at_line_end(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.syncs.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn every_outcome_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    let mut expected = vec![
+        (Outcome::Ok, "ok"),
+        (Outcome::ToolError, "tool_error"),
+        (Outcome::RpcError(-32602), "rpc_error"),
+        (Outcome::Denied, "denied"),
+        (Outcome::Cancelled, "cancelled"),
+    ];
+    expected.extend(CallErrorKind::ALL.map(|kind| (Outcome::Failed(kind), kind.as_str())));
+    for (outcome, _) in &expected {
+        audit.reserve(call("status")).unwrap().commit(*outcome);
+    }
+    drop(audit.reserve(call("status")).unwrap());
+    expected.push((Outcome::Abandoned, "abandoned"));
+    audit.close().await;
+    let names: Vec<&str> = expected.iter().map(|(_, name)| *name).collect();
+    assert_eq!(outcomes(folder.path()), names);
+    assert_eq!(expected.len(), Outcome::COUNT);
+    for (place, (outcome, name)) in expected.iter().enumerate() {
+        assert_eq!(outcome.as_str(), *name);
+        let is_alone = |other: &(Outcome, &str)| other.0.index() != outcome.index();
+        assert!(expected.iter().enumerate().all(|(at, other)| at == place || is_alone(other)));
+    }
+    assert_eq!(lines(folder.path())[2]["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_line_has_what_is_needed_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    let mut record = call("status");
+    record.session = Some("node-1".into());
+    record.endpoint = Endpoint::Transparent(Alias::new("git").unwrap());
+    let run = record.run.to_text();
+    audit.reserve(record).unwrap().commit(Outcome::Ok);
+    let mut slot = audit.reserve(call(&"ä\"\n".repeat(1_000))).unwrap();
+    slot.update(|record| {
+        record.method = Cow::Owned("x".repeat(1_000));
+        record.server = None;
+    });
+    assert!(slot.elapsed() < Duration::from_secs(60));
+    slot.commit(Outcome::Ok);
+    audit.close().await;
+
+    let lines = lines(folder.path());
+    let mut line = lines[0].clone();
+    let members = line.as_object_mut().unwrap();
+    let time = members.remove("time").unwrap();
+    assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')));
+    assert!(members.remove("duration_ms").unwrap().as_f64().unwrap() >= 0.0);
+    let expected = serde_json::json!({
+        "v": 1, "run": run, "session": "node-1", "endpoint": "git", "server": "git",
+        "method": "tools/call", "item": {"kind": "tool", "name": "status"}, "outcome": "ok",
+    });
+    assert_eq!(line, expected);
+    assert_eq!(lines[1]["item"]["name"].as_str().unwrap().chars().count(), 256);
+    assert_eq!(lines[1]["method"].as_str().unwrap().len(), 256);
+    assert_eq!(lines[1].get("server"), None);
+    let mode = fs_err::metadata(folder.path().join("audit.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+/// D25: without room for its record no call is made.
+#[tokio::test]
+async fn d25_a_full_queue_refuses_calls() {
+    let audit = Audit::start(Disk::default(), 2).unwrap();
+    let slots = [audit.reserve(call("a")).unwrap(), audit.reserve(call("b")).unwrap()];
+    assert_eq!(audit.reserve(call("c")).unwrap_err(), AuditFull::Full);
+    assert_eq!(audit.free(), Some(0));
+    drop(slots);
+    audit.flush().await;
+    assert_eq!(audit.free(), Some(2));
+    audit.reserve(call("c")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    assert_eq!(audit.reserve(call("d")).unwrap_err(), AuditFull::Closed);
+}
+
+/// D25: a disk that fails refuses calls; what was accepted is written once it works again.
+#[tokio::test]
+async fn d25_a_failing_disk_refuses_calls_until_it_works() {
+    let disk = Disk::default();
+    let audit = Audit::start(disk.clone(), 100).unwrap();
+    let open = audit.reserve(call("open")).unwrap();
+    disk.is_broken.store(true, Ordering::SeqCst);
+    for _ in 0..3 {
+        audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+    }
+    audit.flush().await;
+    assert_eq!(audit.reserve(call("tool")).unwrap_err(), AuditFull::Failed);
+    open.commit(Outcome::Ok);
+    audit.flush().await;
+    assert_eq!(audit.reserve(call("tool")).unwrap_err(), AuditFull::Failed);
+    disk.is_broken.store(false, Ordering::SeqCst);
+    audit.flush().await;
+    audit.reserve(call("last")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    assert_eq!(audit.free(), Some(100));
+    let text = String::from_utf8(disk.text.lock().unwrap().clone()).unwrap();
+    let names: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let names: Vec<&str> = names.iter().map(|l| l["item"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tool", "tool", "tool", "open", "last"]);
+    assert!(disk.syncs.load(Ordering::SeqCst) > 0);
+}
+
+/// A writer that dies takes the calls with it, and holds up nobody.
+#[tokio::test]
+async fn d25_a_dead_writer_refuses_calls() {
+    struct Deadly;
+    impl Sink for Deadly {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            panic!("a bug in the writer")
+        }
+        fn at_line_end(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let audit = Audit::start(Deadly, 10).unwrap();
+    let open = audit.reserve(call("a")).unwrap();
+    audit.reserve(call("b")).unwrap().commit(Outcome::Ok);
+    audit.flush().await;
+    assert_eq!(audit.reserve(call("c")).unwrap_err(), AuditFull::Failed);
+    open.commit(Outcome::Ok);
+    audit.close().await;
+}
+
+#[tokio::test]
+async fn files_are_set_aside_when_they_are_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 1_000, keep_files: 3, ..Default::default() };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    for number in 0..60 {
+        audit.reserve(call(&format!("tool-{number}"))).unwrap().commit(Outcome::Ok);
+        audit.flush().await;
+    }
+    audit.close().await;
+    let files: Vec<PathBuf> =
+        fs_err::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in &files {
+        let metadata = fs_err::metadata(file).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        assert!(metadata.len() < 1_300);
+    }
+    // The newest survive, without a gap.
+    let mut numbers: Vec<u32> = lines(folder.path())
+        .iter()
+        .map(|line| line["item"]["name"].as_str().unwrap()[5..].parse().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    let first = numbers[0];
+    assert!(first > 0);
+    assert_eq!(numbers, (first..60).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_torn_line_is_ended_and_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    fs_err::write(&path, "{\"v\":1}\n{\"v\":1,\"ti").unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    audit.reserve(call("a")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    let text = fs_err::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 4);
+    assert_eq!(lines[1], "{\"v\":1,\"ti");
+    let note: Value = serde_json::from_str(lines[2]).unwrap();
+    assert_eq!(note["note"], journal::TORN);
+    assert_eq!(serde_json::from_str::<Value>(lines[3]).unwrap()["outcome"], "ok");
+}
+
+#[tokio::test]
+async fn two_writers_of_one_folder_have_a_file_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    let two = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    two.reserve(call("two")).unwrap().commit(Outcome::Ok);
+    one.reserve(call("one")).unwrap().commit(Outcome::Ok);
+    one.close().await;
+    two.close().await;
+    let first = fs_err::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    let second = fs_err::read_to_string(folder.path().join("audit.2.jsonl")).unwrap();
+    assert!(first.contains("\"one\"") && second.contains("\"two\""));
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs_err::write(&path, "").unwrap();
+    let error = Audit::open(&path.join("audit"), &AuditSettings::default()).unwrap_err();
+    assert!(error.to_string().contains("file/audit"), "{error}");
+}
+
+/// The last handle takes the writer with it, after it has written.
+#[test]
+fn the_writer_ends_with_the_last_handle() {
+    struct Last(Disk, SyncSender<()>);
+    impl Sink for Last {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes)
+        }
+        fn at_line_end(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+        fn sync(&mut self) -> io::Result<()> {
+            self.0.sync()
+        }
+    }
+    impl Drop for Last {
+        fn drop(&mut self) {
+            self.1.send(()).unwrap();
+        }
+    }
+    let (ended, has_ended) = sync_channel(1);
+    let disk = Disk::default();
+    let audit = Audit::start(Last(disk.clone(), ended), 10).unwrap();
+    let slot = audit.reserve(call("a")).unwrap();
+    drop(audit);
+    drop(slot);
+    has_ended.recv().unwrap();
+    assert!(disk.text.lock().unwrap().ends_with(b"}\n"));
+    assert_eq!(disk.syncs.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn without_a_record_slots_are_free() {
+    let audit = Audit::disabled();
+    assert_eq!(audit.free(), None);
+    audit.reserve(call("a")).unwrap().commit(Outcome::Ok);
+    drop(audit.reserve(call("a")).unwrap());
+}
+
+/// Many callers at once: each record is written once, whole, with its own outcome.
+#[tokio::test]
+async fn no_record_is_lost_or_torn_under_load() {
+    const THREADS: u64 = 64;
+    const CALLS: u64 = 150;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { queue: 200, rotate_bytes: 100_000, keep_files: 1_000 };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let audit = audit.clone();
+            let numbers = thread * CALLS..(thread + 1) * CALLS;
+            scope.spawn(move || numbers.for_each(|number| busy_call(&audit, number)));
+        }
+    });
+    audit.close().await;
+    assert_eq!(audit.free(), Some(200));
+    let mut seen = BTreeMap::new();
+    for line in lines(folder.path()) {
+        let number: u64 = line["item"]["name"].as_str().unwrap().parse().unwrap();
+        let outcome = line["outcome"].as_str().unwrap().to_owned();
+        assert_eq!(seen.insert(number, outcome), None);
+    }
+    let expected: BTreeMap<u64, String> =
+        (0..THREADS * CALLS).map(|n| (n, fate(n).as_str().to_owned())).collect();
+    assert_eq!(seen, expected);
+}
+
+/// Which outcome a call of the load test has.
+fn fate(number: u64) -> Outcome {
+    // A multiplicative hash: fixed, and without a pattern across threads.
+    match (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) % 3 {
+        0 => Outcome::Ok,
+        1 => Outcome::ToolError,
+        _ => Outcome::Abandoned,
+    }
+}
+
+fn busy_call(audit: &Audit, number: u64) {
+    let slot = loop {
+        match audit.reserve(call(&number.to_string())) {
+            Ok(slot) => break slot,
+            Err(AuditFull::Full) => std::thread::yield_now(),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    match fate(number) {
+        Outcome::Abandoned => drop(slot),
+        outcome => slot.commit(outcome),
+    }
+}

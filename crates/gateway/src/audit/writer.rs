@@ -59,7 +59,8 @@ impl<S: Sink> Writer<S> {
     pub(super) fn run(mut self) {
         loop {
             // Taken first: what was committed before the flush was asked for is drained below.
-            let flushes = std::mem::take(&mut *self.state.lock_flushes());
+            let flushes =
+                self.state.lock_flushes().as_mut().map(std::mem::take).unwrap_or_default();
             let drained = self.drain();
             self.write();
             if drained == Drained::AllGone || !flushes.is_empty() {
@@ -84,7 +85,8 @@ impl<S: Sink> Writer<S> {
         self.state.is_idle.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         // A record that came before the flag was seen woke nobody.
-        if self.drain() == Drained::Nothing && self.state.lock_flushes().is_empty() {
+        let is_asked = self.state.lock_flushes().as_ref().is_some_and(|asked| !asked.is_empty());
+        if self.drain() == Drained::Nothing && !is_asked {
             thread::park();
         }
         self.state.is_idle.store(false, Ordering::Relaxed);
@@ -174,6 +176,6 @@ impl<S> Drop for Writer<S> {
     /// Also runs when the thread panics: without a writer there are no calls.
     fn drop(&mut self) {
         self.state.has_failed.store(true, Ordering::SeqCst);
-        self.state.lock_flushes().clear();
+        *self.state.lock_flushes() = None;
     }
 }
