@@ -8,23 +8,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use clap::Parser;
+use clap::{ArgGroup, Parser};
 use narthex_testkit::fixture::{Bearer, Eras, Fixture, Options, Quirk, http, sse, stdio};
 use tokio::net::TcpListener;
 
 /// A fixture MCP server for tests and benchmarks.
 #[derive(Parser)]
-#[command(version)]
-#[group(id = "transport", required = true, multiple = true, args = ["http", "sse", "stdio"])]
+#[command(version, group = ArgGroup::new("transport").required(true).multiple(true))]
 struct Args {
     /// Serve Streamable HTTP at this address, path /mcp; port 0 takes a free one
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", group = "transport")]
     http: Option<SocketAddr>,
     /// Serve the HTTP+SSE transport of 2024-11-05 at this address, path /sse
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", group = "transport")]
     sse: Option<SocketAddr>,
     /// Serve standard input and output; the program ends with its input
-    #[arg(long)]
+    #[arg(long, group = "transport")]
     stdio: bool,
     /// The protocol eras to speak: legacy, modern or both
     #[arg(long, default_value = "both")]
