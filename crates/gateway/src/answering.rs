@@ -1,6 +1,16 @@
-//! A call on its way back to the caller.
+//! A call on its way back to the caller: the `finish` half of the pipeline.
 
-use narthex_wire::Payload;
+use std::time::Duration;
+
+use narthex_model::CallErrorKind;
+use narthex_upstream::{Forwarded, Frame, LinkError};
+use narthex_wire::{Message, Payload};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{finish::Finish, hub::Listening, refusal::Refusal};
+
+/// How long a call may wait for a human or a model at the client's side.
+const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// One thing to tell the caller.
 #[derive(Debug)]
@@ -35,6 +45,19 @@ pub struct Answering {
 #[derive(Debug)]
 enum State {
     Ready(Option<Answer>),
+    Forwarded(Box<ForwardedCall>),
+    Listening(Box<Listening>),
+    Done,
+}
+
+/// A forwarded call and what turns its frames into the caller's.
+#[derive(Debug)]
+pub(crate) struct ForwardedCall {
+    pub(crate) forwarded: Forwarded,
+    pub(crate) finish: Finish,
+    /// How long the server may be silent; `None` for streams that live until they are closed.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) deadline: Instant,
 }
 
 impl Answering {
@@ -44,10 +67,122 @@ impl Answering {
         Self { state: State::Ready(Some(Answer { payload, status })) }
     }
 
-    /// The next step; `None` after the answer. Safe to drop and call again.
-    pub async fn next(&mut self) -> Option<Step> {
+    /// No answer: the caller has taken its request back.
+    pub(crate) fn nothing() -> Self {
+        Self { state: State::Done }
+    }
+
+    /// The answer of one that is known at once.
+    pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         match &mut self.state {
-            State::Ready(answer) => answer.take().map(Step::Answer),
+            State::Ready(answer) => answer.take(),
+            State::Forwarded(_) | State::Listening(_) | State::Done => None,
         }
     }
+
+    pub(crate) fn forwarded(call: ForwardedCall) -> Self {
+        Self { state: State::Forwarded(Box::new(call)) }
+    }
+
+    pub(crate) fn listening(listening: Listening) -> Self {
+        Self { state: State::Listening(Box::new(listening)) }
+    }
+
+    /// The next step; `None` after the answer, and for a call that its caller took back. Safe to
+    /// drop and call again.
+    pub async fn next(&mut self) -> Option<Step> {
+        let step = match &mut self.state {
+            State::Ready(answer) => answer.take().map(Step::Answer),
+            State::Forwarded(call) => call.next().await,
+            State::Listening(listening) => listening.next().await,
+            State::Done => None,
+        };
+        if matches!(step, None | Some(Step::Answer(_))) {
+            self.state = State::Done;
+        }
+        step
+    }
+}
+
+impl ForwardedCall {
+    async fn next(&mut self) -> Option<Step> {
+        loop {
+            let frame = match self.frame().await {
+                Ok(frame) => frame,
+                Err(refusal) => return self.finish.refused(refusal),
+            };
+            match frame {
+                Frame::Answer(message) => return Some(self.finish.answer(&message)),
+                Frame::Break { retry_ms } => return Some(Step::Break { retry_ms }),
+                Frame::Notification(message) => {
+                    self.extend();
+                    if let Some(payload) = self.finish.notification(&message) {
+                        return Some(Step::Message(payload));
+                    }
+                }
+                Frame::Request(question) => {
+                    self.extend();
+                    if let Some(payload) = self.asked(&question).await {
+                        return Some(Step::Message(payload));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next frame, unless the caller gives up or the server is silent for too long.
+    async fn frame(&mut self) -> Result<Frame, Refusal> {
+        let Self { forwarded, finish, timeout, deadline } = self;
+        let cancelled = finish.cancelled();
+        loop {
+            let next = async {
+                match timeout {
+                    Some(_) => timeout_at(*deadline, forwarded.next()).await,
+                    None => Ok(forwarded.next().await),
+                }
+            };
+            let got = match &cancelled {
+                None => next.await,
+                Some(token) => tokio::select! {
+                    biased;
+                    () = token.cancelled() => return Err(Refusal::Cancelled),
+                    got = next => got,
+                },
+            };
+            match got {
+                Ok(frame) => return frame.map_err(Refusal::from),
+                Err(_late) if finish.waits_for_client() => {
+                    let elapsed = finish.elapsed();
+                    if elapsed >= ASK_TIMEOUT {
+                        return Err(late(elapsed));
+                    }
+                    *deadline = Instant::now() + Duration::from_secs(1);
+                }
+                Err(_late) => return Err(late(timeout.unwrap_or_default())),
+            }
+        }
+    }
+
+    fn extend(&mut self) {
+        if let Some(timeout) = self.timeout {
+            self.deadline = Instant::now() + timeout;
+        }
+    }
+
+    async fn asked(&mut self, question: &Message) -> Option<Payload> {
+        match self.finish.question(question) {
+            Ok(payload) => Some(payload),
+            Err(refusal) => {
+                if let Err(error) = self.finish.link().respond(refusal).await {
+                    tracing::debug!(%error, "could not refuse a server's question");
+                }
+                None
+            }
+        }
+    }
+}
+
+fn late(after: Duration) -> Refusal {
+    let error = LinkError::Deadline(after.as_millis());
+    Refusal::call(CallErrorKind::Timeout, error.to_string())
 }

@@ -1,12 +1,18 @@
 //! The gateway: what doors call.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
-use narthex_wire::{Limits, Message, Payload};
-use tokio_util::task::TaskTracker;
+use narthex_wire::{Limits, Message, headers::HeaderParams, method};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session};
+use crate::{
+    Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, hub::Hub,
+    seal::Sealer, session_table::SessionTable, tasks::TaskRoutes, view::View,
+};
 
 /// What a gateway is made with.
 #[derive(Debug, Clone)]
@@ -15,32 +21,86 @@ pub struct GatewayOptions {
     pub limits: Limits,
     /// Identifies this process among replicas, in session and event ids (D26).
     pub node_id: String,
+    /// How long a call may take if the server's configuration says nothing (E44).
+    pub call_timeout: Duration,
+    /// How long a call to a server that is still starting waits for it.
+    pub settle_timeout: Duration,
+    /// The most sessions at one time.
+    pub sessions_max: usize,
+    /// After how long without any sign of its client a session ends.
+    pub session_idle: Duration,
+    /// The longest name at aggregated endpoints, 64 to 128 (D1).
+    pub name_limit: usize,
+    /// What we call ourselves, a JSON object (`name`, `version`).
+    pub server_info: Bytes,
+}
+
+impl Default for GatewayOptions {
+    fn default() -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self {
+            limits: Limits::default(),
+            node_id: "n0".to_owned(),
+            call_timeout: Duration::from_secs(30),
+            settle_timeout: Duration::from_secs(30),
+            sessions_max: 10_000,
+            session_idle: Duration::from_secs(60 * 60),
+            name_limit: QUALIFIED_NAME_MAX,
+            server_info: format!(r#"{{"name":"narthex","version":"{version}"}}"#).into(),
+        }
+    }
 }
 
 /// The data plane. Clones are handles to the same one.
 #[derive(Debug, Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    registry: Registry,
-    runs: RunTable,
-    options: GatewayOptions,
-    metrics: Metrics,
-    audit: Audit,
-    tasks: TaskTracker,
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) runs: RunTable,
+    pub(crate) options: GatewayOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) audit: Audit,
+    pub(crate) sessions: SessionTable,
+    pub(crate) sealer: Arc<Sealer>,
+    pub(crate) tasks: Arc<TaskRoutes>,
+    pub(crate) hub: Hub,
+    pub(crate) live_view: ArcSwapOption<View>,
+    pub(crate) shutdown: CancellationToken,
+    tracker: TaskTracker,
 }
 
 impl Gateway {
-    /// A gateway over a registry.
-    #[must_use]
-    pub fn new(registry: Registry, audit: Audit, options: GatewayOptions) -> Self {
-        let tasks = TaskTracker::new();
-        let runs = RunTable::default();
-        let shared = Shared { registry, runs, options, metrics: Metrics::default(), audit, tasks };
-        Self { shared: Arc::new(shared) }
+    /// A gateway over a registry, with its own tasks running.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn new(
+        registry: Registry,
+        audit: Audit,
+        options: GatewayOptions,
+    ) -> Result<Self, getrandom::Error> {
+        let shared = Arc::new(Shared {
+            sealer: Arc::new(Sealer::new(&options.node_id)?),
+            sessions: SessionTable::new(options.sessions_max),
+            registry,
+            runs: RunTable::default(),
+            options,
+            metrics: Arc::new(Metrics::new(&audit)),
+            audit,
+            tasks: Arc::default(),
+            hub: Hub::new(),
+            live_view: ArcSwapOption::empty(),
+            shutdown: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+        });
+        shared.spawn(crate::hub::watch_registry(shared.clone()));
+        shared.spawn(crate::hub::spread_notices(shared.clone()));
+        shared.spawn(crate::session_table::expire(shared.clone()));
+        Ok(Self { shared })
     }
 
     /// The live runs; doors identify callers here.
@@ -73,54 +133,118 @@ impl Gateway {
         &self.shared.metrics
     }
 
+    /// How many sessions are open.
+    #[must_use]
+    pub fn sessions_open(&self) -> usize {
+        self.shared.sessions.len()
+    }
+
     /// The owner of tasks that outlive a door's request; drain waits for it.
     #[must_use]
     pub fn tasks(&self) -> &TaskTracker {
-        &self.shared.tasks
+        &self.shared.tracker
+    }
+
+    /// The name under which callers of an aggregated endpoint see a tool.
+    pub async fn qualified_name(
+        &self,
+        caller: &Caller,
+        alias: &narthex_model::Alias,
+        tool: &str,
+    ) -> Option<String> {
+        let view = self.shared.view(caller).await;
+        view.tool_name(alias, tool).map(str::to_owned)
     }
 
     /// Opens a session for a legacy client: answers its `initialize`. The session is `None` if
     /// the answer is an error.
     pub async fn initialize(
         &self,
-        _run: &Arc<RunView>,
-        _endpoint: &Endpoint,
-        _request: &Message,
+        run: &Arc<RunView>,
+        endpoint: &Endpoint,
+        request: &Message,
     ) -> (Answering, Option<Arc<Session>>) {
-        (Answering::ready(Payload::default(), 500), None)
+        self.shared.initialize(run, endpoint, request).await
     }
 
     /// A live session by its id, if it belongs to this run and endpoint (S19).
     #[must_use]
-    pub fn session(&self, _run: &RunView, _endpoint: &Endpoint, _id: &str) -> Option<Arc<Session>> {
-        None
+    pub fn session(&self, run: &RunView, endpoint: &Endpoint, id: &str) -> Option<Arc<Session>> {
+        let session = self.shared.sessions.get(id)?;
+        (session.run.id == run.id && session.endpoint == *endpoint).then_some(session)
     }
 
     /// Ends a session: open calls are cancelled, its own servers are stopped.
-    pub async fn end_session(&self, _session: &Arc<Session>) {}
+    pub async fn end_session(&self, session: &Arc<Session>) {
+        self.shared.end_session(session).await;
+    }
 
     /// Answers one request, of either era. Header checks are the HTTP door's part (see
     /// [`Gateway::header_params`]).
-    pub async fn call(&self, _caller: &Caller, _request: Message) -> Answering {
-        Answering::ready(Payload::default(), 500)
+    pub async fn call(&self, caller: &Caller, request: Message) -> Answering {
+        self.shared.call(caller, request).await
     }
 
     /// The arguments of a called tool that must be mirrored as headers, if there are any.
     #[must_use]
-    pub fn header_params(
-        &self,
-        _caller: &Caller,
-        _request: &Message,
-    ) -> Option<Arc<narthex_wire::headers::HeaderParams>> {
-        None
+    pub fn header_params(&self, caller: &Caller, request: &Message) -> Option<Arc<HeaderParams>> {
+        self.shared.header_params(caller, request)
     }
 
     /// Takes a notification.
-    pub async fn notify(&self, _caller: &Caller, _notification: Message) {}
+    pub async fn notify(&self, caller: &Caller, notification: Message) {
+        self.shared.notify(caller, notification).await;
+    }
 
     /// Takes the client's response to a request of a server (legacy).
-    pub async fn respond(&self, _session: &Arc<Session>, _response: Message) {}
+    pub async fn respond(&self, session: &Arc<Session>, response: Message) {
+        self.shared.respond(session, &response).await;
+    }
 
-    /// Ends all sessions and waits for open calls, up to a deadline given by the caller.
-    pub async fn drain(&self) {}
+    /// Ends all sessions and streams, and waits for open calls. The caller sets the deadline.
+    pub async fn drain(&self) {
+        self.shared.shutdown.cancel();
+        for session in self.shared.sessions.all() {
+            self.shared.end_session(&session).await;
+        }
+        self.shared.tracker.close();
+        self.shared.tracker.wait().await;
+        self.shared.audit.close().await;
+    }
+}
+
+impl Shared {
+    /// Runs something that outlives a door's request; drain waits for it.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tracker.spawn(task);
+    }
+
+    fn header_params(&self, caller: &Caller, request: &Message) -> Option<Arc<HeaderParams>> {
+        if request.method() != method::TOOLS_CALL {
+            return None;
+        }
+        let name = request.get("name")?.as_str()?;
+        let snapshot = self.registry.snapshot();
+        let (alias, original) = match &caller.endpoint {
+            Endpoint::Transparent(alias) => (alias.clone(), Arc::from(name.as_ref())),
+            Endpoint::Aggregated => {
+                let view = self.live_view(&snapshot);
+                let (alias, original) = view.tool(&name)?;
+                (alias.clone(), original.clone())
+            }
+        };
+        let row = snapshot.get(alias.as_str())?;
+        row.inventory.tool(&original)?.header_params.clone()
+    }
+
+    pub(crate) async fn end_session(&self, session: &Arc<Session>) {
+        self.sessions.remove(&session.id);
+        session.closed.cancel();
+        for (alias, uri) in session.take_subscriptions() {
+            self.release(&alias, &uri).await;
+        }
+        for link in session.take_own_links() {
+            link.stop().await;
+        }
+    }
 }

@@ -7,10 +7,26 @@
 mod answering;
 mod audit;
 mod caller;
+mod finish;
 mod gateway;
+mod handshake;
+mod hub;
+mod inbound;
+mod links;
+mod log_level;
+mod method;
 mod metrics;
+mod pipeline;
+mod record;
+mod refusal;
+mod route;
 mod run;
+mod seal;
 mod session;
+mod session_table;
+mod tasks;
+mod template;
+mod view;
 
 pub use answering::{Answer, Answering, Step};
 pub use audit::{Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Outcome};

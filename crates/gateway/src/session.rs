@@ -1,14 +1,32 @@
 //! One MCP session of a legacy client (revisions up to 2025-11-25).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
-use narthex_wire::{Payload, Revision};
-use tokio::sync::mpsc;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use narthex_model::Alias;
+use narthex_upstream::{ClientIdentity, Inventory, Link};
+use narthex_wire::{Message, Payload, Raw, Revision, Rewrite};
+use tokio::{
+    sync::{OnceCell, mpsc},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Endpoint, RunView};
+use crate::{Endpoint, RunView, log_level::LogLevel, view::View};
 
-/// The identifier of a session: 256 bits of which 128 are random, with the node's id in front.
+/// How many messages wait for a client that has no stream open.
+const OUTBOX: usize = 64;
+/// How many questions of servers may wait for one client.
+const ASKS_MAX: usize = 64;
+
+/// The identifier of a session: the node's id, and 192 random bits.
 pub type SessionId = Arc<str>;
 
 /// One MCP session.
@@ -22,12 +40,77 @@ pub struct Session {
     pub endpoint: Endpoint,
     /// The negotiated revision.
     pub revision: Revision,
+    pub(crate) client: ClientIdentity,
     pub(crate) outbox: mpsc::Sender<Payload>,
     outbox_reader: Mutex<Option<mpsc::Receiver<Payload>>>,
     pub(crate) closed: CancellationToken,
+    state: Mutex<State>,
+    next_ask: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    log_level: Option<LogLevel>,
+    open_calls: HashMap<Bytes, CancellationToken>,
+    asks: HashMap<u64, Ask>,
+    links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
+    subscriptions: HashSet<(Alias, Arc<str>)>,
+    view: Option<Arc<View>>,
+    last_used: Instant,
+}
+
+/// A question of a server that waits for the client's answer.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    pub(crate) link: Arc<Link>,
+    /// The server's own id, as JSON.
+    pub(crate) id: Bytes,
+}
+
+/// A link that serves this session alone, because the server was offered its capabilities (D12).
+#[derive(Debug)]
+pub(crate) struct OwnLink {
+    pub(crate) link: Arc<Link>,
+    /// What the server lists for a client with these capabilities.
+    pub(crate) inventory: Arc<Inventory>,
 }
 
 impl Session {
+    pub(crate) fn open(
+        node_id: &str,
+        run: Arc<RunView>,
+        endpoint: Endpoint,
+        client: ClientIdentity,
+    ) -> Result<Arc<Self>, getrandom::Error> {
+        let mut random = [0; 24];
+        getrandom::fill(&mut random)?;
+        let (outbox, reader) = mpsc::channel(OUTBOX);
+        Ok(Arc::new(Self {
+            id: format!("{node_id}-{}", URL_SAFE_NO_PAD.encode(random)).into(),
+            run,
+            endpoint,
+            revision: client.revision,
+            client,
+            outbox,
+            outbox_reader: Mutex::new(Some(reader)),
+            closed: CancellationToken::new(),
+            state: Mutex::new(State {
+                log_level: None,
+                open_calls: HashMap::new(),
+                asks: HashMap::new(),
+                links: HashMap::new(),
+                subscriptions: HashSet::new(),
+                view: None,
+                last_used: Instant::now(),
+            }),
+            next_ask: AtomicU64::new(1),
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What the server sends by itself, outside any call. The door takes it once.
     #[must_use]
     pub fn take_outbox(&self) -> Option<mpsc::Receiver<Payload>> {
@@ -38,5 +121,154 @@ impl Session {
     #[must_use]
     pub fn closed(&self) -> &CancellationToken {
         &self.closed
+    }
+
+    /// Says that the client is still there. Doors call it while a stream is open.
+    pub fn touch(&self) {
+        self.state().last_used = Instant::now();
+    }
+
+    pub(crate) fn last_used(&self) -> Instant {
+        let state = self.state();
+        if state.open_calls.is_empty() { state.last_used } else { Instant::now() }
+    }
+
+    /// Whether servers may ask this client something, so that each needs a link for it alone.
+    pub(crate) fn can_be_asked(&self) -> bool {
+        let capabilities = Raw::new(&self.client.capabilities);
+        ["sampling", "elicitation", "roots", "tasks"]
+            .iter()
+            .any(|name| capabilities.get(name).is_some())
+    }
+
+    /// Puts a message into the outbox. A client that never reads loses the newest.
+    pub(crate) fn deliver(&self, payload: Payload) {
+        if self.outbox.try_send(payload).is_err() {
+            tracing::debug!(session.id = %self.id, "dropped a message to a client that does not read");
+        }
+    }
+
+    /// Registers an open call under the client's id; the token is cancelled when the client gives
+    /// the call up. `None` if a call with this id is open already.
+    pub(crate) fn open_call(self: &Arc<Self>, id: Bytes) -> Option<OpenCall> {
+        let cancelled = self.closed.child_token();
+        let mut state = self.state();
+        state.last_used = Instant::now();
+        if state.open_calls.contains_key(&id) {
+            return None;
+        }
+        state.open_calls.insert(id.clone(), cancelled.clone());
+        drop(state);
+        Some(OpenCall { session: self.clone(), id, cancelled })
+    }
+
+    /// Gives up the call with this id; `false` if there is none.
+    pub(crate) fn cancel_call(&self, id: &[u8]) -> bool {
+        let call = self.state().open_calls.remove(id);
+        if let Some(token) = &call {
+            token.cancel();
+        }
+        call.is_some()
+    }
+
+    /// Takes a server's question: gives it an id of ours, under which the answer will come.
+    /// `None` if too many are waiting.
+    pub(crate) fn ask(&self, link: &Arc<Link>, question: &Message) -> Option<Payload> {
+        let id = Bytes::copy_from_slice(question.id()?.as_bytes());
+        let ours = self.next_ask.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.state();
+        if state.asks.len() >= ASKS_MAX {
+            return None;
+        }
+        state.asks.insert(ours, Ask { link: link.clone(), id });
+        drop(state);
+        let rewrite =
+            Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
+        Some(rewrite.apply(question))
+    }
+
+    /// The question that a response answers; each is answered once.
+    pub(crate) fn answered(&self, response: &Message) -> Option<Ask> {
+        let ours = response.id().and_then(Raw::as_u64)?;
+        let mut state = self.state();
+        state.last_used = Instant::now();
+        state.asks.remove(&ours)
+    }
+
+    pub(crate) fn has_open_asks(&self) -> bool {
+        !self.state().asks.is_empty()
+    }
+
+    pub(crate) fn own_link_cell(&self, alias: &Alias) -> Arc<OnceCell<OwnLink>> {
+        let mut state = self.state();
+        let cell = state.links.entry(alias.clone()).or_default();
+        if cell.get().is_some_and(|own| own.link.closed().is_cancelled()) {
+            *cell = Arc::default();
+        }
+        cell.clone()
+    }
+
+    /// Whether the session hears a server on a link of its own.
+    pub(crate) fn has_own_link(&self, alias: &Alias) -> bool {
+        self.state().links.get(alias).is_some_and(|cell| cell.initialized())
+    }
+
+    /// The links that serve this session alone.
+    pub(crate) fn own_links(&self) -> Vec<Arc<Link>> {
+        let state = self.state();
+        state.links.values().filter_map(|cell| cell.get().map(|own| own.link.clone())).collect()
+    }
+
+    pub(crate) fn take_own_links(&self) -> Vec<Arc<Link>> {
+        let links = std::mem::take(&mut self.state().links);
+        links.into_values().filter_map(|cell| cell.get().map(|own| own.link.clone())).collect()
+    }
+
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
+        self.state().log_level = Some(level);
+    }
+
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.state().log_level
+    }
+
+    /// Notes a subscription; `false` if it was noted already.
+    pub(crate) fn subscribe(&self, alias: Alias, uri: Arc<str>) -> bool {
+        self.state().subscriptions.insert((alias, uri))
+    }
+
+    /// Forgets a subscription; `false` if there was none.
+    pub(crate) fn unsubscribe(&self, alias: &Alias, uri: &Arc<str>) -> bool {
+        self.state().subscriptions.remove(&(alias.clone(), uri.clone()))
+    }
+
+    pub(crate) fn is_subscribed(&self, alias: &Alias, uri: &str) -> bool {
+        self.state().subscriptions.contains(&(alias.clone(), Arc::from(uri)))
+    }
+
+    pub(crate) fn take_subscriptions(&self) -> HashSet<(Alias, Arc<str>)> {
+        std::mem::take(&mut self.state().subscriptions)
+    }
+
+    pub(crate) fn view(&self, seq: u64) -> Option<Arc<View>> {
+        self.state().view.clone().filter(|view| view.seq == seq)
+    }
+
+    pub(crate) fn set_view(&self, view: Arc<View>) {
+        self.state().view = Some(view);
+    }
+}
+
+/// An open call; dropping it frees the client's id.
+#[derive(Debug)]
+pub(crate) struct OpenCall {
+    session: Arc<Session>,
+    id: Bytes,
+    pub(crate) cancelled: CancellationToken,
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.session.state().open_calls.remove(&self.id);
     }
 }

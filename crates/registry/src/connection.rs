@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerState};
-use narthex_upstream::{Dialect, Inventory, Link, LinkEvent};
+use narthex_upstream::{Dialect, Inventory, Link, LinkError, LinkEvent};
 use narthex_wire::{Message, Raw, method, rpc};
 use tokio::{sync::mpsc, time::timeout};
 
@@ -62,6 +62,9 @@ pub(crate) async fn run(shared: Arc<Shared>, definition: Arc<ServerDefinition>) 
         };
         shared.ready(&alias, link.clone(), inventory);
         failures = 0;
+        if link.facts().revision.is_modern() {
+            shared.tasks.spawn(hear_changes(shared.clone(), link.clone()));
+        }
         let end = live(&shared, &alias, &link, &mut received).await;
         link.stop().await;
         match end {
@@ -136,7 +139,11 @@ async fn live(
             Some(LinkEvent::Request(request)) => refuse(link, &request).await,
             Some(LinkEvent::Notification(message)) => {
                 if is_list_change(message.method()) {
-                    relist(shared, alias, link).await;
+                    tokio::select! {
+                        biased;
+                        () = shared.shutdown.cancelled() => return End::Shutdown,
+                        () = relist(shared, alias, link) => {}
+                    }
                 }
                 let notice = Notice { alias: alias.clone(), message };
                 if shared.notices.send(notice).is_err() {
@@ -144,6 +151,35 @@ async fn live(
                 }
             }
         }
+    }
+}
+
+/// Keeps a modern server's stream of list changes open as long as the link lives.
+async fn hear_changes(shared: Arc<Shared>, link: Arc<Link>) {
+    let filter = br#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
+    for pause in BACKOFF.into_iter().cycle() {
+        let ended = tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = link.closed().cancelled() => return,
+            ended = link.listen(filter) => ended,
+        };
+        match ended {
+            Err(LinkError::Protocol(why)) => {
+                tracing::debug!(server.name = link.name(), "does not announce changes: {why}");
+                return;
+            }
+            Err(error) => tracing::debug!(server.name = link.name(), %error, "stream lost"),
+            Ok(()) => {}
+        }
+        tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = link.closed().cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        // What happened meanwhile was not heard.
+        relist(&shared, link.alias(), &link).await;
     }
 }
 

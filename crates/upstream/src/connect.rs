@@ -160,9 +160,9 @@ async fn connect_http(
     let url = url::Url::parse(&target.url)
         .map_err(|error| ConnectError::Refused(format!("its URL is invalid: {error}")))?;
     let client = HttpClient::new(&url, ClientSettings::default()).map_err(ConnectError::Client)?;
-    let name = definition.alias.to_string();
+    let alias = definition.alias.clone();
     let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
-    let link = |inner, facts| Link { inner, facts, identity: context.identity.clone(), name };
+    let link = |inner, facts| Link { inner, facts, identity: context.identity.clone(), alias };
     let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse();
     let path = path.map_err(|_invalid| ConnectError::Refused("its URL has no path".to_owned()))?;
     let http = HttpLink::new(HttpParts {
@@ -182,8 +182,10 @@ async fn connect_http(
     if dialect != Some(Dialect::Sse) {
         match initialize_http(&http, &context.identity).await {
             Ok(facts) => return Ok((link(Inner::Http(http), facts), Dialect::Legacy)),
-            Err(ConnectError::Link(LinkError::Status { status, .. }))
-                if matches!(status, 400 | 404 | 405 | 406 | 415) => {}
+            Err(ConnectError::Link(LinkError::Status {
+                status: 400 | 404 | 405 | 406 | 415,
+                ..
+            })) => {}
             Err(error) => return Err(error),
         }
     }
@@ -205,8 +207,8 @@ fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
     let mut headers = HeaderMap::new();
     let mut insert = |name: &str, value: &str| {
         let invalid = || ConnectError::Header(name.to_owned());
-        let key = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| invalid())?;
+        let key = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| invalid())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_invalid| invalid())?;
         value.set_sensitive(true);
         headers.insert(key, value);
         Ok::<(), ConnectError>(())

@@ -34,9 +34,9 @@ pub(crate) async fn connect(
     let mut stdio = starting.map_err(|_elapsed| late(within, None))??;
     match shake(&mut stdio, definition, context).await {
         Ok((facts, dialect)) => {
-            let name = definition.alias.to_string();
+            let alias = definition.alias.clone();
             let identity = context.identity.clone();
-            Ok((Link { inner: Inner::Stdio(stdio), facts, identity, name }, dialect))
+            Ok((Link { inner: Inner::Stdio(stdio), facts, identity, alias }, dialect))
         }
         Err(error) => {
             stdio.stop().await;

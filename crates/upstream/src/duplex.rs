@@ -172,6 +172,11 @@ impl Duplex {
         }
     }
 
+    /// Hands on something that came in another way than over this channel.
+    pub(crate) fn announce(&self, event: LinkEvent) {
+        self.event(event);
+    }
+
     fn event(&self, event: LinkEvent) -> bool {
         let sent = self.events.try_send(event);
         if sent.is_err() {

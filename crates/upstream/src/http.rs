@@ -63,6 +63,7 @@ pub(crate) struct HttpParts {
 
 /// One request on its way.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the common variant must not cost an allocation")]
 pub(crate) enum HttpCall {
     /// The answer came in one piece.
     Single(Option<Message>),

@@ -58,7 +58,7 @@ impl Inventory {
         let has = &link.facts().capabilities;
         let list = |is_declared: bool, method, member, key| async move {
             match is_declared {
-                true => fetch_list(link, method, member, key).await,
+                true => Box::pin(fetch_list(link, method, member, key)).await,
                 false => Ok(Vec::new()),
             }
         };
@@ -75,7 +75,7 @@ impl Inventory {
         )?;
         let mut inventory = Self { tools, prompts, resources, templates, ..Self::default() };
         if link.needs_headers() {
-            inventory.read_header_params(&link.name());
+            inventory.read_header_params(link.name());
         }
         let index = |(index, entry): (usize, &InventoryEntry)| (entry.key.clone(), index);
         inventory.tool_index = inventory.tools.iter().enumerate().rev().map(index).collect();

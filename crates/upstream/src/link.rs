@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::HeaderMap;
+use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
 use narthex_wire::{
     Message, Payload, Raw, Revision, Rewrite,
@@ -13,7 +14,7 @@ use narthex_wire::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Frame, LinkError,
+    Frame, LinkError, LinkEvent,
     duplex::{DuplexCall, Wants},
     http::{HttpCall, HttpLink},
     sse::SseLink,
@@ -26,7 +27,7 @@ pub struct Link {
     pub(crate) inner: Inner,
     pub(crate) facts: ServerFacts,
     pub(crate) identity: ClientIdentity,
-    pub(crate) name: String,
+    pub(crate) alias: Alias,
 }
 
 /// The transports.
@@ -91,6 +92,7 @@ pub struct Hop {
 pub struct Forwarded(Call);
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the common variant must not cost an allocation")]
 enum Call {
     Duplex(DuplexCall),
     Http(HttpCall),
@@ -105,8 +107,14 @@ impl Link {
 
     /// The name under which the server is attached, for logs.
     #[must_use]
-    pub fn name(&self) -> String {
-        self.name.clone()
+    pub fn name(&self) -> &str {
+        self.alias.as_str()
+    }
+
+    /// The alias under which the server is attached.
+    #[must_use]
+    pub fn alias(&self) -> &Alias {
+        &self.alias
     }
 
     /// What we said of the client.
@@ -258,6 +266,39 @@ impl Link {
             if let Frame::Answer(answer) = call.next().await? {
                 return Ok(answer);
             }
+        }
+    }
+
+    /// Opens a modern server's stream of changes and feeds it to the link's events until it ends.
+    /// `members` is the filter, as members of `params` without braces.
+    ///
+    /// # Errors
+    /// When the stream cannot be opened, breaks, or the server refuses.
+    pub async fn listen(&self, members: &[u8]) -> Result<(), LinkError> {
+        let message = self.own_request(method::SUBSCRIPTIONS_LISTEN, members)?;
+        let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
+        let mut call = self.send_request(&message, Rewrite::default(), headers).await?;
+        loop {
+            match call.next().await? {
+                Frame::Notification(message)
+                    if message.method() == method::SUBSCRIPTIONS_ACKNOWLEDGED => {}
+                Frame::Notification(message) => self.event(LinkEvent::Notification(message)),
+                Frame::Request(_) | Frame::Break { .. } => {}
+                Frame::Answer(answer) => {
+                    return match answer.error_code() {
+                        None => Ok(()),
+                        Some(code) => Err(LinkError::Protocol(format!("error {code} to listen"))),
+                    };
+                }
+            }
+        }
+    }
+
+    fn event(&self, event: LinkEvent) {
+        match &self.inner {
+            Inner::Stdio(stdio) => stdio.duplex.announce(event),
+            Inner::Http(http) => http.event(event),
+            Inner::Sse(sse) => sse.duplex.announce(event),
         }
     }
 

@@ -32,6 +32,14 @@ impl<'a> Patch<'a> {
         self.remove.push(key.into());
     }
 
+    /// Adds the changes of another patch; where both set a key, the other's value counts.
+    pub fn append(&mut self, other: Self) {
+        for (key, raw) in other.set {
+            self.set(key, raw);
+        }
+        self.remove.extend(other.remove);
+    }
+
     /// Whether it changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {

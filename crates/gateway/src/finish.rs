@@ -1,0 +1,247 @@
+//! What happens to frames on their way to the caller: ids and tokens back, era back, record.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_model::CallErrorKind;
+use narthex_upstream::Link;
+use narthex_wire::{
+    Era, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc, translate,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Answer, Outcome, Session, Step,
+    log_level::LogLevel,
+    record::CallRecord,
+    refusal::{Refusal, status_of_code},
+    seal::Sealer,
+    session::OpenCall,
+    tasks::TaskRoutes,
+};
+
+/// Everything about a forwarded call that its answer needs.
+#[derive(Debug)]
+pub(crate) struct Finish {
+    /// The caller's id, as JSON.
+    pub(crate) id: Bytes,
+    /// The caller's progress token, as JSON.
+    pub(crate) progress_token: Option<Bytes>,
+    pub(crate) method: Box<str>,
+    pub(crate) down: Revision,
+    pub(crate) up: Revision,
+    /// The level from which on the caller wants log messages; `None` with a legacy caller means
+    /// everything that the server sends.
+    pub(crate) log_level: Option<LogLevel>,
+    pub(crate) link: Arc<Link>,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) open_call: Option<OpenCall>,
+    pub(crate) record: CallRecord,
+    pub(crate) state: Option<StateSeal>,
+    pub(crate) tasks: Option<TaskOwner>,
+    pub(crate) server_info: Bytes,
+}
+
+/// How a modern server's request state is kept from the client's hands.
+#[derive(Debug)]
+pub(crate) struct StateSeal {
+    pub(crate) sealer: Arc<Sealer>,
+    pub(crate) binding: Vec<u8>,
+}
+
+/// Who will own the tasks that a call starts.
+#[derive(Debug)]
+pub(crate) struct TaskOwner {
+    pub(crate) routes: Arc<TaskRoutes>,
+    pub(crate) alias: narthex_model::Alias,
+    pub(crate) run: crate::RunId,
+}
+
+impl Finish {
+    pub(crate) fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    pub(crate) fn cancelled(&self) -> Option<CancellationToken> {
+        self.open_call.as_ref().map(|call| call.cancelled.clone())
+    }
+
+    pub(crate) fn waits_for_client(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_open_asks())
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.record.elapsed()
+    }
+
+    fn is_cross_era(&self) -> bool {
+        self.down.era() != self.up.era()
+    }
+
+    /// A notification as the caller may see it; `None` if it may not.
+    pub(crate) fn notification(&self, message: &Message) -> Option<Payload> {
+        let mut rewrite = Rewrite::default();
+        match message.method() {
+            method::PROGRESS => {
+                let token = self.progress_token.as_deref()?;
+                rewrite.body.set(meta_key::PROGRESS_TOKEN, token.to_vec());
+            }
+            method::MESSAGE => {
+                let level = message.get("level").and_then(LogLevel::read);
+                if !self.wants_log(level) {
+                    return None;
+                }
+            }
+            _ => {}
+        }
+        if message.meta_value(meta_key::SUBSCRIPTION_ID).is_some() {
+            match self.down.era() {
+                Era::Modern => rewrite.meta.set(meta_key::SUBSCRIPTION_ID, self.id.to_vec()),
+                Era::Legacy => rewrite.meta.remove(meta_key::SUBSCRIPTION_ID),
+            }
+        }
+        Some(rewrite.apply(message))
+    }
+
+    fn wants_log(&self, level: Option<LogLevel>) -> bool {
+        match (self.down.era(), self.log_level) {
+            (Era::Legacy, None) => true,
+            // A modern request that names no level must get no log messages.
+            (Era::Modern, None) => false,
+            (_, Some(wanted)) => level.is_none_or(|level| level >= wanted),
+        }
+    }
+
+    /// A server's question for the client to answer, or the refusal to be sent to the server.
+    pub(crate) fn question(&self, question: &Message) -> Result<Payload, Payload> {
+        let session = self.session.as_ref().filter(|session| session.can_be_asked());
+        let Some(session) = session.filter(|_| !self.is_cross_era()) else {
+            return Err(rpc::error_response(
+                question.id(),
+                rpc::code::METHOD_NOT_FOUND,
+                "this client declared no such capability",
+                None,
+            ));
+        };
+        session.ask(&self.link, question).ok_or_else(|| {
+            let text = "too many requests to this client are open";
+            rpc::error_response(question.id(), rpc::code::INTERNAL_ERROR, text, None)
+        })
+    }
+
+    /// The answer as the caller gets it.
+    pub(crate) fn answer(&mut self, message: &Message) -> Step {
+        let (mut rewrite, outcome) = (self.translated(message), outcome_of(message));
+        if message.kind() == MessageKind::Result {
+            if let Err(refusal) = self.seal_state(message, &mut rewrite) {
+                self.record.finish(outcome);
+                return self.step(refusal);
+            }
+            self.learn_task(message);
+        }
+        rewrite.id = Some(self.id.to_vec().into());
+        self.record.finish(outcome);
+        let status = message.error_code().map_or(200, |code| status_of_code(code, self.down.era()));
+        Step::Answer(Answer { payload: with_id(&rewrite, message, &self.id), status })
+    }
+
+    /// What the caller hears when there is no answer of the server.
+    pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
+        self.record.finish(outcome_of_refusal(&refusal));
+        match refusal {
+            Refusal::Cancelled => None,
+            refusal => Some(self.step(refusal)),
+        }
+    }
+
+    fn step(&self, refusal: Refusal) -> Step {
+        let mut answering =
+            refusal.into_answering(Raw::new(&self.id), &self.method, self.down.era());
+        answering
+            .take_answer()
+            .map_or(Step::Answer(Answer { payload: Payload::default(), status: 500 }), Step::Answer)
+    }
+
+    fn translated(&self, message: &Message) -> Rewrite<'static> {
+        match (self.up.era(), self.down.era()) {
+            (Era::Modern, Era::Legacy) => translate::answer_to_legacy(&self.method, message),
+            (Era::Legacy, Era::Modern) => {
+                let rewrite = translate::answer_to_modern(&self.method, message, None);
+                self.with_server_info(message, rewrite)
+            }
+            (Era::Modern, Era::Modern) | (Era::Legacy, Era::Legacy) => Rewrite::default(),
+        }
+    }
+
+    fn with_server_info(
+        &self,
+        message: &Message,
+        mut rewrite: Rewrite<'static>,
+    ) -> Rewrite<'static> {
+        if message.kind() == MessageKind::Result && !self.server_info.is_empty() {
+            rewrite.meta.set(meta_key::SERVER_INFO, self.server_info.to_vec());
+        }
+        rewrite
+    }
+
+    /// Wraps a modern server's request state, bound to this caller and this request (§1.3).
+    fn seal_state(&self, message: &Message, rewrite: &mut Rewrite<'static>) -> Result<(), Refusal> {
+        let is_interim =
+            message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""input_required""#);
+        if is_interim && self.is_cross_era() {
+            let text = "the server needs input, which this client cannot give";
+            return Err(Refusal::call(CallErrorKind::ServerError, text));
+        }
+        let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
+        if let Some(state) = message.get("requestState") {
+            let sealed = seal.sealer.seal(state.as_bytes(), &seal.binding).ok_or_else(|| {
+                Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")
+            })?;
+            let sealed = narthex_wire::json::encode_string(&sealed);
+            rewrite.body.set("requestState", sealed);
+        }
+        Ok(())
+    }
+
+    fn learn_task(&self, message: &Message) {
+        let Some(owner) = &self.tasks else { return };
+        let task =
+            message.get("task").unwrap_or_else(|| message.body_raw().unwrap_or(Raw::new(b"{}")));
+        let is_task = message.get("task").is_some()
+            || message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""task""#);
+        let id = task.get("taskId").and_then(Raw::as_str);
+        if let Some(id) = id.filter(|_| is_task) {
+            owner.routes.learn(owner.run, &id, &owner.alias);
+        }
+    }
+}
+
+/// Writes an answer under the caller's id, also one that came without an id.
+fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
+    let has_id = message.id().is_some_and(|id| id.as_bytes() != b"null");
+    if has_id || message.kind() != MessageKind::Error {
+        return rewrite.apply(message);
+    }
+    let code = message.error_code().unwrap_or(rpc::code::INTERNAL_ERROR);
+    let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
+    let data = message.get("data").map(Raw::as_bytes);
+    rpc::error_response(Some(Raw::new(id)), code, &text, data)
+}
+
+/// What the record says of a call that the gateway answered itself.
+pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
+    match refusal {
+        Refusal::Call(error) => Outcome::Failed(error.kind),
+        Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
+        Refusal::Kind(..) => Outcome::Denied,
+        Refusal::Cancelled => Outcome::Cancelled,
+    }
+}
+
+fn outcome_of(message: &Message) -> Outcome {
+    match message.error_code() {
+        Some(code) => Outcome::RpcError(code),
+        None if message.get("isError").and_then(Raw::as_bool) == Some(true) => Outcome::ToolError,
+        None => Outcome::Ok,
+    }
+}

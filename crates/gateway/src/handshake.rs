@@ -1,0 +1,257 @@
+//! What an endpoint says of itself: `initialize` of legacy clients, `server/discover` of modern ones.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use narthex_model::{ErrorKind, TransportKind};
+use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
+use narthex_wire::{
+    Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
+};
+
+use crate::{
+    Answering, Caller, Endpoint, RunView, Session,
+    gateway::Shared,
+    method::Handling,
+    pipeline::{own_alias, result},
+    refusal::Refusal,
+    view::{Part, View, parts},
+};
+
+/// How long clients may keep what we say of ourselves.
+const DISCOVER_TTL_MS: u32 = 10_000;
+
+impl Shared {
+    pub(crate) async fn initialize(
+        self: &Arc<Self>,
+        run: &Arc<RunView>,
+        endpoint: &Endpoint,
+        request: &Message,
+    ) -> (Answering, Option<Arc<Session>>) {
+        match self.open_session(run, endpoint, request).await {
+            Ok((body, session)) => (result(request, &body), Some(session)),
+            Err(refusal) => {
+                let id = request.id().unwrap_or(Raw::new(b"null"));
+                (refusal.into_answering(id, request.method(), Era::Legacy), None)
+            }
+        }
+    }
+
+    async fn open_session(
+        self: &Arc<Self>,
+        run: &Arc<RunView>,
+        endpoint: &Endpoint,
+        request: &Message,
+    ) -> Result<(Bytes, Arc<Session>), Refusal> {
+        let client = identity(request)?;
+        let session =
+            Session::open(&self.options.node_id, run.clone(), endpoint.clone(), client)
+                .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
+        let body = match endpoint {
+            Endpoint::Aggregated => {
+                let snapshot = self.registry.snapshot();
+                let capabilities = self.live_view(&snapshot).capabilities;
+                self.own_result(&capabilities, session.revision)
+            }
+            Endpoint::Transparent(alias) => {
+                let row = self.settled(alias).await?;
+                let caller = Caller {
+                    run: run.clone(),
+                    endpoint: endpoint.clone(),
+                    session: Some(session.clone()),
+                };
+                let is_http = row
+                    .definition
+                    .as_ref()
+                    .is_some_and(|definition| definition.transport() == TransportKind::Http);
+                let shared = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
+                let is_other = shared.facts().revision != session.revision;
+                // What the server says may depend on the revision; a link of one's own is cheap
+                // over HTTP, and a process each for old revisions is not.
+                let facts = match is_other && is_http && !shared.facts().revision.is_modern() {
+                    true => self.choose_link(&caller, &row).await?.link.facts().clone(),
+                    false => shared.facts().clone(),
+                };
+                self.server_result(&facts, session.revision)
+            }
+        };
+        if !self.sessions.insert(session.clone()) {
+            let text = "too many sessions are open; end some, or raise limits.sessions";
+            return Err(Refusal::Kind(ErrorKind::Exhausted, text.to_owned()));
+        }
+        Ok((body, session))
+    }
+
+    /// The aggregated endpoint's own words.
+    fn own_result(&self, has: &ServerCapabilities, revision: Revision) -> Bytes {
+        let capabilities = capabilities(has, Era::Legacy);
+        let text = format!(
+            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":"#
+        );
+        [text.as_bytes(), &self.options.server_info, b"}"].concat().into()
+    }
+
+    /// A server's own words, in the revision of this session.
+    fn server_result(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
+        if facts.revision.is_modern() {
+            return self.from_discover(facts, revision);
+        }
+        let mut patch = Patch::default();
+        patch.set("protocolVersion", encode_string(revision.as_str()));
+        patched(&facts.result, patch)
+    }
+
+    /// `initialize` of a server that knows only `server/discover`.
+    fn from_discover(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
+        let result = Raw::new(&facts.result);
+        let info = result.get("_meta").and_then(|meta| meta.get(meta_key::SERVER_INFO));
+        let info = info.map_or(&self.options.server_info[..], Raw::as_bytes);
+        let capabilities = capabilities(&plain(facts.capabilities), Era::Legacy);
+        let mut text = format!(
+            r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":"#
+        )
+        .into_bytes();
+        text.extend_from_slice(info);
+        if let Some(instructions) = result.get("instructions") {
+            text.extend_from_slice(br#","instructions":"#);
+            text.extend_from_slice(instructions.as_bytes());
+        }
+        text.push(b'}');
+        text.into()
+    }
+
+    pub(crate) async fn discover(
+        self: &Arc<Self>,
+        caller: &Caller,
+        request: &Message,
+    ) -> Result<Answering, Refusal> {
+        let Some(alias) = own_alias(caller) else {
+            let has = self.view(caller).await.capabilities;
+            return Ok(result(request, &self.own_discover(&has, None)));
+        };
+        let row = self.settled(alias).await?;
+        let link = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
+        let facts = link.facts();
+        if facts.revision.is_modern() {
+            // In the server's own words, fresh: they may depend on the caller's capabilities.
+            return self.forward(caller, Handling::Vendor, request.clone()).await;
+        }
+        let own = Raw::new(&facts.result);
+        Ok(result(request, &self.own_discover(&facts.capabilities, Some(own))))
+    }
+
+    fn own_discover(&self, has: &ServerCapabilities, legacy: Option<Raw<'_>>) -> Bytes {
+        let capabilities = capabilities(has, Era::Modern);
+        let info = legacy.and_then(|own| own.get("serverInfo"));
+        let info = info.map_or(&self.options.server_info[..], Raw::as_bytes);
+        let mut text = format!(
+            r#"{{"resultType":"complete","supportedVersions":["{}"],"capabilities":{capabilities}"#,
+            Revision::LATEST
+        )
+        .into_bytes();
+        if let Some(instructions) = legacy.and_then(|own| own.get("instructions")) {
+            text.extend_from_slice(br#","instructions":"#);
+            text.extend_from_slice(instructions.as_bytes());
+        }
+        let tail = format!(
+            r#","ttlMs":{DISCOVER_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,
+            meta_key::SERVER_INFO
+        );
+        text.extend_from_slice(tail.as_bytes());
+        text.extend_from_slice(info);
+        text.extend_from_slice(b"}}");
+        text.into()
+    }
+
+    /// The view of a client that servers may ask something: each legacy server lists for its
+    /// capabilities. A server that fails to do so is seen as anybody sees it.
+    pub(crate) async fn session_view(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        snapshot: &narthex_registry::Snapshot,
+    ) -> Arc<View> {
+        if let Some(view) = session.view(snapshot.seq) {
+            return view;
+        }
+        let mut seen = parts(snapshot, &session.run.policy);
+        let mut opening = tokio::task::JoinSet::new();
+        for (index, part) in seen.iter().enumerate().filter(|(_, part)| part.era == Era::Legacy) {
+            let (shared, session, alias) = (self.clone(), session.clone(), part.alias.clone());
+            opening.spawn(async move { (index, shared.own_link(&session, &alias).await) });
+        }
+        while let Some(joined) = opening.join_next().await {
+            match joined {
+                Ok((index, Ok(chosen))) => seen[index].inventory = chosen.inventory,
+                Ok((index, Err(_))) => {
+                    let Part { alias, .. } = &seen[index];
+                    tracing::warn!(server.name = %alias, "could not list for this client's capabilities");
+                }
+                Err(error) => tracing::error!(%error, "listing for a client broke"),
+            }
+        }
+        let view = Arc::new(self.build_view(snapshot.seq, &seen));
+        session.set_view(view.clone());
+        view
+    }
+}
+
+/// What a legacy client says of itself. An unknown revision gets our latest legacy one, as the
+/// handshake prescribes.
+fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
+    let object = |name: &str| {
+        let found = request.get(name).filter(|raw| raw.is_object());
+        let found = found.map(|raw| Bytes::copy_from_slice(raw.as_bytes()));
+        found.ok_or_else(|| Refusal::invalid(format!("`params.{name}` must be an object")))
+    };
+    let proposed = request.get("protocolVersion").and_then(Raw::as_str);
+    let Some(proposed) = proposed else {
+        return Err(Refusal::invalid("`params.protocolVersion` must be a string"));
+    };
+    let revision = Revision::parse(&proposed).filter(|revision| !revision.is_modern());
+    Ok(ClientIdentity {
+        info: object("clientInfo")?,
+        capabilities: object("capabilities")?,
+        revision: revision.unwrap_or(Revision::LEGACY_LATEST),
+    })
+}
+
+/// What crosses the eras: no subscriptions to single resources and no tasks yet.
+fn plain(has: ServerCapabilities) -> ServerCapabilities {
+    ServerCapabilities { subscribe: false, tasks: false, logging: false, ..has }
+}
+
+/// The `capabilities` object of an endpoint.
+fn capabilities(has: &ServerCapabilities, era: Era) -> String {
+    let mut members = Vec::new();
+    if has.tools {
+        members.push(r#""tools":{"listChanged":true}"#.to_owned());
+    }
+    if has.prompts {
+        members.push(r#""prompts":{"listChanged":true}"#.to_owned());
+    }
+    if has.resources {
+        let subscribe = has.subscribe;
+        members.push(format!(r#""resources":{{"listChanged":true,"subscribe":{subscribe}}}"#));
+    }
+    if has.completions {
+        members.push(r#""completions":{}"#.to_owned());
+    }
+    if has.logging {
+        members.push(r#""logging":{}"#.to_owned());
+    }
+    if has.tasks && era == Era::Modern {
+        members.push(r#""extensions":{"io.modelcontextprotocol/tasks":{}}"#.to_owned());
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+/// A result object with changed members.
+fn patched(result: &Bytes, patch: Patch<'static>) -> Bytes {
+    let whole = rpc::result_response(Raw::new(b"0"), result).into_bytes();
+    let Ok(message) = Message::parse(whole, &Limits::default()) else { return result.clone() };
+    let changed = Rewrite { body: patch, ..Rewrite::default() }.apply(&message).into_bytes();
+    let limits = Limits::default();
+    let body = Message::parse(changed, &limits).ok();
+    let body = body.as_ref().and_then(Message::body_raw);
+    body.map_or_else(|| result.clone(), |raw| Bytes::copy_from_slice(raw.as_bytes()))
+}

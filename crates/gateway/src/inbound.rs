@@ -1,0 +1,122 @@
+//! What a client sends that is no request: notifications, responses; and its log level.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use narthex_policy::{Item, Request};
+use narthex_wire::{Era, Message, Raw, Rewrite, method, translate};
+
+use crate::{
+    Answering, Caller, Endpoint, Session,
+    gateway::Shared,
+    log_level::LogLevel,
+    method::Handling,
+    pipeline::{own_alias, result},
+    refusal::Refusal,
+};
+
+impl Shared {
+    /// `logging/setLevel` of a legacy client: kept, and told to the servers that log for it.
+    pub(crate) async fn set_level(
+        self: &Arc<Self>,
+        caller: &Caller,
+        request: Message,
+    ) -> Result<Answering, Refusal> {
+        let level = request.get("level").and_then(LogLevel::read);
+        let Some(level) = level else {
+            let levels = "debug, info, notice, warning, error, critical, alert or emergency";
+            return Err(Refusal::invalid(format!("`params.level` must be one of {levels}")));
+        };
+        let Some(session) = &caller.session else {
+            return Err(Refusal::unknown_method(request.method()));
+        };
+        session.set_log_level(level);
+        if let Some(alias) = own_alias(caller) {
+            let row = self.settled(alias).await?;
+            let chosen = self.choose_link(caller, &row).await?;
+            if chosen.link.facts().capabilities.logging && !chosen.link.facts().revision.is_modern()
+            {
+                return self.forward(caller, Handling::Vendor, request).await;
+            }
+        } else {
+            self.spread_level(caller, session, &request).await;
+        }
+        Ok(result(&request, &Bytes::from_static(b"{}")))
+    }
+
+    /// Tells the level to every legacy server with logging. One that refuses keeps its own; what
+    /// it then says too much is filtered on its way back.
+    async fn spread_level(self: &Arc<Self>, caller: &Caller, session: &Session, request: &Message) {
+        let snapshot = self.registry.snapshot();
+        let raw = request.get("level").map_or(&b"null"[..], Raw::as_bytes);
+        let members = [b"\"level\":", raw].concat();
+        for row in &snapshot.servers {
+            let Ok(chosen) = self.choose_link(caller, row).await else { continue };
+            let facts = chosen.link.facts();
+            if !facts.capabilities.logging || facts.revision.is_modern() {
+                continue;
+            }
+            if let Err(error) = chosen.link.ask(method::LOGGING_SET_LEVEL, &members).await {
+                tracing::debug!(server.name = row.name, session.id = %session.id, %error, "kept its log level");
+            }
+        }
+    }
+
+    /// Takes a notification of a client.
+    pub(crate) async fn notify(self: &Arc<Self>, caller: &Caller, message: Message) {
+        match message.method() {
+            method::CANCELLED => {
+                // Modern callers cancel by closing their stream, or by dropping the answering.
+                if let (Some(session), Some(id)) = (&caller.session, message.get("requestId")) {
+                    session.cancel_call(id.as_bytes());
+                }
+            }
+            method::INITIALIZED => {}
+            method::ROOTS_LIST_CHANGED => self.roots_changed(caller, &message).await,
+            _ => self.pass_on(caller, message).await,
+        }
+    }
+
+    /// Each server that was offered roots hears of their change.
+    async fn roots_changed(&self, caller: &Caller, message: &Message) {
+        let Some(session) = &caller.session else { return };
+        for link in session.own_links() {
+            let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
+            let Ok(permitted) = caller.run.policy.authorize(request) else { continue };
+            if let Err(error) = link.notify(permitted).await {
+                tracing::debug!(server.name = link.name(), %error, "a server did not hear of roots");
+            }
+        }
+    }
+
+    /// Any other notification goes to the one server of a transparent endpoint.
+    async fn pass_on(self: &Arc<Self>, caller: &Caller, message: Message) {
+        let Endpoint::Transparent(alias) = &caller.endpoint else {
+            tracing::debug!(method = message.method(), "dropped a notification for no server");
+            return;
+        };
+        let Ok(row) = self.settled(alias).await else { return };
+        let Ok(chosen) = self.choose_link(caller, &row).await else { return };
+        let mut request = Request::new(alias.clone(), message, Item::Server);
+        let up = chosen.link.facts().revision.era();
+        if caller.era() == Era::Modern && up == Era::Legacy {
+            request.rewrite = translate::request_to_legacy();
+        }
+        let Ok(permitted) = caller.run.policy.authorize(request) else { return };
+        if let Err(error) = chosen.link.notify(permitted).await {
+            tracing::debug!(server.name = %alias, %error, "a notification was not taken");
+        }
+    }
+
+    /// Takes a client's answer to a server's question.
+    pub(crate) async fn respond(&self, session: &Arc<Session>, response: &Message) {
+        let Some(ask) = session.answered(response) else {
+            tracing::debug!(session.id = %session.id, "dropped an answer to no question");
+            return;
+        };
+        let rewrite = Rewrite { id: Some(ask.id.to_vec().into()), ..Rewrite::default() };
+        if let Err(error) = ask.link.respond(rewrite.apply(response)).await {
+            tracing::debug!(server.name = ask.link.name(), %error, "an answer was not taken");
+        }
+    }
+}

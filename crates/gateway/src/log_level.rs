@@ -1,0 +1,33 @@
+//! The levels of MCP log messages (those of RFC 5424).
+
+use narthex_wire::Raw;
+
+/// From the least to the most important.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    /// The level in a message; `None` if it is none.
+    pub(crate) fn read(raw: Raw<'_>) -> Option<Self> {
+        Some(match raw.as_str()?.as_ref() {
+            "debug" => Self::Debug,
+            "info" => Self::Info,
+            "notice" => Self::Notice,
+            "warning" => Self::Warning,
+            "error" => Self::Error,
+            "critical" => Self::Critical,
+            "alert" => Self::Alert,
+            "emergency" => Self::Emergency,
+            _ => return None,
+        })
+    }
+}

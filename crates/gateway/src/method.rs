@@ -1,0 +1,137 @@
+//! The one table of methods: which era knows it, what it is about, and where it goes.
+
+use narthex_wire::{Era, method};
+
+/// What kind of list a method gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum ListKind {
+    Tools,
+    Prompts,
+    Resources,
+    Templates,
+}
+
+/// How a method is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handling {
+    /// An empty result, at once.
+    Ping,
+    /// What the endpoint offers.
+    Discover,
+    /// A list of what servers have.
+    List(ListKind),
+    /// Goes to the server that has the named tool.
+    Tool,
+    /// Goes to the server that has the named prompt.
+    Prompt,
+    /// Goes to the server that has the URI.
+    Resource,
+    /// Starts or ends updates of one resource (legacy).
+    Subscribe { is_start: bool },
+    /// Goes to the server of the prompt or template that is completed.
+    Complete,
+    /// Sets the session's log level (legacy).
+    SetLevel,
+    /// Opens a stream of changes (modern).
+    Listen,
+    /// Goes to the server that made the task.
+    Task,
+    /// Only where there is one server: everything that the tables do not know.
+    Vendor,
+}
+
+/// One row: a method and what is known of it.
+struct Row {
+    name: &'static str,
+    eras: Eras,
+    handling: Handling,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Eras {
+    Both,
+    Legacy,
+    Modern,
+}
+
+const fn row(name: &'static str, eras: Eras, handling: Handling) -> Row {
+    Row { name, eras, handling }
+}
+
+const ROWS: &[Row] = &[
+    row(method::TOOLS_CALL, Eras::Both, Handling::Tool),
+    row(method::TOOLS_LIST, Eras::Both, Handling::List(ListKind::Tools)),
+    row(method::PROMPTS_LIST, Eras::Both, Handling::List(ListKind::Prompts)),
+    row(method::PROMPTS_GET, Eras::Both, Handling::Prompt),
+    row(method::RESOURCES_LIST, Eras::Both, Handling::List(ListKind::Resources)),
+    row(method::RESOURCES_TEMPLATES_LIST, Eras::Both, Handling::List(ListKind::Templates)),
+    row(method::RESOURCES_READ, Eras::Both, Handling::Resource),
+    row(method::RESOURCES_SUBSCRIBE, Eras::Legacy, Handling::Subscribe { is_start: true }),
+    row(method::RESOURCES_UNSUBSCRIBE, Eras::Legacy, Handling::Subscribe { is_start: false }),
+    row(method::RESOURCES_DIRECTORY_READ, Eras::Modern, Handling::Resource),
+    row(method::COMPLETION_COMPLETE, Eras::Both, Handling::Complete),
+    row(method::LOGGING_SET_LEVEL, Eras::Legacy, Handling::SetLevel),
+    row(method::PING, Eras::Legacy, Handling::Ping),
+    row(method::SERVER_DISCOVER, Eras::Modern, Handling::Discover),
+    row(method::SUBSCRIPTIONS_LISTEN, Eras::Modern, Handling::Listen),
+    row(method::TASKS_GET, Eras::Both, Handling::Task),
+    row(method::TASKS_CANCEL, Eras::Both, Handling::Task),
+    row(method::TASKS_RESULT, Eras::Legacy, Handling::Task),
+    row(method::TASKS_UPDATE, Eras::Modern, Handling::Task),
+];
+
+/// Methods that exist in one era only, but have no row of their own.
+const LEGACY_ONLY: [&str; 1] = [method::INITIALIZE];
+
+/// How a request is answered; `None` if its era does not know the method.
+pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
+    let Some(row) = ROWS.iter().find(|row| row.name == name) else {
+        let is_gone = era == Era::Modern && LEGACY_ONLY.contains(&name);
+        return (!is_gone).then_some(Handling::Vendor);
+    };
+    let is_known = match row.eras {
+        Eras::Both => true,
+        Eras::Legacy => era == Era::Legacy,
+        Eras::Modern => era == Era::Modern,
+    };
+    is_known.then_some(row.handling)
+}
+
+impl ListKind {
+    /// The member of the result that has the entries.
+    pub(crate) fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the modern revision removed is unknown there (protocol 2026-07-28).
+    #[test]
+    fn removed_methods_are_unknown_to_modern_callers() {
+        for name in
+            ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tasks/result"]
+        {
+            assert_eq!(handling(name, Era::Modern), None, "{name}");
+        }
+        for name in ["server/discover", "subscriptions/listen", "tasks/update"] {
+            assert_eq!(handling(name, Era::Legacy), None, "{name}");
+            assert!(handling(name, Era::Modern).is_some());
+        }
+        assert_eq!(handling("vendor/thing", Era::Modern), Some(Handling::Vendor));
+    }
+
+    #[test]
+    fn no_method_has_two_rows() {
+        for (index, row) in ROWS.iter().enumerate() {
+            assert!(ROWS[..index].iter().all(|earlier| earlier.name != row.name), "{}", row.name);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! One call's place in the audit record and in the counters, from before it is sent to its end.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::Alias;
+
+use crate::{
+    Audit, AuditRecord, Metrics, Outcome,
+    audit::{AuditFull, AuditSlot},
+};
+
+/// An open call. Ends exactly once; dropped, it ends as abandoned.
+#[derive(Debug)]
+pub(crate) struct CallRecord {
+    slot: Option<AuditSlot>,
+    metrics: Arc<Metrics>,
+    server: Option<Alias>,
+    method: Box<str>,
+    last: Duration,
+}
+
+impl CallRecord {
+    /// Takes the call's place.
+    ///
+    /// # Errors
+    /// When the record cannot be kept: the call must not be made (D25).
+    pub(crate) fn begin(
+        audit: &Audit,
+        metrics: &Arc<Metrics>,
+        record: AuditRecord,
+    ) -> Result<Self, AuditFull> {
+        let server = record.server.clone();
+        let method = Box::from(record.method.as_ref());
+        let slot = audit.reserve(record)?;
+        let metrics = metrics.clone();
+        Ok(Self { slot: Some(slot), metrics, server, method, last: Duration::ZERO })
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.slot.as_ref().map_or(self.last, AuditSlot::elapsed)
+    }
+
+    /// Notes the end. Further ends of the same call are ignored.
+    pub(crate) fn finish(&mut self, outcome: Outcome) {
+        if let Some(slot) = self.slot.take() {
+            self.last = slot.elapsed();
+            self.metrics.call_finished(self.server.as_ref(), &self.method, outcome, self.last);
+            slot.commit(outcome);
+        }
+    }
+}
+
+impl Drop for CallRecord {
+    fn drop(&mut self) {
+        self.finish(Outcome::Abandoned);
+    }
+}

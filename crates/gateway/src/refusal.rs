@@ -1,0 +1,126 @@
+//! Answers that the gateway gives itself, and the numbers of each door they go to (D24).
+
+use bytes::Bytes;
+use narthex_model::{CallError, CallErrorKind, ErrorKind};
+use narthex_upstream::LinkError;
+use narthex_wire::{Era, Raw, method, rpc};
+
+use crate::Answering;
+
+/// Why a request is answered without a server, or instead of one.
+#[derive(Debug, Clone)]
+pub(crate) enum Refusal {
+    /// A failed `tools/call`: a result that the model can read (D16). For other methods it
+    /// becomes an error of the matching kind.
+    Call(CallError),
+    /// A protocol error.
+    Rpc {
+        code: i64,
+        message: String,
+        /// JSON.
+        data: Option<Bytes>,
+    },
+    /// An error of our own making, by kind.
+    Kind(ErrorKind, String),
+    /// The caller took the request back; nobody waits for an answer.
+    Cancelled,
+}
+
+impl Refusal {
+    pub(crate) fn rpc(code: i64, message: impl Into<String>) -> Self {
+        Self::Rpc { code, message: message.into(), data: None }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self::rpc(rpc::code::INVALID_PARAMS, message)
+    }
+
+    pub(crate) fn unknown_method(name: &str) -> Self {
+        let shown: String = name.chars().take(100).collect();
+        Self::rpc(rpc::code::METHOD_NOT_FOUND, format!("method `{shown}` is not known here"))
+    }
+
+    pub(crate) fn call(kind: CallErrorKind, message: impl Into<String>) -> Self {
+        Self::Call(CallError::new(kind, message))
+    }
+
+    /// The answer to a request of a method, in the caller's era.
+    pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
+        match self {
+            Self::Call(error) if name == method::TOOLS_CALL => {
+                let result = rpc::tool_error_result(&error, era == Era::Modern);
+                Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
+            }
+            Self::Call(error) => {
+                let kind = kind_of(error.kind);
+                let data = format!(r#"{{"kind":"{}"}}"#, error.kind);
+                let code = rpc::code_for(kind);
+                let payload =
+                    rpc::error_response(Some(id), code, &error.message, Some(data.as_bytes()));
+                Answering::ready(payload, status_of_kind(kind, era))
+            }
+            Self::Rpc { code, message, data } => {
+                let payload = rpc::error_response(Some(id), code, &message, data.as_deref());
+                Answering::ready(payload, status_of_code(code, era))
+            }
+            Self::Kind(kind, message) => {
+                let payload = rpc::error_response(Some(id), rpc::code_for(kind), &message, None);
+                Answering::ready(payload, status_of_kind(kind, era))
+            }
+            Self::Cancelled => Answering::nothing(),
+        }
+    }
+}
+
+impl From<LinkError> for Refusal {
+    fn from(error: LinkError) -> Self {
+        Self::call(error.call_kind(), error.to_string())
+    }
+}
+
+/// The HTTP status of an error answer. In a legacy session every answer is 200: a 404 would make
+/// clients believe that the session is gone.
+pub(crate) fn status_of_code(code: i64, era: Era) -> u16 {
+    match (era, code) {
+        (Era::Legacy, _) => 200,
+        (Era::Modern, rpc::code::METHOD_NOT_FOUND) => 404,
+        (
+            Era::Modern,
+            rpc::code::HEADER_MISMATCH
+            | rpc::code::MISSING_CLIENT_CAPABILITY
+            | rpc::code::UNSUPPORTED_VERSION,
+        ) => 400,
+        (Era::Modern, _) => 200,
+    }
+}
+
+fn status_of_kind(kind: ErrorKind, era: Era) -> u16 {
+    if era == Era::Legacy {
+        return 200;
+    }
+    match kind {
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Bug | ErrorKind::Conflict => 200,
+        ErrorKind::Unauthenticated => 401,
+        ErrorKind::Denied => 403,
+        ErrorKind::Exhausted => 429,
+        ErrorKind::Unavailable => 503,
+        ErrorKind::Timeout => 504,
+    }
+}
+
+/// The kind of an error that is no tool result.
+fn kind_of(kind: CallErrorKind) -> ErrorKind {
+    match kind {
+        CallErrorKind::PermissionRequired => ErrorKind::Denied,
+        CallErrorKind::ToolNotFound => ErrorKind::NotFound,
+        CallErrorKind::InvalidArguments => ErrorKind::Invalid,
+        CallErrorKind::LimitExceeded => ErrorKind::Exhausted,
+        CallErrorKind::Timeout => ErrorKind::Timeout,
+        CallErrorKind::DefinitionChanged => ErrorKind::Conflict,
+        CallErrorKind::AuthUnavailable
+        | CallErrorKind::TransportError
+        | CallErrorKind::ServerError
+        | CallErrorKind::ServerDisabled
+        | CallErrorKind::SecretCleared => ErrorKind::Unavailable,
+    }
+}

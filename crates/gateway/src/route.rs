@@ -1,0 +1,242 @@
+//! Where a request goes, and under which name (the `route` step).
+
+use std::sync::Arc;
+
+use narthex_model::{Alias, CallErrorKind, ServerState};
+use narthex_policy::{Item, Request};
+use narthex_registry::ServerRow;
+use narthex_wire::{Message, Raw, json::encode_string, rpc};
+
+use crate::{
+    Caller, Endpoint,
+    gateway::Shared,
+    method::Handling,
+    refusal::Refusal,
+    view::{View, with_member},
+};
+
+/// A routed request.
+pub(crate) struct Routed {
+    pub(crate) row: Arc<ServerRow>,
+    pub(crate) request: Request,
+}
+
+impl Shared {
+    /// Finds the server and the server's own name for what a request is about.
+    pub(crate) async fn route(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Result<Routed, Refusal> {
+        match &caller.endpoint {
+            Endpoint::Transparent(alias) => {
+                let row = self.settled(alias).await?;
+                let item = own_item(handling, &request)?;
+                let request = Request::new(alias.clone(), request, item);
+                Ok(Routed { row, request })
+            }
+            Endpoint::Aggregated => {
+                let view = self.view(caller).await;
+                let request = self.aggregated(caller, &view, handling, request)?;
+                let snapshot = self.registry.snapshot();
+                let row = snapshot.get(request.alias.as_str()).cloned();
+                let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
+                Ok(Routed { row, request })
+            }
+        }
+    }
+
+    /// The row of a server, once it is known whether it works.
+    pub(crate) async fn settled(&self, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
+        let find = |snapshot: &narthex_registry::Snapshot| snapshot.get(alias.as_str()).cloned();
+        let mut row = find(&self.registry.snapshot());
+        if row.as_ref().is_some_and(|row| !row.state.is_settled()) {
+            let within = self.options.settle_timeout;
+            let is_settled = |snapshot: &narthex_registry::Snapshot| {
+                find(snapshot).is_none_or(|row| row.state.is_settled())
+            };
+            row = self.registry.wait_until(within, is_settled).await.get(alias.as_str()).cloned();
+        }
+        let Some(row) = row else {
+            let kind = narthex_model::ErrorKind::NotFound;
+            return Err(Refusal::Kind(kind, format!("there is no server `{alias}` here")));
+        };
+        if row.is_ready() { Ok(row) } else { Err(unusable(&row)) }
+    }
+
+    fn aggregated(
+        &self,
+        caller: &Caller,
+        view: &View,
+        handling: Handling,
+        request: Message,
+    ) -> Result<Request, Refusal> {
+        match handling {
+            Handling::Tool | Handling::Prompt => {
+                let name = text(&request, "name")?;
+                let found = match handling {
+                    Handling::Tool => view.tool(&name),
+                    _ => view.prompt(&name),
+                };
+                let Some((alias, original)) = found else {
+                    return Err(not_found(handling, &name));
+                };
+                let item = match handling {
+                    Handling::Tool => Item::Tool(original.clone()),
+                    _ => Item::Prompt(original.clone()),
+                };
+                let mut routed = Request::new(alias.clone(), request, item);
+                routed.rewrite.body.set("name", encode_string(original));
+                Ok(routed)
+            }
+            Handling::Resource | Handling::Subscribe { .. } => {
+                let uri = text(&request, "uri")?;
+                let Some((alias, original)) = view.resource(&uri) else {
+                    return Err(not_found(handling, &uri));
+                };
+                let is_same = original.as_ref() == uri;
+                let mut routed = Request::new(alias, request, Item::Resource(original.clone()));
+                if !is_same {
+                    routed.rewrite.body.set("uri", encode_string(&original));
+                }
+                Ok(routed)
+            }
+            Handling::Complete => completion(view, request),
+            Handling::Task => {
+                let id = text(&request, "taskId")?;
+                let Some(alias) = self.tasks.route(caller.run.id, &id) else {
+                    return Err(not_found(handling, &id));
+                };
+                Ok(Request::new(alias, request, Item::Task(id.into())))
+            }
+            Handling::Ping
+            | Handling::Discover
+            | Handling::List(_)
+            | Handling::SetLevel
+            | Handling::Listen
+            | Handling::Vendor => Err(Refusal::unknown_method(request.method())),
+        }
+    }
+}
+
+/// What a request to one server is about, by the caller's own words.
+fn own_item(handling: Handling, request: &Message) -> Result<Item, Refusal> {
+    Ok(match handling {
+        Handling::Tool => Item::Tool(text(request, "name")?.into()),
+        Handling::Prompt => Item::Prompt(text(request, "name")?.into()),
+        Handling::Resource | Handling::Subscribe { .. } => {
+            Item::Resource(text(request, "uri")?.into())
+        }
+        Handling::Task => Item::Task(text(request, "taskId")?.into()),
+        Handling::Complete => match reference(request)? {
+            (Reference::Prompt, name) => Item::Prompt(name.into()),
+            (Reference::Resource, uri) => Item::Resource(uri.into()),
+        },
+        Handling::Ping
+        | Handling::Discover
+        | Handling::List(_)
+        | Handling::SetLevel
+        | Handling::Listen
+        | Handling::Vendor => Item::Server,
+    })
+}
+
+fn completion(view: &View, request: Message) -> Result<Request, Refusal> {
+    let (kind, name) = reference(&request)?;
+    let whole = request.get("ref").map(Raw::as_bytes).unwrap_or_default();
+    let whole = bytes::Bytes::copy_from_slice(whole);
+    match kind {
+        Reference::Prompt => {
+            let Some((alias, original)) = view.prompt(&name) else {
+                return Err(not_found(Handling::Prompt, &name));
+            };
+            let renamed = with_member(&whole, "name", original);
+            let mut routed = Request::new(alias.clone(), request, Item::Prompt(original.clone()));
+            routed.rewrite.body.set("ref", renamed.to_vec());
+            Ok(routed)
+        }
+        Reference::Resource => {
+            let Some((alias, original)) = view.template(&name) else {
+                return Err(not_found(Handling::Resource, &name));
+            };
+            Ok(Request::new(alias, request, Item::Resource(original)))
+        }
+    }
+}
+
+enum Reference {
+    Prompt,
+    Resource,
+}
+
+fn reference(request: &Message) -> Result<(Reference, String), Refusal> {
+    let reference = request.get("ref");
+    let member = |name| {
+        let found = reference.and_then(|reference| reference.get(name)).and_then(Raw::as_str);
+        found.map(std::borrow::Cow::into_owned)
+    };
+    match member("type").as_deref() {
+        Some("ref/prompt") => member("name").map(|name| (Reference::Prompt, name)),
+        Some("ref/resource") => member("uri").map(|uri| (Reference::Resource, uri)),
+        _ => None,
+    }
+    .ok_or_else(|| Refusal::invalid("`params.ref` must name a prompt or a resource template"))
+}
+
+fn text(request: &Message, member: &str) -> Result<String, Refusal> {
+    let found = request.get(member).and_then(Raw::as_str);
+    let found = found.map(std::borrow::Cow::into_owned);
+    found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
+}
+
+/// The one answer for what does not exist and for what the caller may not see (D5).
+pub(crate) fn not_found(handling: Handling, name: &str) -> Refusal {
+    let shown: String = name.chars().take(200).collect();
+    match handling {
+        Handling::Tool => {
+            Refusal::call(CallErrorKind::ToolNotFound, format!("there is no tool `{shown}`"))
+        }
+        Handling::Resource | Handling::Subscribe { .. } => Refusal::Rpc {
+            code: rpc::code::INVALID_PARAMS,
+            message: format!("there is no resource `{shown}`"),
+            data: Some([br#"{"uri":"#, &encode_string(&shown)[..], b"}"].concat().into()),
+        },
+        Handling::Prompt | Handling::Complete => {
+            Refusal::invalid(format!("there is no prompt `{shown}`"))
+        }
+        Handling::Task => Refusal::invalid(format!("there is no task `{shown}`")),
+        Handling::Ping
+        | Handling::Discover
+        | Handling::List(_)
+        | Handling::SetLevel
+        | Handling::Listen
+        | Handling::Vendor => Refusal::invalid(format!("there is no `{shown}`")),
+    }
+}
+
+/// Why calls cannot go to a server, as the caller may know it.
+pub(crate) fn unusable(row: &ServerRow) -> Refusal {
+    let name = &row.name;
+    match row.state {
+        ServerState::Disabled => {
+            Refusal::call(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
+        }
+        ServerState::Error => match &row.error {
+            Some(error) => {
+                Refusal::call(error.kind, format!("server `{name}` is down: {}", error.message))
+            }
+            None => {
+                Refusal::call(CallErrorKind::TransportError, format!("server `{name}` is down"))
+            }
+        },
+        ServerState::Authenticating => Refusal::call(
+            CallErrorKind::AuthUnavailable,
+            format!("server `{name}` waits for somebody to sign in"),
+        ),
+        ServerState::Connecting | ServerState::Ready => Refusal::call(
+            CallErrorKind::TransportError,
+            format!("server `{name}` is still connecting; try again"),
+        ),
+    }
+}

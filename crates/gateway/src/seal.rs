@@ -1,0 +1,91 @@
+//! Sealed state: what a client keeps for us between two requests and cannot read or change.
+//!
+//! AES-256-GCM under a key of this process. A state is bound to run, server, method and item, and
+//! expires. The node's id stands in front in clear, so that any replica can find the owner (D26).
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use aes_gcm::{
+    Aes256Gcm, KeyInit,
+    aead::{Aead, Payload},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+const NONCE_BYTES: usize = 12;
+
+/// How long a client may take for one round.
+pub(crate) const STATE_TTL: Duration = Duration::from_secs(60 * 60);
+
+/// Seals and opens states.
+pub(crate) struct Sealer {
+    cipher: Aes256Gcm,
+    node_id: String,
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sealer(…)")
+    }
+}
+
+impl Sealer {
+    /// A sealer with a new key.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub(crate) fn new(node_id: &str) -> Result<Self, getrandom::Error> {
+        let mut key = [0_u8; 32];
+        getrandom::fill(&mut key)?;
+        Ok(Self { cipher: Aes256Gcm::new(&key.into()), node_id: node_id.to_owned() })
+    }
+
+    /// Seals `state` for whoever shows the same `binding` again. `None` if there is no randomness.
+    pub(crate) fn seal(&self, state: &[u8], binding: &[u8]) -> Option<String> {
+        let mut nonce = [0_u8; NONCE_BYTES];
+        getrandom::fill(&mut nonce).ok()?;
+        let expires = (now() + STATE_TTL.as_secs()).to_be_bytes();
+        let clear = [&expires[..], state].concat();
+        let payload = Payload { msg: &clear, aad: binding };
+        let sealed = self.cipher.encrypt(&nonce.into(), payload).ok()?;
+        let text = URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat());
+        Some(format!("{}.{text}", self.node_id))
+    }
+
+    /// Opens a state; `None` if it is not ours, was changed, is bound otherwise, or has expired.
+    pub(crate) fn open(&self, text: &str, binding: &[u8]) -> Option<Vec<u8>> {
+        let (node, text) = text.rsplit_once('.')?;
+        if node != self.node_id {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>()?;
+        let payload = Payload { msg: sealed, aad: binding };
+        let clear = self.cipher.decrypt(&(*nonce).into(), payload).ok()?;
+        let (expires, state) = clear.split_first_chunk::<8>()?;
+        (u64::from_be_bytes(*expires) >= now()).then(|| state.to_vec())
+    }
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_open_only_unchanged_and_for_their_binding() {
+        let sealer = Sealer::new("n1").unwrap();
+        let text = sealer.seal(b"\"state\"", b"run|git|tools/call").unwrap();
+        assert_eq!(sealer.open(&text, b"run|git|tools/call").unwrap(), b"\"state\"");
+        assert!(sealer.open(&text, b"other|git|tools/call").is_none());
+        assert!(Sealer::new("n1").unwrap().open(&text, b"run|git|tools/call").is_none());
+        let mut changed = text.into_bytes();
+        let at = changed.len() - 3;
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(changed).unwrap();
+        assert!(sealer.open(&changed, b"run|git|tools/call").is_none());
+        assert!(sealer.open("", b"").is_none() && sealer.open("n1.", b"").is_none());
+    }
+}

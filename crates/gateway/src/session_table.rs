@@ -1,0 +1,66 @@
+//! All live sessions by id, with a cap and an idle limit (S31).
+
+use std::{sync::Arc, time::Duration};
+
+use papaya::HashMap;
+
+use crate::{Session, SessionId, gateway::Shared};
+
+/// How often idle sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(30);
+
+/// The live sessions. Lookups take no lock.
+#[derive(Debug)]
+pub(crate) struct SessionTable {
+    sessions: HashMap<SessionId, Arc<Session>>,
+    most: usize,
+}
+
+impl SessionTable {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { sessions: HashMap::new(), most }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Adds a session; `false` if there are too many.
+    pub(crate) fn insert(&self, session: Arc<Session>) -> bool {
+        if self.sessions.len() >= self.most {
+            return false;
+        }
+        self.sessions.pin().insert(session.id.clone(), session);
+        true
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        self.sessions.pin().get(id).cloned()
+    }
+
+    pub(crate) fn remove(&self, id: &str) {
+        self.sessions.pin().remove(id);
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Session>> {
+        self.sessions.pin().values().cloned().collect()
+    }
+}
+
+/// Ends sessions whose clients have not been heard of for long.
+pub(crate) async fn expire(shared: Arc<Shared>) {
+    let mut ticks = tokio::time::interval(SWEEP);
+    loop {
+        tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        for session in shared.sessions.all() {
+            if session.last_used().elapsed() >= shared.options.session_idle {
+                tracing::debug!(session.id = %session.id, "ended an idle session");
+                shared.end_session(&session).await;
+            }
+        }
+    }
+}

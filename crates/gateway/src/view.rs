@@ -1,0 +1,302 @@
+//! What one kind of caller sees at an aggregated endpoint: names, routes, and lists as bytes.
+//!
+//! Built once per registry snapshot and visibility, shared by everybody who sees the same.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use narthex_model::{Alias, QualifiedNames};
+use narthex_policy::RunPolicy;
+use narthex_registry::Snapshot;
+use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
+use narthex_wire::{
+    Era, Raw,
+    json::{Scanner, encode_string},
+    translate,
+};
+
+use crate::{method::ListKind, template::Template};
+
+/// How many entries one page of a list has.
+const PAGE_ENTRIES: usize = 1000;
+/// How long clients may keep a list (modern). Changes are announced at once to who listens.
+const LIST_TTL_MS: u32 = 10_000;
+
+/// One caller's view of all servers.
+#[derive(Debug)]
+pub(crate) struct View {
+    /// The snapshot it was built from.
+    pub(crate) seq: u64,
+    tools: QualifiedNames,
+    prompts: QualifiedNames,
+    resources: HashMap<Arc<str>, (Alias, Arc<str>)>,
+    templates: Vec<(Template, Alias)>,
+    resource_servers: Vec<Alias>,
+    lists: HashMap<ListKind, Pages>,
+    /// Which primitives any of the servers has.
+    pub(crate) capabilities: ServerCapabilities,
+}
+
+/// The pages of one list for both eras: result objects, ready to be sent.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Pages {
+    legacy: Vec<Bytes>,
+    modern: Vec<Bytes>,
+}
+
+/// One server's part of a view.
+pub(crate) struct Part {
+    pub(crate) alias: Alias,
+    pub(crate) inventory: Arc<Inventory>,
+    pub(crate) capabilities: ServerCapabilities,
+    pub(crate) era: Era,
+}
+
+/// The parts that a caller sees: ready servers that policy attaches (E72).
+pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
+    let part = |row: &Arc<narthex_registry::ServerRow>| {
+        let alias = row.alias.clone().filter(|alias| policy.is_attached(alias))?;
+        let link = row.link.as_ref().filter(|_| row.is_ready())?;
+        let facts = link.facts();
+        Some(Part {
+            alias,
+            inventory: row.inventory.clone(),
+            capabilities: facts.capabilities,
+            era: facts.revision.era(),
+        })
+    };
+    snapshot.servers.iter().filter_map(part).collect()
+}
+
+impl View {
+    pub(crate) fn build(seq: u64, parts: &[Part], name_limit: usize, server_info: &[u8]) -> Self {
+        let names = |entries: fn(&Inventory) -> &Vec<InventoryEntry>| {
+            let pairs = parts.iter().flat_map(|part| {
+                entries(&part.inventory).iter().map(|entry| (&part.alias, entry.key.as_ref()))
+            });
+            QualifiedNames::build(pairs, name_limit)
+        };
+        let tools = names(|inventory| &inventory.tools);
+        let prompts = names(|inventory| &inventory.prompts);
+        let mut builder = Builder { server_info, lists: HashMap::new() };
+        builder.renamed(ListKind::Tools, parts, &tools, |inventory| &inventory.tools);
+        builder.renamed(ListKind::Prompts, parts, &prompts, |inventory| &inventory.prompts);
+        let resources = builder.resources(parts);
+        let templates = builder.templates(parts);
+        let lists = builder.lists;
+        let resource_servers = parts
+            .iter()
+            .filter(|part| part.capabilities.resources)
+            .map(|part| part.alias.clone())
+            .collect();
+        let capabilities = merged(parts);
+        Self { seq, tools, prompts, resources, templates, resource_servers, lists, capabilities }
+    }
+
+    /// Where a tool call goes.
+    pub(crate) fn tool(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
+        self.tools.route(qualified)
+    }
+
+    /// The name under which callers see a tool.
+    pub(crate) fn tool_name(&self, alias: &Alias, original: &str) -> Option<&str> {
+        self.tools.name(alias, original).map(narthex_model::QualifiedName::as_str)
+    }
+
+    /// Where a prompt request goes.
+    pub(crate) fn prompt(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
+        self.prompts.route(qualified)
+    }
+
+    /// Where a read goes, and under which URI: by what was listed, then by template, then to the
+    /// only server that has resources at all.
+    pub(crate) fn resource(&self, uri: &str) -> Option<(Alias, Arc<str>)> {
+        if let Some((alias, original)) = self.resources.get(uri) {
+            return Some((alias.clone(), original.clone()));
+        }
+        let by_template = self.templates.iter().find(|(template, _)| template.matches(uri));
+        let alias = match (by_template, &self.resource_servers[..]) {
+            (Some((_, alias)), _) => alias,
+            (None, [only]) => only,
+            (None, _) => return None,
+        };
+        Some((alias.clone(), uri.into()))
+    }
+
+    /// The server that has a template, for completion.
+    pub(crate) fn template(&self, text: &str) -> Option<(Alias, Arc<str>)> {
+        let found = self.templates.iter().find(|(template, _)| template.text() == text);
+        match found {
+            Some((_, alias)) => Some((alias.clone(), text.into())),
+            None => self.resource(text),
+        }
+    }
+
+    /// A page of a list as a result object; `None` if the cursor is none of ours.
+    pub(crate) fn page(&self, kind: ListKind, era: Era, cursor: Option<&str>) -> Option<&Bytes> {
+        let index = match cursor {
+            None => 0,
+            Some(cursor) => cursor.strip_prefix("p")?.parse().ok()?,
+        };
+        let pages = self.lists.get(&kind)?;
+        match era {
+            Era::Legacy => pages.legacy.get(index),
+            Era::Modern => pages.modern.get(index),
+        }
+    }
+
+    /// Which lists differ from those of another view.
+    pub(crate) fn differs(&self, other: &Self, kind: ListKind) -> bool {
+        self.lists.get(&kind) != other.lists.get(&kind)
+    }
+}
+
+fn merged(parts: &[Part]) -> ServerCapabilities {
+    let any =
+        |has: fn(&ServerCapabilities) -> bool| parts.iter().any(|part| has(&part.capabilities));
+    ServerCapabilities {
+        tools: any(|c| c.tools),
+        prompts: any(|c| c.prompts),
+        resources: any(|c| c.resources),
+        subscribe: any(|c| c.subscribe),
+        completions: any(|c| c.completions),
+        logging: any(|c| c.logging),
+        tasks: any(|c| c.tasks),
+    }
+}
+
+struct Builder<'a> {
+    server_info: &'a [u8],
+    lists: HashMap<ListKind, Pages>,
+}
+
+impl Builder<'_> {
+    /// A list whose entries get their qualified names.
+    fn renamed(
+        &mut self,
+        kind: ListKind,
+        parts: &[Part],
+        names: &QualifiedNames,
+        entries: fn(&Inventory) -> &Vec<InventoryEntry>,
+    ) {
+        let mut seen = HashSet::new();
+        let (mut legacy, mut modern) = (Vec::new(), Vec::new());
+        for part in parts {
+            for entry in entries(&part.inventory) {
+                let name = names.name(&part.alias, &entry.key);
+                // A second entry of one name is not reachable, so it is not shown.
+                let Some(name) = name.filter(|name| seen.insert(name.as_str())) else { continue };
+                let raw = with_member(&entry.raw, "name", name.as_str());
+                let adapted = |era| adapted(kind, &raw, part.era, era);
+                legacy.push(adapted(Era::Legacy));
+                modern.push(adapted(Era::Modern));
+            }
+        }
+        self.pages(kind, &legacy, &modern);
+    }
+
+    /// Resources keep their URIs, as results embed them; only a URI that two servers list is
+    /// qualified for the later one.
+    fn resources(&mut self, parts: &[Part]) -> HashMap<Arc<str>, (Alias, Arc<str>)> {
+        let mut routes: HashMap<Arc<str>, (Alias, Arc<str>)> = HashMap::new();
+        let mut all = Vec::new();
+        for part in parts {
+            for entry in &part.inventory.resources {
+                let owner = routes.get(&entry.key).map(|(alias, _)| alias.clone());
+                match owner {
+                    None => all.push(entry.raw.clone()),
+                    Some(owner) if owner == part.alias => continue,
+                    Some(_) => {
+                        let uri = format!("narthex://{}/{}", part.alias, entry.key);
+                        all.push(with_member(&entry.raw, "uri", &uri));
+                        routes.insert(uri.into(), (part.alias.clone(), entry.key.clone()));
+                        continue;
+                    }
+                }
+                routes.insert(entry.key.clone(), (part.alias.clone(), entry.key.clone()));
+            }
+        }
+        for part in parts {
+            for tool in &part.inventory.tools {
+                // MCP Apps: the page of a tool is readable without being listed.
+                let ui = Raw::new(&tool.raw).get("_meta").and_then(|meta| meta.get("ui"));
+                let uri = ui.and_then(|ui| ui.get("resourceUri")).and_then(Raw::as_str);
+                if let Some(uri) = uri {
+                    let uri: Arc<str> = uri.as_ref().into();
+                    routes.entry(uri.clone()).or_insert_with(|| (part.alias.clone(), uri));
+                }
+            }
+        }
+        self.pages(ListKind::Resources, &all, &all);
+        routes
+    }
+
+    fn templates(&mut self, parts: &[Part]) -> Vec<(Template, Alias)> {
+        let entries = || {
+            parts.iter().flat_map(|part| {
+                part.inventory.templates.iter().map(move |entry| (entry, &part.alias))
+            })
+        };
+        let all: Vec<Bytes> = entries().map(|(entry, _)| entry.raw.clone()).collect();
+        self.pages(ListKind::Templates, &all, &all);
+        entries().map(|(entry, alias)| (Template::parse(&entry.key), alias.clone())).collect()
+    }
+
+    fn pages(&mut self, kind: ListKind, legacy: &[Bytes], modern: &[Bytes]) {
+        let tail = modern_tail(self.server_info);
+        let pages = Pages { legacy: paged(kind, legacy, b"}"), modern: paged(kind, modern, &tail) };
+        self.lists.insert(kind, pages);
+    }
+}
+
+/// An entry as a client of `to` may see it, from a server of `from`.
+fn adapted(kind: ListKind, raw: &Bytes, from: Era, to: Era) -> Bytes {
+    let changed = match (kind, from, to) {
+        (ListKind::Tools, Era::Modern, Era::Legacy) => translate::tool_to_legacy(Raw::new(raw)),
+        (ListKind::Tools, Era::Legacy, Era::Modern) => translate::tool_to_modern(Raw::new(raw)),
+        _ => return raw.clone(),
+    };
+    Bytes::copy_from_slice(&changed)
+}
+
+fn paged(kind: ListKind, entries: &[Bytes], tail: &[u8]) -> Vec<Bytes> {
+    let count = entries.len().div_ceil(PAGE_ENTRIES).max(1);
+    let page = |index: usize| {
+        let from = index * PAGE_ENTRIES;
+        let page = &entries[from..entries.len().min(from + PAGE_ENTRIES)];
+        let mut text = format!(r#"{{"{}":["#, kind.member()).into_bytes();
+        text.extend_from_slice(&page.join(&b","[..]));
+        text.push(b']');
+        if index + 1 < count {
+            text.extend_from_slice(format!(r#","nextCursor":"p{}""#, index + 1).as_bytes());
+        }
+        text.extend_from_slice(tail);
+        Bytes::from(text)
+    };
+    (0..count).map(page).collect()
+}
+
+/// What ends a modern list result.
+fn modern_tail(server_info: &[u8]) -> Vec<u8> {
+    let mut tail = format!(
+        r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,
+        narthex_wire::meta_key::SERVER_INFO
+    )
+    .into_bytes();
+    tail.extend_from_slice(server_info);
+    tail.extend_from_slice(b"}}");
+    tail
+}
+
+/// An object with one member's value replaced by a text; everything else is verbatim.
+pub(crate) fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
+    let object = Scanner::new(raw, 0, 0).object();
+    let Some(span) = object.ok().and_then(|object| object.get(raw, member)) else {
+        return raw.clone();
+    };
+    let range = span.range();
+    [&raw[..range.start], &encode_string(text), &raw[range.end..]].concat().into()
+}
