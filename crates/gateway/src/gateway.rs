@@ -89,7 +89,7 @@ impl Gateway {
             registry,
             runs: RunTable::default(),
             options,
-            metrics: Arc::new(Metrics::new(&audit)),
+            metrics: Arc::new(Metrics::watching(&audit)),
             audit,
             tasks: Arc::default(),
             hub: Hub::new(),

@@ -44,9 +44,10 @@ impl Shared {
         request: &Message,
     ) -> Result<(Bytes, Arc<Session>), Refusal> {
         let client = identity(request)?;
-        let session =
-            Session::open(&self.options.node_id, run.clone(), endpoint.clone(), client)
-                .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
+        let count = self.metrics.session_opened();
+        let node_id = &self.options.node_id;
+        let session = Session::open(node_id, run.clone(), endpoint.clone(), client, count)
+            .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
         let body = match endpoint {
             Endpoint::Aggregated => {
                 let snapshot = self.registry.snapshot();

@@ -73,7 +73,13 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
         if changed.is_err() {
             return;
         }
-        let view = shared.live_view(&shared.registry.snapshot());
+        let snapshot = shared.registry.snapshot();
+        for row in &snapshot.servers {
+            if let Some(alias) = &row.alias {
+                shared.metrics.upstream_up(alias, row.is_ready());
+            }
+        }
+        let view = shared.live_view(&snapshot);
         for (kind, notification) in LISTS {
             if view.differs(&last, kind) {
                 shared.hub.announce(Change::List(None, kind));

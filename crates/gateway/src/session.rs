@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Endpoint, RunView, log_level::LogLevel, view::View};
+use crate::{Endpoint, RunView, log_level::LogLevel, metrics::OpenCount, view::View};
 
 /// How many messages wait for a client that has no stream open.
 const OUTBOX: usize = 64;
@@ -46,6 +46,7 @@ pub struct Session {
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
     next_ask: AtomicU64,
+    _count: OpenCount,
 }
 
 #[derive(Debug)]
@@ -81,6 +82,7 @@ impl Session {
         run: Arc<RunView>,
         endpoint: Endpoint,
         client: ClientIdentity,
+        count: OpenCount,
     ) -> Result<Arc<Self>, getrandom::Error> {
         let mut random = [0; 24];
         getrandom::fill(&mut random)?;
@@ -104,6 +106,7 @@ impl Session {
                 last_used: Instant::now(),
             }),
             next_ask: AtomicU64::new(1),
+            _count: count,
         }))
     }
 

@@ -1,0 +1,6 @@
+//! The gateway against the fixture server, without any door.
+
+#[cfg(test)]
+mod calls;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,144 @@
+//! A gateway over fixture servers in this process, and callers of both eras.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_gateway::{
+    Answer, Audit, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView, Session, Step,
+};
+use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
+use narthex_policy::RunPolicy;
+use narthex_registry::{
+    Registry, RegistryOptions,
+    config::{Entry, LoadedConfig},
+};
+use narthex_supervisor::BaseEnvironment;
+use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_wire::{Limits, Message, Revision};
+use serde_json::{Value, json};
+
+pub(crate) struct World {
+    pub(crate) gateway: Gateway,
+    pub(crate) run: Arc<RunView>,
+    pub(crate) fixtures: Vec<Running>,
+}
+
+pub(crate) fn alias(name: &str) -> Alias {
+    Alias::new(name).unwrap()
+}
+
+pub(crate) fn transparent(name: &str) -> Endpoint {
+    Endpoint::Transparent(alias(name))
+}
+
+pub(crate) fn parse(value: &Value) -> Message {
+    Message::parse(Bytes::from(value.to_string()), &Limits::default()).unwrap()
+}
+
+/// A modern request with what every one must carry.
+pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Message {
+    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    if meta.get("io.modelcontextprotocol/clientCapabilities").is_none() {
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    }
+    parse(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Message {
+    parse(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+impl World {
+    /// A gateway over one fixture for each name and era.
+    pub(crate) async fn with(servers: &[(&str, Eras)]) -> Self {
+        let mut fixtures = Vec::new();
+        let mut entries = Vec::new();
+        for (name, eras) in servers {
+            let options = Options { eras: *eras, ..Options::default() };
+            let fixture = Running::http(options).await.unwrap();
+            entries.push(Entry::Server(http_server(name, &fixture.url)));
+            fixtures.push(fixture);
+        }
+        let world = Self::over(entries);
+        let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
+        let snapshot = world.gateway.registry().wait_until(Duration::from_secs(20), settled).await;
+        for row in &snapshot.servers {
+            assert!(row.is_ready(), "{}: {:?}", row.name, row.error);
+        }
+        Self { fixtures, ..world }
+    }
+
+    pub(crate) fn over(entries: Vec<Entry>) -> Self {
+        let registry = Registry::new(RegistryOptions {
+            identity: ClientIdentity {
+                info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+                capabilities: Bytes::from_static(b"{}"),
+                revision: Revision::LEGACY_LATEST,
+            },
+            deadlines: Deadlines::default(),
+            limits: Limits::default(),
+            environment: BaseEnvironment::from_process(),
+        });
+        registry.start(LoadedConfig { entries, warnings: Vec::new() });
+        let options = GatewayOptions::default();
+        let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
+        let token = RunToken::generate().unwrap();
+        let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
+        gateway.runs().insert(run.clone());
+        Self { gateway, run, fixtures: Vec::new() }
+    }
+
+    pub(crate) fn modern_caller(&self, endpoint: Endpoint) -> Caller {
+        Caller { run: self.run.clone(), endpoint, session: None }
+    }
+
+    pub(crate) async fn session(&self, endpoint: &Endpoint, capabilities: Value) -> Arc<Session> {
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"},
+        });
+        let request = legacy(0, "initialize", params);
+        let (answering, session) = self.gateway.initialize(&self.run, endpoint, &request).await;
+        let answer = finish(answering).await;
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        session.unwrap()
+    }
+
+    pub(crate) async fn legacy_caller(&self, endpoint: Endpoint) -> Caller {
+        let session = self.session(&endpoint, json!({})).await;
+        Caller { run: self.run.clone(), endpoint, session: Some(session) }
+    }
+
+    pub(crate) async fn call(&self, caller: &Caller, request: Message) -> Value {
+        finish(self.gateway.call(caller, request).await).await
+    }
+}
+
+pub(crate) fn http_server(name: &str, url: &str) -> ServerDefinition {
+    ServerDefinition {
+        alias: alias(name),
+        target: Target::Http(HttpTarget {
+            url: url.to_owned(),
+            is_sse: false,
+            headers: std::collections::BTreeMap::new(),
+            auth: ServerAuth::None,
+        }),
+        timeout: None,
+        is_disabled: false,
+    }
+}
+
+/// The answer as a document; everything before it is dropped.
+pub(crate) async fn finish(mut answering: narthex_gateway::Answering) -> Value {
+    loop {
+        match answering.next().await.expect("an answer") {
+            Step::Answer(Answer { payload, .. }) => {
+                return serde_json::from_slice(&payload.into_bytes()).unwrap();
+            }
+            Step::Message(_) | Step::Break { .. } => {}
+        }
+    }
+}
