@@ -9,7 +9,7 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};
-use narthex_wire::{Limits, Revision};
+use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -27,8 +27,8 @@ pub struct AppOptions {
     pub environment: BaseEnvironment,
     /// Limits of the steps of connecting.
     pub deadlines: Deadlines,
-    /// Limits of single messages.
-    pub limits: Limits,
+    /// Limits and names of the data plane.
+    pub gateway: GatewayOptions,
     /// The token of the run `local`.
     pub token: RunToken,
     /// Where calls are recorded; made if it is missing.
@@ -68,14 +68,14 @@ impl App {
         let registry = Registry::new(RegistryOptions {
             identity: identity(),
             deadlines: options.deadlines,
-            limits: options.limits,
+            limits: options.gateway.limits,
             environment: options.environment,
         });
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default()).map_err(|error| {
             Failure::new(ErrorKind::Unavailable, with_causes(&error))
         })?;
-        let gateway_options = GatewayOptions { limits: options.limits, node_id: node_id()? };
-        let gateway = Gateway::new(registry.clone(), audit, gateway_options);
+        let gateway = Gateway::new(registry.clone(), audit, options.gateway)
+            .map_err(|error| no_randomness(&error))?;
         // Live mode (D11): the run `local` has whatever is registered.
         let local = Arc::new(RunView::new(&options.token, RunPolicy::AllAttached));
         gateway.runs().insert(local.clone());
@@ -150,9 +150,12 @@ fn identity() -> ClientIdentity {
 }
 
 /// Tells this process from others behind the same name (D26).
-fn node_id() -> Result<String, Failure> {
+pub(crate) fn node_id() -> Result<String, Failure> {
     let mut bytes = [0; 6];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Failure::new(ErrorKind::Unavailable, format!("no randomness: {error}")))?;
+    getrandom::fill(&mut bytes).map_err(|error| no_randomness(&error))?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+pub(crate) fn no_randomness(error: &getrandom::Error) -> Failure {
+    Failure::new(ErrorKind::Unavailable, format!("the system has no randomness to give: {error}"))
 }

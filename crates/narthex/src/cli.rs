@@ -48,6 +48,16 @@ enum Command {
     Up(UpArgs),
     /// Call one tool
     Call(CallArgs),
+    /// List the tools of all servers, or of one
+    Tools(ToolsArgs),
+    /// Show the daemon and its servers
+    Status,
+    /// Connect standard input and output to the daemon, for clients that start programs
+    Connect(ConnectArgs),
+    /// Approve the mcp.json of a folder, so that `narthex up` may start it
+    Trust(TrustArgs),
+    /// Print the completions of a shell
+    Completions(CompletionsArgs),
 }
 
 /// Starts every server of the configuration and serves them at one address until Ctrl-C.
@@ -88,6 +98,43 @@ pub(crate) struct CallArgs {
     /// One JSON object, or key=value, key:=JSON, key=@FILE
     #[arg(value_name = "ARGUMENT", allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
+}
+
+/// Lists tools: of a file's servers in process with --config, else of the daemon's.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
+    narthex tools --json | jq '.servers[].tools[].name'")]
+pub(crate) struct ToolsArgs {
+    /// Start the servers of this file in process instead of asking the daemon
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Only this server
+    pub(crate) alias: Option<Alias>,
+}
+
+/// Passes MCP messages, one a line, between a client and the running daemon.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, in a client's configuration:\n  \
+    {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}")]
+pub(crate) struct ConnectArgs {
+    /// One server under its own names, instead of all with prefixed names
+    #[arg(long, value_name = "ALIAS")]
+    pub(crate) server: Option<Alias>,
+}
+
+/// Shows which programs a file would start and which addresses it would call, and approves it.
+/// Another content, or the same at another place, must be approved anew.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
+pub(crate) struct TrustArgs {
+    /// The file [default: mcp.json in this folder]
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  source <(narthex completions bash)")]
+pub(crate) struct CompletionsArgs {
+    pub(crate) shell: clap_complete::Shell,
 }
 
 /// What every command gets.
@@ -139,13 +186,24 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
     match command {
         Command::Up(args) => Box::pin(commands::up::run(args, context)).await,
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
+        Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
+        Command::Status => Box::pin(commands::status::run(context)).await,
+        Command::Connect(args) => Ok(Box::pin(commands::connect::run(&args, &context)).await),
+        Command::Trust(args) => commands::trust::run(&args, &context),
+        Command::Completions(args) => commands::completions::run(&args),
     }
 }
 
 fn flags(cli: &Cli) -> Flags {
+    // Elsewhere `--config` means to work in process, which is no setting.
     let (config, listen) = match &cli.command {
         Command::Up(args) => (args.config.clone(), args.listen.clone()),
-        Command::Call(args) => (args.config.clone(), None),
+        Command::Call(_)
+        | Command::Tools(_)
+        | Command::Status
+        | Command::Connect(_)
+        | Command::Trust(_)
+        | Command::Completions(_) => (None, None),
     };
     Flags { settings: cli.common.settings.clone(), data: cli.common.data.clone(), config, listen }
 }

@@ -13,7 +13,7 @@ use fs_err as fs;
 use narthex_model::ErrorKind;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{failure::Failure, rows::Row};
+use crate::failure::Failure;
 
 pub(crate) use token::read_client_token;
 
@@ -89,10 +89,6 @@ impl DataDir {
         self.path.join("daemon.json")
     }
 
-    fn rows_file(&self) -> PathBuf {
-        self.path.join("servers.json")
-    }
-
     /// Makes this process the directory's daemon.
     pub(crate) fn lock(&self) -> Result<DaemonLock, Failure> {
         let path = self.lock_file();
@@ -138,17 +134,10 @@ impl DataDir {
         write_private(&self.state_file(), &to_json(state))
     }
 
-    /// Tells other processes how the servers are.
-    pub(crate) fn publish_rows(&self, rows: &[Row]) -> Result<(), Failure> {
-        write_private(&self.rows_file(), &to_json(&rows))
-    }
-
     /// Removes what tells of a running daemon.
     pub(crate) fn retract(&self) {
-        for file in [self.state_file(), self.rows_file()] {
-            if let Err(error) = fs::remove_file(&file) {
-                tracing::debug!(%error, "could not remove a state file");
-            }
+        if let Err(error) = fs::remove_file(self.state_file()) {
+            tracing::debug!(%error, "could not remove the state file");
         }
     }
 
@@ -166,11 +155,6 @@ impl DataDir {
             return Err(none());
         }
         read_json(&self.state_file())?.ok_or_else(none)
-    }
-
-    /// The servers of the daemon that runs now.
-    pub(crate) fn rows(&self) -> Result<Vec<Row>, Failure> {
-        Ok(read_json(&self.rows_file())?.unwrap_or_default())
     }
 }
 

@@ -7,12 +7,15 @@ mod arguments;
 mod cli;
 mod commands;
 mod config;
+mod daemon_client;
 mod data_dir;
 mod failure;
 mod output;
 mod peer;
 mod rows;
+mod table;
 mod telemetry;
+mod trust;
 
 pub use app::{App, AppOptions, Doors};
 pub use cli::main;

@@ -2,7 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::Value;
+use narthex_model::ErrorKind;
+use serde::Serialize;
 
 use crate::failure::Failure;
 
@@ -31,8 +32,10 @@ pub(crate) fn line(text: &str) -> Result<(), Failure> {
 }
 
 /// Prints a result as one line of JSON.
-pub(crate) fn json(value: &Value) -> Result<(), Failure> {
-    line(&value.to_string())
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value)
+        .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    line(&text)
 }
 
 /// Tells a person something that is not the result.

@@ -5,7 +5,7 @@ use narthex_model::{Alias, ErrorKind};
 use narthex_wire::{Limits, Message, MessageKind, Raw, Revision, meta_key, method, rpc};
 use serde_json::{Map, Value, json};
 
-use crate::{App, Failure};
+use crate::{App, Failure, daemon_client::DaemonClient};
 
 /// The most pages of a list that are followed.
 const PAGES_MAX: usize = 1000;
@@ -15,6 +15,8 @@ const PAGES_MAX: usize = 1000;
 pub(crate) enum Peer<'a> {
     /// To the gateway of this process.
     Local(&'a App),
+    /// To the daemon that holds the data directory.
+    Daemon(&'a DaemonClient),
 }
 
 /// A tool as its server lists it.
@@ -70,13 +72,22 @@ impl Peer<'_> {
         alias: &Alias,
         method: &str,
         mut params: Value,
-        _tool: Option<&Tool>,
+        tool: Option<&Tool>,
     ) -> Result<Message, Failure> {
         params["_meta"] = meta();
         let params = params.to_string();
         let request = rpc::request(Raw::new(b"1"), method, Some(params.as_bytes()));
         match self {
-            Self::Local(app) => ask_gateway(app, alias, parse(request, app.gateway().limits())?).await,
+            Self::Local(app) => {
+                let request = parse(request, app.gateway().limits())?;
+                // Boxed, since these are large and everything that asks would carry them.
+                Box::pin(ask_gateway(app, alias, request)).await
+            }
+            Self::Daemon(client) => {
+                let request = parse(request, client.limits())?;
+                let schema = tool.and_then(Tool::input_schema).map(Value::to_string);
+                Box::pin(client.ask(alias, request, schema.as_deref())).await
+            }
         }
     }
 }

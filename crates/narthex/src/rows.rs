@@ -4,10 +4,11 @@ use narthex_model::{CallError, ServerState};
 use narthex_registry::{ServerRow, Snapshot};
 use serde::{Deserialize, Serialize};
 
-/// One server in events, in tables and in the daemon's state file.
+/// One server in events and tables, and as the daemon tells of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) alias: String,
+    #[serde(alias = "state")]
     pub(crate) status: ServerState,
     /// `None` if the entry is faulty.
     pub(crate) transport: Option<String>,

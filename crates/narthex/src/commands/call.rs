@@ -1,78 +1,34 @@
 //! `narthex call`: one tool call, in process or through the daemon.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+use std::process::ExitCode;
 
-use narthex_gateway::RunToken;
-use narthex_model::{Alias, CallError, CallErrorKind, ErrorKind};
-use narthex_registry::config::LoadedConfig;
+use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_wire::{Message, MessageKind, Raw};
 use serde_json::Value;
 
-use super::{progress::Progress, source};
+use super::{in_process, source};
 use crate::{
-    App, AppOptions,
     arguments,
     cli::{CallArgs, Context},
-    config,
-    data_dir::DataDir,
+    daemon_client::DaemonClient,
     failure::{Failure, FailureKind},
     output,
     peer::{Peer, Tool, protocol_failure},
 };
 
-/// Longer than any server may take to settle by its own limits.
-const SETTLED: Duration = Duration::from_secs(3600);
-
 pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Failure> {
     let Some(file) = args.config.clone() else {
-        return Err(Failure::new(ErrorKind::Unavailable, "no daemon yet"));
+        let client = DaemonClient::new(&context.settings)?;
+        return call(Peer::Daemon(&client), &args, &context).await;
     };
     let mut loaded = source::read(&file)?;
     source::narrow(&mut loaded, &args.alias, &file)?;
-    let app = start(loaded, &context).await?;
-    let stopped = super::up::stop_signal()?;
-    let done = tokio::select! {
-        done = in_process(&app, &args, &context) => done,
-        () = stopped => Err(Failure::new(ErrorKind::Unavailable, "interrupted")),
-    };
-    app.drain().await;
-    done
-}
-
-/// An app without doors, for this process alone.
-pub(crate) async fn start(loaded: LoadedConfig, context: &Context) -> Result<App, Failure> {
-    let data = DataDir::open(&context.settings.data)?;
-    let token = RunToken::generate().map_err(|error| {
-        Failure::new(ErrorKind::Unavailable, format!("the system has no randomness: {error}"))
-    })?;
-    App::start(AppOptions {
-        config: loaded,
-        environment: config::base_environment(),
-        deadlines: context.settings.deadlines,
-        limits: context.settings.limits,
-        token,
-        audit_dir: data.audit_dir(),
-        doors: None,
+    let app = in_process::start(loaded, &context).await?;
+    in_process::run(&app, async {
+        in_process::settle(&app).await;
+        call(Peer::Local(&app), &args, &context).await
     })
     .await
-}
-
-async fn in_process(app: &App, args: &CallArgs, context: &Context) -> Result<ExitCode, Failure> {
-    wait_until_settled(app, &args.alias).await;
-    call(Peer::Local(app), args, context).await
-}
-
-/// Waits for one server, whatever the others do.
-async fn wait_until_settled(app: &App, alias: &Alias) {
-    let progress = std::sync::Mutex::new(Progress::new());
-    let settled = app.registry().wait_until(SETTLED, |snapshot| {
-        let Some(row) = snapshot.get(alias.as_str()) else { return true };
-        if let Ok(mut progress) = progress.lock() {
-            progress.show(row);
-        }
-        row.state.is_settled()
-    });
-    drop(settled.await);
 }
 
 /// The call itself, wherever it goes.
@@ -86,8 +42,7 @@ async fn call(peer: Peer<'_>, args: &CallArgs, context: &Context) -> Result<Exit
         definition: Value::Null,
     });
     let calling = peer.call(&args.alias, &tool, arguments);
-    let limit = args.timeout.or(context.settings.call_timeout);
-    let answer = match limit {
+    let answer = match args.timeout {
         None => calling.await?,
         Some(limit) => tokio::time::timeout(limit, calling).await.map_err(|_elapsed| {
             let text = format!("`{}` did not answer within {} ms", args.tool, limit.as_millis());
@@ -176,9 +131,4 @@ fn block(block: &Value) -> String {
         "resource_link" => format!("[link to {} {}]", text("name"), text("uri")),
         other => format!("[content of type {other}]"),
     }
-}
-
-/// Only for messages.
-pub(crate) fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

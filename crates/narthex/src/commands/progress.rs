@@ -1,6 +1,6 @@
-//! Tells what a starting server is busy with, on standard error.
+//! Tells what starting servers are busy with, on standard error.
 
-use std::time::Duration;
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use narthex_model::{ServerState, Target};
@@ -11,13 +11,14 @@ use crate::output;
 const FRAME: Duration = Duration::from_millis(120);
 
 /// A line that moves on a terminal, plain lines elsewhere.
-pub(crate) struct Progress {
+pub(super) struct Progress {
     bar: Option<ProgressBar>,
-    said: Option<String>,
+    /// What plain lines have said already.
+    said: HashSet<String>,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         let bar = output::is_error_terminal().then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -26,49 +27,37 @@ impl Progress {
             bar.enable_steady_tick(FRAME);
             bar
         });
-        Self { bar, said: None }
+        Self { bar, said: HashSet::new() }
     }
 
-    /// Shows a row if it says something new.
-    pub(crate) fn show(&mut self, row: &ServerRow) {
-        let Some(text) = describe(row) else { return };
-        if self.said.as_ref() == Some(&text) {
-            return;
-        }
+    pub(super) fn show(&mut self, rows: &[Arc<ServerRow>]) {
+        let texts: Vec<_> = rows.iter().filter_map(|row| describe(row)).collect();
         match &self.bar {
-            Some(bar) => bar.set_message(text.clone()),
-            None => output::notice(&text),
-        }
-        self.said = Some(text);
-    }
-
-    /// Clears the line.
-    pub(crate) fn end(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+            Some(bar) => bar.set_message(texts.join(", ")),
+            None => {
+                for text in texts {
+                    if self.said.insert(text.clone()) {
+                        output::notice(&text);
+                    }
+                }
+            }
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.end();
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
     }
 }
 
-/// Such as `starting or installing everything (npx …)…`.
+/// Such as `starting or installing everything (npx …)…`. Not every step is worth a word.
 fn describe(row: &ServerRow) -> Option<String> {
-    if row.state != ServerState::Connecting {
-        return None;
-    }
-    let activity = row.activity?;
-    let how = match row.definition.as_ref().map(|definition| &definition.target) {
-        Some(Target::Stdio(target)) => {
-            let program = target.command.rsplit('/').next().unwrap_or_default();
-            let rest = if target.args.is_empty() { "" } else { " …" };
-            format!(" ({program}{rest})")
-        }
-        Some(Target::Http(_)) | None => String::new(),
-    };
-    Some(format!("{activity} {}{how}…", row.name))
+    let activity = row.activity.filter(|_| row.state == ServerState::Connecting)?;
+    let Target::Stdio(target) = &row.definition.as_ref()?.target else { return None };
+    let program = target.command.rsplit('/').next().unwrap_or_default();
+    let rest = if target.args.is_empty() { "" } else { " …" };
+    Some(format!("{activity} {} ({program}{rest})…", row.name))
 }

@@ -1,11 +1,22 @@
 //! Reads the configuration that a command works with, and shows its warnings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use narthex_model::Alias;
-use narthex_registry::config::{Entry, LoadedConfig, load_file};
+use narthex_model::{Alias, ErrorKind};
+use narthex_registry::config::{Entry, LoadContext, LoadedConfig, load_file, parse};
 
-use crate::{config, failure::Failure, output};
+use crate::{
+    config,
+    data_dir::DataDir,
+    failure::Failure,
+    output,
+    trust::{Folder, Standing},
+};
+
+/// The file of the current folder.
+pub(crate) fn usual() -> PathBuf {
+    PathBuf::from("mcp.json")
+}
 
 /// Reads a file that was named on the command line or in the settings, and so is approved.
 pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
@@ -14,13 +25,43 @@ pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
     Ok(loaded)
 }
 
-pub(crate) fn show_warnings(loaded: &LoadedConfig) {
+/// Reads the current folder's file, if its user has approved it (D27).
+pub(crate) fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
+    let path = usual();
+    if !path.exists() {
+        return Err(Failure::new(
+            ErrorKind::NotFound,
+            "there is no mcp.json in this folder; write one, or name another file with \
+             --config FILE",
+        ));
+    }
+    let folder = Folder::read(&path)?;
+    let why = match folder.standing(data)? {
+        Standing::Approved => {
+            let root = config::workspace_root()?;
+            let context =
+                LoadContext { file: &path, workspace_root: &root, env: &config::variable };
+            let loaded = parse(&folder.text, &context)?;
+            show_warnings(&loaded);
+            return Ok(loaded);
+        }
+        Standing::Changed => "has changed since it was trusted",
+        Standing::Unknown => "is not trusted yet",
+    };
+    let text = format!(
+        "mcp.json in this folder {why}, and the programs that it names would be started; look at \
+         them and approve them with `narthex trust`, or name the file with --config mcp.json"
+    );
+    Err(Failure::new(ErrorKind::Denied, text))
+}
+
+fn show_warnings(loaded: &LoadedConfig) {
     for warning in &loaded.warnings {
         output::notice(&format!("warning: {warning}"));
     }
 }
 
-pub(crate) fn name(entry: &Entry) -> &str {
+fn name(entry: &Entry) -> &str {
     match entry {
         Entry::Server(definition) => definition.alias.as_str(),
         Entry::Fault(fault) => &fault.name,
@@ -35,18 +76,18 @@ pub(crate) fn narrow(
 ) -> Result<(), Failure> {
     if !loaded.entries.iter().any(|entry| name(entry) == alias.as_str()) {
         let names: Vec<_> = loaded.entries.iter().map(name).collect();
-        return Err(unknown(alias, &format!("{}", file.display()), &names));
+        return Err(unknown(alias, &file.display().to_string(), &names));
     }
     loaded.entries.retain(|entry| name(entry) == alias.as_str());
     Ok(())
 }
 
-/// There is no such server, but perhaps one with a name like it.
+/// There is no such server, but there are others.
 pub(crate) fn unknown(alias: &Alias, place: &str, names: &[&str]) -> Failure {
     let known = match names {
         [] => "it has none".to_owned(),
         names => format!("it has {}", names.join(", ")),
     };
     let text = format!("there is no server `{alias}` in {place}; {known}");
-    Failure::new(narthex_model::ErrorKind::NotFound, text)
+    Failure::new(ErrorKind::NotFound, text)
 }

@@ -8,7 +8,8 @@ use std::{
 
 use narthex_model::ErrorKind;
 use narthex_registry::Registry;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -30,10 +31,10 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let _lock = data.lock()?;
     let token = data.client_token()?;
     data.admin_token()?;
-    let file = context.settings.config.clone().ok_or_else(|| {
-        Failure::new(ErrorKind::NotFound, "no configuration: name one with --config FILE")
-    })?;
-    let loaded = source::read(&file)?;
+    let (file, loaded) = match &context.settings.config {
+        Some(file) => (file.clone(), source::read(file)?),
+        None => (source::usual(), source::read_trusted(&data)?),
+    };
     let listener = listen(&context.settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;
     let mut ends = stop_signal()?;
@@ -41,7 +42,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         config: loaded,
         environment: config::base_environment(),
         deadlines: context.settings.deadlines,
-        limits: context.settings.limits,
+        gateway: context.settings.gateway_options()?,
         token,
         audit_dir: data.audit_dir(),
         doors: Some(Doors { listener, socket_dir: None }),
@@ -60,7 +61,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     data.retract();
     served?;
     if context.format.is_json() {
-        output::json(&json!({ "event": "stopped" }))?;
+        output::json(&Event::Stopped)?;
     } else {
         output::notice("stopped");
     }
@@ -136,6 +137,27 @@ async fn listen(address: &str, is_remote_allowed: bool) -> Result<TcpListener, F
     })
 }
 
+/// What a calling program is told, one line each.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Event<'a> {
+    /// Callers can come.
+    Listening {
+        url: &'a str,
+        mcp: String,
+        token_file: PathBuf,
+        admin_token_file: PathBuf,
+        socket: Option<PathBuf>,
+        pid: u32,
+    },
+    /// A server is new or has changed.
+    Server(&'a Row),
+    /// All servers have settled, for the first time.
+    Ready { servers: &'a [Row] },
+    /// Every child has ended.
+    Stopped,
+}
+
 /// Tells the terminal or the calling program what happens.
 struct Reporter<'a> {
     data: &'a DataDir,
@@ -146,15 +168,14 @@ struct Reporter<'a> {
 impl Reporter<'_> {
     fn listening(&self, state: &DaemonState) -> Result<(), Failure> {
         if self.context.format.is_json() {
-            return output::json(&json!({
-                "event": "listening",
-                "url": state.url,
-                "mcp": format!("{}/mcp", state.url),
-                "token_file": self.data.client_token_file(),
-                "admin_token_file": self.data.admin_token_file(),
-                "socket": state.socket_dir.as_ref().map(|dir| dir.join("mcp.sock")),
-                "pid": state.pid,
-            }));
+            return output::json(&Event::Listening {
+                url: &state.url,
+                mcp: format!("{}/mcp", state.url),
+                token_file: self.data.client_token_file(),
+                admin_token_file: self.data.admin_token_file(),
+                socket: state.socket_dir.as_ref().map(|dir| dir.join("mcp.sock")),
+                pid: state.pid,
+            });
         }
         output::line(&self.welcome(state))
     }
@@ -191,7 +212,6 @@ impl Reporter<'_> {
             let snapshot = registry.snapshot();
             let rows = Row::all(&snapshot);
             if rows != self.shown {
-                self.data.publish_rows(&rows)?;
                 self.changed(&rows)?;
                 self.shown = rows;
             }
@@ -212,9 +232,7 @@ impl Reporter<'_> {
                 continue;
             }
             if self.context.format.is_json() {
-                let mut event = serde_json::to_value(row).unwrap_or(Value::Null);
-                event["event"] = "server".into();
-                output::json(&event)?;
+                output::json(&Event::Server(row))?;
             } else if row.status.is_settled() || before.is_some() {
                 output::line(&format!("{:<16} {}", row.alias, row.summary()))?;
             }
@@ -224,13 +242,8 @@ impl Reporter<'_> {
 
     fn ready(&self) -> Result<(), Failure> {
         if self.context.format.is_json() {
-            return output::json(&json!({ "event": "ready", "servers": self.shown }));
+            return output::json(&Event::Ready { servers: &self.shown });
         }
         Ok(())
     }
-}
-
-/// The file of the current folder.
-pub(crate) fn usual_config() -> PathBuf {
-    PathBuf::from("mcp.json")
 }

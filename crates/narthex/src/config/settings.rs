@@ -6,6 +6,7 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_gateway::GatewayOptions;
 use narthex_model::ErrorKind;
 use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
@@ -15,6 +16,7 @@ use super::layers::{Layers, parse_duration};
 use crate::failure::Failure;
 
 const LISTEN: &str = "127.0.0.1:7717";
+const CONNECTIONS_MAX: usize = 4096;
 
 /// What the command line says.
 #[derive(Debug, Clone, Default)]
@@ -43,15 +45,29 @@ pub(crate) struct Settings {
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
     pub(crate) limits: Limits,
-    pub(crate) sessions_max: Option<usize>,
-    pub(crate) connections_max: Option<usize>,
+    pub(crate) sessions_max: usize,
+    pub(crate) connections_max: usize,
     pub(crate) name_length_max: usize,
     pub(crate) deadlines: Deadlines,
-    pub(crate) call_timeout: Option<Duration>,
+    pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) service_name: String,
+}
+
+impl Settings {
+    /// What the data plane is told.
+    pub(crate) fn gateway_options(&self) -> Result<GatewayOptions, Failure> {
+        Ok(GatewayOptions {
+            limits: self.limits,
+            node_id: crate::app::node_id()?,
+            call_timeout: self.call_timeout,
+            sessions_max: self.sessions_max,
+            name_limit: self.name_length_max,
+            ..GatewayOptions::default()
+        })
+    }
 }
 
 pub(super) fn load(
@@ -107,7 +123,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         let items = items.into_iter().flatten().filter_map(Value::as_str);
         items.map(str::to_owned).collect::<Vec<_>>()
     };
-    let usual_limits = Limits::default();
+    let usual_gateway = GatewayOptions::default();
     let usual = Deadlines::default();
     let standard_endpoint = || env("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|text| !text.is_empty());
     let format = text("log.format");
@@ -119,20 +135,20 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             None => usual_data(env)?,
         },
         config: text("config").map(PathBuf::from),
-        log_filter: text("log.level").unwrap_or_else(|| "warn".to_owned()),
+        log_filter: text("log.level").unwrap_or_else(usual_log_filter),
         log_format: if format.as_deref() == Some("json") { LogFormat::Json } else { LogFormat::Text },
         limits: Limits {
-            message_bytes: number("limits.message_bytes").unwrap_or(usual_limits.message_bytes),
+            message_bytes: number("limits.message_bytes").unwrap_or(usual_gateway.limits.message_bytes),
         },
-        sessions_max: number("limits.sessions"),
-        connections_max: number("limits.connections"),
-        name_length_max: name_length.unwrap_or(narthex_model::QUALIFIED_NAME_MAX),
+        sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
+        connections_max: number("limits.connections").unwrap_or(CONNECTIONS_MAX),
+        name_length_max: name_length.unwrap_or(usual_gateway.name_limit),
         deadlines: Deadlines {
             probe: duration("timeouts.probe").unwrap_or(usual.probe),
             connect: duration("timeouts.connect").unwrap_or(usual.connect),
             install: duration("timeouts.install").unwrap_or(usual.install),
         },
-        call_timeout: duration("timeouts.call"),
+        call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
         otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
@@ -155,6 +171,12 @@ fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) 
         faults.push(format!("{} must be from 64 to {most}", source("limits.name_length")));
     }
     layers.faults.append(&mut faults);
+}
+
+/// A person sees in rows and messages what else would be warnings.
+fn usual_log_filter() -> String {
+    let level = if crate::output::is_error_terminal() { "error" } else { "warn" };
+    level.to_owned()
 }
 
 fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {

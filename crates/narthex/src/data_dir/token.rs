@@ -11,7 +11,7 @@ use narthex_gateway::RunToken;
 use narthex_model::ErrorKind;
 
 use super::DataDir;
-use crate::failure::Failure;
+use crate::{app::no_randomness, failure::Failure};
 
 /// More than any token has.
 const TOKEN_MAX: u64 = 1024;
@@ -39,9 +39,7 @@ fn ensure(path: &Path) -> Result<RunToken, Failure> {
     OpenOptionsExt::mode(options.options_mut(), 0o600);
     match options.open(path) {
         Ok(mut file) => {
-            let token = RunToken::generate().map_err(|error| {
-                Failure::new(ErrorKind::Unavailable, format!("no randomness: {error}"))
-            })?;
+            let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
             writeln!(file, "{}", token.expose())?;
             file.sync_all()?;
             Ok(token)

@@ -1,0 +1,58 @@
+//! An app of this process's own, without doors, for one command.
+
+use std::{sync::Mutex, time::Duration};
+
+use narthex_gateway::RunToken;
+use narthex_model::ErrorKind;
+use narthex_registry::config::LoadedConfig;
+
+use super::{progress::Progress, up::stop_signal};
+use crate::{
+    App, AppOptions, app::no_randomness, cli::Context, config, data_dir::DataDir, failure::Failure,
+};
+
+/// Longer than any server may take to settle by its own limits.
+const SETTLED: Duration = Duration::from_secs(3600);
+
+pub(super) async fn start(loaded: LoadedConfig, context: &Context) -> Result<App, Failure> {
+    let data = DataDir::open(&context.settings.data)?;
+    let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
+    let options = AppOptions {
+        config: loaded,
+        environment: config::base_environment(),
+        gateway: context.settings.gateway_options()?,
+        deadlines: context.settings.deadlines,
+        token,
+        audit_dir: data.audit_dir(),
+        doors: None,
+    };
+    App::start(options).await
+}
+
+/// Does the command's work, unless a signal comes first, and drains in any case.
+pub(super) async fn run<T>(
+    app: &App,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let done = match stop_signal() {
+        Err(failure) => Err(failure),
+        Ok(stopped) => tokio::select! {
+            done = work => done,
+            () = stopped => Err(Failure::new(ErrorKind::Unavailable, "interrupted")),
+        },
+    };
+    app.drain().await;
+    done
+}
+
+/// Waits until every server is ready or has failed, and shows what they are busy with.
+pub(super) async fn settle(app: &App) {
+    let progress = Mutex::new(Progress::new());
+    let settled = app.registry().wait_until(SETTLED, |snapshot| {
+        if let Ok(mut progress) = progress.lock() {
+            progress.show(&snapshot.servers);
+        }
+        snapshot.is_settled()
+    });
+    drop(settled.await);
+}

@@ -1,0 +1,96 @@
+//! `narthex tools`: what there is to call.
+
+use std::process::ExitCode;
+
+use narthex_model::{Alias, ServerState};
+use serde_json::{Value, json};
+
+use super::{in_process, source};
+use crate::{
+    cli::{Context, ToolsArgs},
+    daemon_client::DaemonClient,
+    failure::Failure,
+    output,
+    peer::{Peer, Tool},
+    rows::Row,
+    table,
+};
+
+/// A server with its tools; what it has none of is told by the row.
+struct Listed {
+    row: Row,
+    tools: Vec<Tool>,
+}
+
+pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, Failure> {
+    let Some(file) = &args.config else {
+        let client = DaemonClient::new(&context.settings)?;
+        let rows = client.rows().await?;
+        let place = format!("the daemon at {}", client.state.url);
+        let rows = chosen(rows, args.alias.as_ref(), &place)?;
+        return show(&list(Peer::Daemon(&client), rows).await, &context);
+    };
+    let mut loaded = source::read(file)?;
+    if let Some(alias) = &args.alias {
+        source::narrow(&mut loaded, alias, file)?;
+    }
+    let app = in_process::start(loaded, &context).await?;
+    in_process::run(&app, async {
+        in_process::settle(&app).await;
+        let rows = Row::all(&app.registry().snapshot());
+        show(&list(Peer::Local(&app), rows).await, &context)
+    })
+    .await
+}
+
+fn chosen(rows: Vec<Row>, alias: Option<&Alias>, place: &str) -> Result<Vec<Row>, Failure> {
+    let Some(alias) = alias else { return Ok(rows) };
+    let (found, others): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|row| row.alias == alias.as_str());
+    if found.is_empty() {
+        let names: Vec<_> = others.iter().map(|row| row.alias.as_str()).collect();
+        return Err(source::unknown(alias, place, &names));
+    }
+    Ok(found)
+}
+
+async fn list(peer: Peer<'_>, rows: Vec<Row>) -> Vec<Listed> {
+    let mut all = Vec::new();
+    for mut row in rows {
+        let mut tools = Vec::new();
+        if let (ServerState::Ready, Ok(alias)) = (row.status, Alias::new(&row.alias)) {
+            match peer.tools(&alias).await {
+                Ok(listed) => tools = listed,
+                Err(failure) => row.activity = Some(failure.to_string()),
+            }
+        }
+        all.push(Listed { row, tools });
+    }
+    all
+}
+
+fn show(all: &[Listed], context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        let servers: Vec<_> = all.iter().map(listed_json).collect();
+        output::json(&json!({ "servers": servers }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<_> = all.iter().flat_map(table_rows).collect();
+    output::line(&table::render(&["server", "tool", "description"], &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn listed_json(listed: &Listed) -> Value {
+    let tools: Vec<_> = listed.tools.iter().map(|tool| &tool.definition).collect();
+    let Row { alias, status, error, .. } = &listed.row;
+    json!({ "alias": alias, "status": status, "error": error, "tools": tools })
+}
+
+fn table_rows(listed: &Listed) -> Vec<Vec<String>> {
+    let alias = &listed.row.alias;
+    if listed.tools.is_empty() {
+        return vec![vec![alias.clone(), "-".to_owned(), listed.row.summary()]];
+    }
+    let row = |tool: &Tool| vec![alias.clone(), tool.name.clone(), tool.description().to_owned()];
+    listed.tools.iter().map(row).collect()
+}

@@ -1,0 +1,127 @@
+//! `narthex trust`: shows what a file would start, and approves its content.
+
+use std::{path::Path, process::ExitCode};
+
+use narthex_model::{ServerDefinition, Target};
+use narthex_registry::config::{ConfigWarning, Entry, LoadContext, LoadedConfig, parse};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::source;
+use crate::{
+    cli::{Context, TrustArgs},
+    config,
+    data_dir::DataDir,
+    failure::Failure,
+    output,
+    trust::Folder,
+};
+
+const HIDDEN: &str = "[hidden]";
+
+pub(crate) fn run(args: &TrustArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let path = args.file.clone().unwrap_or_else(source::usual);
+    let folder = Folder::read(&path)?;
+    let loaded = unfilled(&folder, &path)?;
+    let data = DataDir::open(&context.settings.data)?;
+    folder.approve(&data)?;
+    let servers: Vec<_> =
+        loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings)).collect();
+    if context.format.is_json() {
+        output::json(&json!({
+            "file": std::path::absolute(&path)?,
+            "sha256": folder.hash(),
+            "servers": servers,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for server in &servers {
+        let text = |key: &str| server[key].as_str().unwrap_or_default();
+        output::line(&format!("{:<16} {}", text("alias"), text("starts")))?;
+        for note in ["environment", "headers"] {
+            let names: Vec<_> =
+                server[note].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            if !names.is_empty() {
+                output::line(&format!("{:<16} with {note} {}", "", names.join(", ")))?;
+            }
+        }
+    }
+    let name = path.display();
+    output::line(&format!("\ntrusted {name} as it is now; `narthex up` starts it here"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file with its placeholders left as they are written, so that no value is shown.
+fn unfilled(folder: &Folder, path: &Path) -> Result<LoadedConfig, Failure> {
+    let root = config::workspace_root()?;
+    let env = |name: &str| Some(format!("${{env:{name}}}"));
+    let context = LoadContext { file: path, workspace_root: &root, env: &env };
+    Ok(parse(&folder.text, &context)?)
+}
+
+fn shown(entry: &Entry, warnings: &[ConfigWarning]) -> Value {
+    match entry {
+        Entry::Fault(fault) => json!({
+            "alias": fault.name,
+            "starts": format!("nothing: {}", fault.error.message),
+        }),
+        Entry::Server(definition) => definition_shown(definition, warnings),
+    }
+}
+
+fn definition_shown(definition: &ServerDefinition, warnings: &[ConfigWarning]) -> Value {
+    let alias = definition.alias.as_str();
+    if definition.is_disabled {
+        return json!({ "alias": alias, "starts": "nothing: it is disabled" });
+    }
+    match &definition.target {
+        Target::Stdio(target) => {
+            let mut words = vec![quoted(&target.command)];
+            words.extend(target.args.iter().enumerate().map(|(index, arg)| {
+                // The reader of the file has found what looks like a secret, by its place.
+                let place = format!("{alias}.args[{index}]");
+                let is_hidden = warnings.iter().any(|warning| warning.path.ends_with(&place));
+                if is_hidden { HIDDEN.to_owned() } else { quoted(arg) }
+            }));
+            let names: Vec<_> = target.env.keys().collect();
+            json!({ "alias": alias, "starts": words.join(" "), "environment": names })
+        }
+        Target::Http(target) => {
+            let names: Vec<_> = target.headers.keys().collect();
+            json!({ "alias": alias, "starts": address(&target.url), "headers": names })
+        }
+    }
+}
+
+/// An address without what may be secret in it.
+fn address(text: &str) -> String {
+    let Ok(mut url) = Url::parse(text) else { return HIDDEN.to_owned() };
+    let has_query = url.query().is_some();
+    let is_plain = url.set_username("").is_ok() && url.set_password(None).is_ok();
+    url.set_query(None);
+    url.set_fragment(None);
+    match (is_plain, has_query) {
+        (true, false) => url.to_string(),
+        (true, true) => format!("{url}?…"),
+        (false, _) => HIDDEN.to_owned(),
+    }
+}
+
+/// A word that can be told from its neighbours and cannot play tricks with a terminal.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%${}".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("{word:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_and_no_control_character_is_shown() {
+        assert_eq!(address("https://me:pw@a.example/x?key=1#f"), "https://a.example/x?…");
+        assert_eq!(quoted("a\u{1b}[2K\u{202e}b"), r#""a\u{1b}[2K\u{202e}b""#);
+        assert_eq!(quoted("a b"), r#""a b""#);
+        assert_eq!(quoted("${env:X}"), "${env:X}");
+    }
+}

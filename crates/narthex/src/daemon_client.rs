@@ -1,0 +1,159 @@
+//! The client of the daemon's HTTP door, for commands that work through it.
+
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
+use narthex_gateway::RunToken;
+use narthex_model::{Alias, ErrorKind};
+use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
+use narthex_wire::{
+    Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
+    headers::{HeaderParams, compose_request_headers},
+};
+use serde_json::Value;
+use url::Url;
+
+use crate::{
+    config::Settings,
+    data_dir::{DaemonState, DataDir, read_client_token},
+    failure::{Failure, with_causes},
+    rows::Row,
+};
+
+/// Speaks to the daemon that holds a data directory.
+#[derive(Debug)]
+pub(crate) struct DaemonClient {
+    pub(crate) state: DaemonState,
+    http: HttpClient,
+    token: RunToken,
+    limits: Limits,
+}
+
+impl DaemonClient {
+    /// Finds the daemon. Nothing is sent yet.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
+        let data = DataDir::at(&settings.data);
+        let state = data.daemon()?;
+        let token = read_client_token(&data)?;
+        let url = Url::parse(&state.url).map_err(|error| {
+            Failure::new(ErrorKind::Invalid, format!("the daemon's address is damaged: {error}"))
+        })?;
+        let http = HttpClient::new(&url, ClientSettings::default()).map_err(|e| failure(&e))?;
+        Ok(Self { state, http, token, limits: settings.limits })
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Sends a modern request to one server's transparent endpoint. `schema` is the input schema
+    /// of the tool that is called: it may want arguments mirrored as headers.
+    pub(crate) async fn ask(
+        &self,
+        alias: &Alias,
+        message: Message,
+        schema: Option<&str>,
+    ) -> Result<Message, Failure> {
+        // A schema whose annotations are invalid belongs to a tool that the daemon does not list.
+        let params = schema.and_then(|text| HeaderParams::parse(Raw::new(text.as_bytes())).ok());
+        let mut headers = compose_request_headers(&message, Revision::LATEST, params.as_ref());
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        headers.insert(header::ACCEPT, accept);
+        let path = format!("/mcp/{alias}");
+        let body = Payload::from(message.bytes().clone());
+        let response = self.send(Method::POST, &path, headers, body).await?;
+        match is_event_stream(&response.headers) {
+            true => self.last_of_stream(response).await,
+            false => self.single(response).await,
+        }
+    }
+
+    /// The daemon's servers.
+    pub(crate) async fn rows(&self) -> Result<Vec<Row>, Failure> {
+        let mut status = self.get("/api/status").await?;
+        serde_json::from_value(status["servers"].take()).map_err(|error| {
+            let text = format!("the daemon's status cannot be read, is it of this version? {error}");
+            Failure::new(ErrorKind::Invalid, text)
+        })
+    }
+
+    /// Reads one of the daemon's own documents.
+    async fn get(&self, path: &str) -> Result<Value, Failure> {
+        let response =
+            self.send(Method::GET, path, HeaderMap::new(), Payload::default()).await?;
+        let status = response.status;
+        let body = response.body.collect(self.limits.message_bytes).await;
+        let body = body.map_err(|error| failure(&error))?;
+        match (status, serde_json::from_slice(&body)) {
+            (StatusCode::OK, Ok(value)) => Ok(value),
+            (status, _) => Err(refused(status, &String::from_utf8_lossy(&body))),
+        }
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Payload,
+    ) -> Result<HttpResponse, Failure> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|error| {
+            Failure::new(ErrorKind::Bug, format!("`{path}` is no path: {error}"))
+        })?;
+        *request.headers_mut() = headers;
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
+        let mut bearer = bearer
+            .map_err(|error| Failure::new(ErrorKind::Bug, format!("a bad token: {error}")))?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(header::AUTHORIZATION, bearer);
+        self.http.send(request).await.map_err(|error| failure(&error))
+    }
+
+    async fn single(&self, response: HttpResponse) -> Result<Message, Failure> {
+        let status = response.status;
+        let body = response.body.collect(self.limits.message_bytes).await;
+        let body = body.map_err(|error| failure(&error))?;
+        let text = body.clone();
+        Message::parse(body, &self.limits)
+            .map_err(|_not_json_rpc| refused(status, &String::from_utf8_lossy(&text)))
+    }
+
+    /// The answer at the end of an event stream; what comes before it is not asked for.
+    async fn last_of_stream(&self, mut response: HttpResponse) -> Result<Message, Failure> {
+        let mut parser = SseParser::new(self.limits.message_bytes);
+        while let Some(chunk) = response.body.chunk().await {
+            parser.push(chunk.map_err(|error| failure(&error))?);
+            while let Some(event) = parser.next_event().map_err(|error| {
+                Failure::new(ErrorKind::Exhausted, format!("the daemon sent {error}"))
+            })? {
+                let Ok(message) = Message::parse(event.data, &self.limits) else { continue };
+                if matches!(message.kind(), MessageKind::Result | MessageKind::Error) {
+                    return Ok(message);
+                }
+            }
+        }
+        Err(Failure::new(ErrorKind::Unavailable, "the daemon ended the stream without an answer"))
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+}
+
+fn failure(error: &ClientError) -> Failure {
+    Failure::new(error.kind(), with_causes(error))
+}
+
+fn refused(status: StatusCode, text: &str) -> Failure {
+    let kind = match status {
+        StatusCode::UNAUTHORIZED => ErrorKind::Unauthenticated,
+        StatusCode::FORBIDDEN => ErrorKind::Denied,
+        StatusCode::NOT_FOUND => ErrorKind::NotFound,
+        StatusCode::TOO_MANY_REQUESTS => ErrorKind::Exhausted,
+        StatusCode::BAD_REQUEST => ErrorKind::Invalid,
+        _ => ErrorKind::Unavailable,
+    };
+    Failure::new(kind, format!("the daemon answered {status}: {}", text.trim()))
+}
