@@ -1,1 +1,15 @@
 //! The Unix-socket door: MCP as newline-delimited JSON-RPC, identified by the socket's folder.
+//!
+//! A run's folder holds `mcp.sock` for all its servers and `<alias>.sock` for each one (D2). Who
+//! may enter the folder and has our user id acts for the run; there is no token. The first message
+//! of a connection decides its protocol era.
+
+mod calls;
+mod connection;
+mod door;
+mod folder;
+mod inbox;
+mod writer;
+
+pub use door::{SocketDoor, SocketOptions};
+pub use folder::SocketError;

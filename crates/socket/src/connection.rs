@@ -1,0 +1,342 @@
+//! One connection, from its first message to its last answer.
+//!
+//! Requests run at the same time; their answers share one writer. Notifications and responses are
+//! taken in order. A client that stops sending still gets its answers; one that hangs up, or reads
+//! nothing for too long, gives all its calls up.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_gateway::{Caller, Endpoint, Gateway, RunView, Session};
+use narthex_wire::{
+    Era, LineError, Message, MessageError, MessageKind, Payload, Raw, Revision,
+    classify_downstream, method,
+    rpc::{code, error_response, result_response},
+};
+use tokio::{net::UnixStream, sync::mpsc, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    SocketOptions,
+    calls::{Calls, IdInUse, payload_of},
+    inbox::Inbox,
+    writer::{self, Outgoing},
+};
+
+/// The most messages of one batch.
+const BATCH_MOST: usize = 100;
+/// How often a session is told that its client is still connected.
+const TOUCH: Duration = Duration::from_secs(60);
+const NO_SESSION: &str = "this connection has no session: send `initialize` first, or name the \
+                          revision `2026-07-28` in the request's `_meta`";
+
+/// What all connections of a door share.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) gateway: Gateway,
+    pub(crate) run: Arc<RunView>,
+    pub(crate) options: Arc<SocketOptions>,
+}
+
+/// How the client talks.
+#[derive(Debug)]
+enum Speaks {
+    /// It has not said anything yet that tells.
+    Undecided,
+    Modern,
+    Legacy(Arc<Session>),
+}
+
+/// Why no more is read.
+#[derive(Debug, PartialEq, Eq)]
+enum Stopped {
+    /// The client has sent its last message, or one that cannot be read past, or the door closes.
+    Ended,
+    /// The session is over.
+    SessionOver,
+}
+
+struct Connection {
+    place: Place,
+    endpoint: Endpoint,
+    speaks: Speaks,
+    calls: Calls,
+    out: mpsc::Sender<Outgoing>,
+}
+
+/// Serves a connection until it ends, or until a while after `stop`.
+pub(crate) async fn serve(
+    place: Place,
+    endpoint: Endpoint,
+    stream: UnixStream,
+    stop: CancellationToken,
+) {
+    let (reader, writer) = stream.into_split();
+    let (out, queue) = mpsc::channel(writer::QUEUE);
+    let options = place.options.clone();
+    let inbox = Inbox::new(reader, place.gateway.limits().message_bytes);
+    let calls = Calls::new(place.gateway.clone(), out.clone(), options.requests);
+    let mut connection = Connection { place, endpoint, speaks: Speaks::Undecided, calls, out };
+    let mut writing = std::pin::pin!(writer::run(writer, queue, options.write_timeout));
+    let written = tokio::select! {
+        written = &mut writing => Some(written),
+        () = connection.run(inbox, stop) => None,
+    };
+    let Connection { place, speaks, calls, out, .. } = connection;
+    calls.abandon().await;
+    drop(out);
+    let written = match written {
+        Some(written) => written,
+        None => writing.await,
+    };
+    if let Err(error) = written {
+        note_cut(&place.gateway, &error);
+    }
+    if let Speaks::Legacy(session) = speaks {
+        place.gateway.end_session(&session).await;
+    }
+}
+
+fn note_cut(gateway: &Gateway, error: &io::Error) {
+    if error.kind() == io::ErrorKind::TimedOut {
+        tracing::warn!("cut a connection whose client does not read");
+        gateway.metrics().refused("socket_unread");
+    } else {
+        tracing::debug!(%error, "the client of a socket went away");
+    }
+}
+
+impl Connection {
+    async fn run(&mut self, mut inbox: Inbox, stop: CancellationToken) {
+        let options = self.place.options.clone();
+        if self.read_all(&mut inbox, &stop).await == Stopped::SessionOver {
+            return;
+        }
+        self.calls.cancel_streams();
+        tokio::select! {
+            () = self.drain() => {}
+            () = inbox.hung_up() => {}
+            () = drain_deadline(&options, &stop) => {}
+        }
+    }
+
+    async fn read_all(&mut self, inbox: &mut Inbox, stop: &CancellationToken) -> Stopped {
+        let mut touches = tokio::time::interval(TOUCH);
+        loop {
+            let over = self.session().map(|session| session.closed().clone());
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Stopped::Ended,
+                () = cancelled(over) => return Stopped::SessionOver,
+                failed = self.calls.ended() => self.answer_failed(failed).await,
+                read = inbox.read(), if self.calls.has_room() => match read {
+                    Ok(true) => if self.receive_lines(inbox).await.is_err() {
+                        return Stopped::Ended;
+                    },
+                    Ok(false) => return Stopped::Ended,
+                    Err(error) => {
+                        tracing::debug!(%error, "could not read from a socket");
+                        return Stopped::Ended;
+                    }
+                },
+                _ = touches.tick() => if let Some(session) = self.session() {
+                    session.touch();
+                },
+            }
+        }
+    }
+
+    /// Lets every open request end.
+    async fn drain(&mut self) {
+        while !self.calls.is_empty() {
+            let failed = self.calls.ended().await;
+            self.answer_failed(failed).await;
+        }
+    }
+
+    fn session(&self) -> Option<&Arc<Session>> {
+        match &self.speaks {
+            Speaks::Legacy(session) => Some(session),
+            Speaks::Undecided | Speaks::Modern => None,
+        }
+    }
+
+    fn caller(&self) -> Caller {
+        let session = self.session().cloned();
+        Caller { run: self.place.run.clone(), endpoint: self.endpoint.clone(), session }
+    }
+
+    /// Takes all lines of a chunk.
+    ///
+    /// # Errors
+    /// When a line was too long; it has been answered, and nothing behind it is read.
+    async fn receive_lines(&mut self, inbox: &mut Inbox) -> Result<(), LineError> {
+        loop {
+            match inbox.next_line() {
+                Ok(Some(line)) => self.receive(line).await,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    self.place.gateway.metrics().refused("message");
+                    self.refuse(None, code::INVALID_REQUEST, &error.to_string()).await;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    async fn receive(&mut self, line: Bytes) {
+        match Message::parse(line.clone(), self.place.gateway.limits()) {
+            Ok(message) => self.take(message).await,
+            Err(MessageError::Batch) if self.has_batches() => self.take_batch(&line).await,
+            Err(error) => self.refuse_message(&error).await,
+        }
+    }
+
+    fn has_batches(&self) -> bool {
+        self.session().is_some_and(|session| session.revision == Revision::V2025_03_26)
+    }
+
+    /// Its messages are taken one by one, and so are they answered.
+    async fn take_batch(&mut self, line: &Bytes) {
+        match Message::parse_batch(line, self.place.gateway.limits(), BATCH_MOST) {
+            Ok(messages) => {
+                for message in messages {
+                    self.take(message).await;
+                }
+            }
+            Err(error) => self.refuse_message(&error).await,
+        }
+    }
+
+    async fn take(&mut self, message: Message) {
+        match message.kind() {
+            MessageKind::Request => self.take_request(message).await,
+            MessageKind::Notification => self.take_notification(message).await,
+            MessageKind::Result | MessageKind::Error => {
+                if let Speaks::Legacy(session) = &self.speaks {
+                    self.place.gateway.respond(session, message).await;
+                }
+            }
+        }
+    }
+
+    async fn take_request(&mut self, request: Message) {
+        let is_modern = classify_downstream(&request, None) == Era::Modern
+            || request.method() == method::SERVER_DISCOVER;
+        match (&self.speaks, request.method()) {
+            (Speaks::Legacy(_), method::INITIALIZE) => {
+                let text = "this connection has been initialized already";
+                self.refuse(request.id(), code::INVALID_REQUEST, text).await;
+            }
+            (Speaks::Legacy(_), _) => self.call(request).await,
+            // Also after a modern request: a client may look first which era is spoken here.
+            (Speaks::Undecided | Speaks::Modern, method::INITIALIZE) if !is_modern => {
+                self.initialize(&request).await;
+            }
+            (Speaks::Undecided, _) if is_modern => {
+                self.speaks = Speaks::Modern;
+                self.call(request).await;
+            }
+            (Speaks::Modern, _) => self.call(request).await,
+            (Speaks::Undecided, method::PING) => {
+                if let Some(id) = request.id() {
+                    self.send(result_response(id, &Bytes::from_static(b"{}"))).await;
+                }
+            }
+            (Speaks::Undecided, _) => {
+                self.refuse(request.id(), code::INVALID_REQUEST, NO_SESSION).await;
+            }
+        }
+    }
+
+    async fn call(&mut self, request: Message) {
+        let caller = self.caller();
+        let id = request.clone();
+        if let Err(IdInUse) = self.calls.add(caller, request) {
+            let text = "a request with this id is still open";
+            self.refuse(id.id(), code::INVALID_REQUEST, text).await;
+        }
+    }
+
+    async fn initialize(&mut self, request: &Message) {
+        let Place { gateway, run, .. } = &self.place;
+        let (mut answering, session) = gateway.initialize(run, &self.endpoint, request).await;
+        let outbox = session.as_ref().and_then(|session| session.take_outbox());
+        // Before anything is awaited: whoever gives this up must find the session to end it.
+        if let Some(session) = session {
+            self.speaks = Speaks::Legacy(session);
+        }
+        while let Some(step) = answering.next().await {
+            if let Some(payload) = payload_of(step) {
+                self.send(payload).await;
+            }
+        }
+        if let Some(outbox) = outbox {
+            self.push(Outgoing::Outbox(outbox)).await;
+        }
+    }
+
+    async fn take_notification(&mut self, notification: Message) {
+        let cancelled = (notification.method() == method::CANCELLED)
+            .then(|| notification.get("requestId").map(|id| id.as_bytes().to_vec()))
+            .flatten();
+        let caller = self.caller();
+        match (&self.speaks, cancelled) {
+            (Speaks::Undecided, _) => {}
+            (Speaks::Modern, Some(id)) => self.calls.cancel(&id),
+            (Speaks::Legacy(_), Some(id)) => {
+                self.place.gateway.notify(&caller, notification).await;
+                // Also those that the gateway has not seen yet.
+                self.calls.cancel(&id);
+            }
+            (Speaks::Modern | Speaks::Legacy(_), None) => {
+                self.place.gateway.notify(&caller, notification).await;
+            }
+        }
+    }
+
+    async fn answer_failed(&self, failed: Option<Bytes>) {
+        if let Some(id) = failed {
+            tracing::error!("a call ended by a fault of the gateway");
+            self.refuse(Some(Raw::new(&id)), code::INTERNAL_ERROR, "internal error").await;
+        }
+    }
+
+    async fn refuse_message(&self, error: &MessageError) {
+        self.place.gateway.metrics().refused("message");
+        let code = match error {
+            MessageError::Json(_) => code::PARSE_ERROR,
+            MessageError::TooLarge { .. } | MessageError::Batch | MessageError::Envelope(_) => {
+                code::INVALID_REQUEST
+            }
+        };
+        self.refuse(None, code, &error.to_string()).await;
+    }
+
+    async fn refuse(&self, id: Option<Raw<'_>>, code: i64, text: &str) {
+        self.send(error_response(id, code, text, None)).await;
+    }
+
+    async fn send(&self, payload: Payload) {
+        self.push(Outgoing::Message(payload)).await;
+    }
+
+    async fn push(&self, outgoing: Outgoing) {
+        if self.out.send(outgoing).await.is_err() {
+            tracing::trace!("nobody writes to this socket any more");
+        }
+    }
+}
+
+async fn cancelled(token: Option<CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled_owned().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Passes a while after the door was told to stop.
+async fn drain_deadline(options: &SocketOptions, stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep_until(Instant::now() + options.drain_timeout).await;
+}

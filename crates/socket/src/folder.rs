@@ -1,0 +1,264 @@
+//! The folder of a run's sockets: who may enter it, and what lies there already.
+
+use std::{
+    io,
+    os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use fs_err::os::unix::fs::OpenOptionsExt;
+use narthex_model::{Alias, ErrorKind};
+use tokio::net::UnixListener;
+
+/// The longest path of a socket in bytes, without the NUL that ends it.
+const PATH_MOST: usize = if cfg!(target_os = "macos") { 103 } else { 107 };
+/// The socket of all servers.
+const AGGREGATED: &str = "mcp.sock";
+/// Held while a door uses the folder, so that two do not take each other's sockets away.
+const LOCK: &str = "sockets.lock";
+
+/// Why the sockets cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Longer than the system's addresses allow.
+    #[error(
+        "the socket path `{}` has {length} bytes, but the system allows {PATH_MOST}; \
+         choose a shorter folder, such as one in $XDG_RUNTIME_DIR",
+        path.display()
+    )]
+    PathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+    },
+    /// Others could enter: whoever can is taken for the run.
+    #[error(
+        "the socket folder `{}` must belong to you and admit nobody else; \
+         run `chmod 700` on it, or name one that does not exist yet",
+        folder.display()
+    )]
+    OpenFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Another process serves this folder.
+    #[error("another process serves `{}`; stop it, or choose another folder", path.display())]
+    InUse {
+        /// What it holds.
+        path: PathBuf,
+    },
+    /// Something else has the name of a socket.
+    #[error("`{}` is in the way and is no socket; move it away", path.display())]
+    NotASocket {
+        /// What is in the way.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("the socket `{}` cannot be opened", path.display())]
+    Io {
+        /// The folder or socket.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A folder that nobody else may enter, held as long as this exists.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    _lock: fs_err::File,
+}
+
+/// A listening socket; its file goes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) listener: UnixListener,
+    file: SocketFile,
+}
+
+#[derive(Debug)]
+struct SocketFile(PathBuf);
+
+impl SocketError {
+    /// The kind that callers turn into their numbers.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::PathTooLong { .. } => ErrorKind::Invalid,
+            Self::OpenFolder { .. } => ErrorKind::Denied,
+            Self::InUse { .. } | Self::NotASocket { .. } => ErrorKind::Conflict,
+            Self::Io { .. } => ErrorKind::Unavailable,
+        }
+    }
+}
+
+/// The name of the socket of an endpoint; `None` for an alias whose name is taken.
+pub(crate) fn socket_name(alias: Option<&Alias>) -> Option<String> {
+    let name = alias.map_or(AGGREGATED.to_owned(), |alias| format!("{alias}.sock"));
+    (alias.is_none() || name != AGGREGATED).then_some(name)
+}
+
+impl Folder {
+    /// Makes the folder if it is not there, and makes sure that it is ours alone.
+    pub(crate) fn open(path: &Path) -> Result<Self, SocketError> {
+        let failed = |source| SocketError::Io { path: path.to_owned(), source };
+        match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let metadata = fs_err::symlink_metadata(path).map_err(failed)?;
+        let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+        if !metadata.is_dir() || !is_ours || metadata.permissions().mode() & 0o077 != 0 {
+            return Err(SocketError::OpenFolder { folder: path.to_owned() });
+        }
+        let lock = path.join(LOCK);
+        let mut options = fs_err::OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&lock).map_err(failed)?;
+        match file.file().try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: file }),
+            Err(std::fs::TryLockError::WouldBlock) => Err(SocketError::InUse { path: lock }),
+            Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+
+    /// Opens one socket in it. Must be called inside a runtime.
+    pub(crate) fn bind(&self, name: &str) -> Result<Socket, SocketError> {
+        let path = self.path.join(name);
+        let length = path.as_os_str().len();
+        if length > PATH_MOST {
+            return Err(SocketError::PathTooLong { path, length });
+        }
+        remove_stale(&path)?;
+        let failed = |source| SocketError::Io { path: path.clone(), source };
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        let file = SocketFile(path.clone());
+        // The folder already keeps others out; this is for folders that are opened up later.
+        fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        Ok(Socket { listener, file })
+    }
+}
+
+impl Socket {
+    pub(crate) fn path(&self) -> &Path {
+        &self.file.0
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = fs_err::remove_file(&self.0) {
+            tracing::debug!(%error, "could not remove a socket");
+        }
+    }
+}
+
+/// Removes a socket where nobody answers any more.
+fn remove_stale(path: &Path) -> Result<(), SocketError> {
+    let failed = |source| SocketError::Io { path: path.to_owned(), source };
+    let metadata = match fs_err::symlink_metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(SocketError::NotASocket { path: path.to_owned() });
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs_err::remove_file(path).map_err(failed)
+        }
+        Ok(_) => Err(SocketError::InUse { path: path.to_owned() }),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs_err::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn folder_and_sockets_are_ours_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a/run");
+        let folder = Folder::open(&path).unwrap();
+        let socket = folder.bind("mcp.sock").unwrap();
+        assert_eq!((mode(&path), mode(socket.path())), (0o700, 0o600));
+        let file = socket.path().to_owned();
+        drop(socket);
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn folders_that_admit_others_are_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let open = home.path().join("open");
+        fs_err::create_dir(&open).unwrap();
+        fs_err::set_permissions(&open, std::fs::Permissions::from_mode(0o750)).unwrap();
+        let own = home.path().join("own");
+        drop(Folder::open(&own).unwrap());
+        let link = home.path().join("link");
+        fs_err::os::unix::fs::symlink(&own, &link).unwrap();
+        for path in [open, link] {
+            let error = Folder::open(&path).unwrap_err();
+            assert!(matches!(error, SocketError::OpenFolder { .. }), "{error:?}");
+            assert_eq!(error.kind(), ErrorKind::Denied);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_path_is_refused_with_a_remedy() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&home.path().join("x")).unwrap();
+        let room = PATH_MOST - folder.path.as_os_str().len() - 1;
+        let fits = folder.bind(&"s".repeat(room)).unwrap();
+        assert_eq!(fits.path().as_os_str().len(), PATH_MOST);
+        let error = folder.bind(&"s".repeat(room + 1)).unwrap_err().to_string();
+        assert!(error.contains("shorter folder") && error.contains("108 bytes"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn only_dead_sockets_are_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(&home.path().join("x")).unwrap();
+        let path = folder.path.join("mcp.sock");
+        // A listener that goes without removing its file leaves a dead socket.
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        drop(folder.bind("mcp.sock").unwrap());
+
+        let _alive = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let error = folder.bind("mcp.sock").unwrap_err();
+        assert!(matches!(error, SocketError::InUse { .. }), "{error:?}");
+
+        fs_err::write(folder.path.join("git.sock"), "precious").unwrap();
+        let error = folder.bind("git.sock").unwrap_err();
+        assert!(matches!(error, SocketError::NotASocket { .. }), "{error:?}");
+        assert_eq!(fs_err::read_to_string(folder.path.join("git.sock")).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_folder_has_one_door() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("x");
+        let first = Folder::open(&path).unwrap();
+        assert!(matches!(Folder::open(&path).unwrap_err(), SocketError::InUse { .. }));
+        drop(first);
+        Folder::open(&path).unwrap();
+    }
+
+    #[test]
+    fn the_aggregated_name_is_taken() {
+        assert_eq!(socket_name(None).as_deref(), Some("mcp.sock"));
+        assert_eq!(socket_name(Some(&Alias::new("mcp").unwrap())), None);
+        assert_eq!(socket_name(Some(&Alias::new("git").unwrap())).as_deref(), Some("git.sock"));
+    }
+}

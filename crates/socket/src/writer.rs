@@ -1,0 +1,169 @@
+//! The writing half of a connection: one queue, one task, large messages uncopied.
+
+use std::{collections::VecDeque, io, io::IoSlice, time::Duration};
+
+use bytes::{Buf, Bytes};
+use narthex_wire::{Payload, line_frame};
+use tokio::{
+    io::{AsyncWrite, AsyncWriteExt},
+    sync::mpsc,
+    time::timeout,
+};
+
+/// Messages that wait to be written.
+pub(crate) const QUEUE: usize = 16;
+/// Bytes that are gathered into one write, if there are that many.
+const GATHER_BYTES: usize = 64 * 1024;
+/// Pieces of one write.
+const SLICES: usize = 64;
+
+/// What the writer is given.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    /// One message.
+    Message(Payload),
+    /// From here on also what servers send by themselves.
+    Outbox(mpsc::Receiver<Payload>),
+}
+
+/// Writes what it is given until the queue has no senders any more, and says when it cannot: the
+/// client is gone, or has read nothing for too long.
+pub(crate) async fn run(
+    mut out: impl AsyncWrite + Unpin,
+    mut queue: mpsc::Receiver<Outgoing>,
+    patience: Duration,
+) -> io::Result<()> {
+    let mut outbox = None;
+    let mut pieces = Pieces::default();
+    while let Some(outgoing) = next(&mut queue, &mut outbox).await {
+        pieces.take(outgoing, &mut outbox);
+        while pieces.bytes < GATHER_BYTES
+            && let Ok(outgoing) = queue.try_recv()
+        {
+            pieces.take(outgoing, &mut outbox);
+        }
+        pieces.write(&mut out, patience).await?;
+    }
+    timeout(patience, out.shutdown()).await?
+}
+
+async fn next(
+    queue: &mut mpsc::Receiver<Outgoing>,
+    outbox: &mut Option<mpsc::Receiver<Payload>>,
+) -> Option<Outgoing> {
+    loop {
+        let Some(messages) = outbox else { return queue.recv().await };
+        tokio::select! {
+            biased;
+            outgoing = queue.recv() => return outgoing,
+            message = messages.recv() => match message {
+                Some(message) => return Some(Outgoing::Message(message)),
+                None => *outbox = None,
+            },
+        }
+    }
+}
+
+/// What is being written.
+#[derive(Default)]
+struct Pieces {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Pieces {
+    fn take(&mut self, outgoing: Outgoing, outbox: &mut Option<mpsc::Receiver<Payload>>) {
+        match outgoing {
+            Outgoing::Outbox(messages) => *outbox = Some(messages),
+            Outgoing::Message(payload) => {
+                let line = line_frame(&payload);
+                self.bytes += line.len();
+                self.pieces.extend(line.pieces().filter(|piece| !piece.is_empty()).cloned());
+            }
+        }
+    }
+
+    async fn write(
+        &mut self,
+        out: &mut (impl AsyncWrite + Unpin),
+        patience: Duration,
+    ) -> io::Result<()> {
+        while !self.pieces.is_empty() {
+            let slices: Vec<IoSlice<'_>> =
+                self.pieces.iter().take(SLICES).map(|piece| IoSlice::new(piece)).collect();
+            // Any progress renews the client's time: it reads, if slowly.
+            let count = timeout(patience, out.write_vectored(&slices)).await??;
+            if count == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.advance(count);
+        }
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        while let Some(piece) = self.pieces.front_mut() {
+            if piece.len() > count {
+                piece.advance(count);
+                return;
+            }
+            count -= piece.len();
+            self.pieces.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    fn message(text: &str) -> Outgoing {
+        Outgoing::Message(Bytes::copy_from_slice(text.as_bytes()).into())
+    }
+
+    #[tokio::test]
+    async fn messages_become_lines_in_order() {
+        let (near, mut far) = duplex(10);
+        let (sender, queue) = mpsc::channel(QUEUE);
+        let long = format!("\"{}\"", "x".repeat(100_000));
+        let sent = async {
+            for text in ["{\n}", "1", &long, "2"] {
+                sender.send(message(text)).await.unwrap();
+            }
+            let (outbox, messages) = mpsc::channel(1);
+            sender.send(Outgoing::Outbox(messages)).await.unwrap();
+            outbox.send(Bytes::from_static(b"3").into()).await.unwrap();
+            // Room for a second one means that the first has been taken.
+            drop(outbox.reserve().await.unwrap());
+            drop(sender);
+        };
+        let mut read = String::new();
+        let writing = run(near, queue, Duration::from_secs(30));
+        let (written, (), count) = tokio::join!(writing, sent, far.read_to_string(&mut read));
+        written.unwrap();
+        assert_eq!(count.unwrap(), read.len());
+        assert_eq!(read, format!("{{ }}\n1\n{long}\n2\n3\n"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_read_is_cut() {
+        let (near, _far) = duplex(10);
+        let (sender, queue) = mpsc::channel(QUEUE);
+        sender.send(message(&"1".repeat(100))).await.unwrap();
+        let error = run(near, queue, Duration::from_secs(30)).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_gone_is_noticed() {
+        let (near, far) = duplex(10);
+        drop(far);
+        let (sender, queue) = mpsc::channel(QUEUE);
+        sender.send(message("1")).await.unwrap();
+        let error = run(near, queue, Duration::from_secs(30)).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}
