@@ -1,1 +1,29 @@
 //! The HTTP door: MCP endpoints, health, metrics and the host boundary checks.
+//!
+//! Every request takes one way: `Host` and `Origin`, then the token, then the route ([`ROUTES`]),
+//! then the method. Nothing here knows what an MCP method means: messages go to the gateway, and
+//! what comes back is framed as one JSON body or as an event stream.
+
+mod auth;
+mod batch;
+mod body;
+mod detached;
+mod door;
+mod guard;
+mod hub;
+mod legacy;
+mod modern;
+mod options;
+mod post;
+mod replay;
+mod respond;
+mod routes;
+mod serve;
+mod status;
+mod stream;
+
+pub use auth::TokenHash;
+pub use door::router;
+pub use options::{HttpOptions, ReplayLimits, ServeOptions};
+pub use routes::{Access, ROUTES, Route};
+pub use serve::serve;

@@ -1,0 +1,167 @@
+//! The way of every request: boundary, token, route, method.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    response::Response,
+};
+use http::{Method, StatusCode, header, request::Parts};
+use narthex_gateway::{Endpoint, Gateway, RunView};
+use tokio::time::Instant;
+
+use crate::{
+    Access, HttpOptions, Route,
+    auth::Principal,
+    guard::Guard,
+    hub::Hub,
+    legacy,
+    post::{self, Post},
+    respond::{closing, empty, text, text_with},
+    routes::{self, Target},
+    status,
+};
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub(crate) gateway: Gateway,
+    pub(crate) options: HttpOptions,
+    pub(crate) hub: Arc<Hub>,
+    guard: Guard,
+    requests: AtomicU64,
+}
+
+/// Everything that is served, behind one guard and one check of tokens.
+pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
+    let door = Door {
+        guard: Guard::new(&options),
+        hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
+        requests: AtomicU64::new(0),
+        gateway,
+        options,
+    };
+    // Nothing is registered beside the table, so nothing can come in past it.
+    Router::new().fallback(serve_request).with_state(Arc::new(door))
+}
+
+async fn serve_request(State(door): State<Arc<Door>>, request: Request) -> Response {
+    if !tracing::enabled!(tracing::Level::DEBUG) {
+        return door.answer(request).await;
+    }
+    let started = Instant::now();
+    let id = door.requests.fetch_add(1, Ordering::Relaxed);
+    let method = request.method().clone();
+    let template = routes::find(request.uri().path()).map_or("", |(route, _)| route.template);
+    let response = door.answer(request).await;
+    tracing::debug!(
+        request.id = id,
+        method = %method,
+        path = template,
+        status = response.status().as_u16(),
+        duration_ms = started.elapsed().as_secs_f64() * 1000.0,
+        "answered a request"
+    );
+    response
+}
+
+impl Door {
+    async fn answer(&self, request: Request) -> Response {
+        let (parts, body) = request.into_parts();
+        if !self.guard.admits(&parts.uri, &parts.headers) {
+            return closing(text(StatusCode::FORBIDDEN, "this Host or Origin is not allowed\n"));
+        }
+        let found = routes::find(parts.uri.path());
+        if let Some((route, _)) = found.filter(|(route, _)| route.access == Access::Open) {
+            return self.health(route, &parts.method);
+        }
+        let admin = self.options.admin_token.as_ref();
+        let Some(principal) = Principal::identify(&self.gateway, admin, &parts.headers) else {
+            return unauthorized();
+        };
+        let Some((route, segment)) = found else { return not_found() };
+        let run = match (route.access, principal) {
+            (Access::Open | Access::Operator, principal) => {
+                return self.operate(route, &parts.method, &principal);
+            }
+            (Access::Client, Principal::Admin) => {
+                return text(StatusCode::FORBIDDEN, "the admin token opens no MCP endpoint\n");
+            }
+            (Access::Client, Principal::Run(run)) => run,
+        };
+        let Some(endpoint) = self.endpoint(route, segment, &run) else { return not_found() };
+        self.mcp(Visit { run, endpoint, parts }, body).await
+    }
+
+    async fn mcp(&self, visit: Visit, body: axum::body::Body) -> Response {
+        match visit.parts.method {
+            Method::POST => post::receive(Post { door: self, visit: &visit }, body).await,
+            Method::GET => legacy::get(self, &visit),
+            Method::DELETE => legacy::delete(self, &visit).await,
+            _ => wrong_method("GET, POST, DELETE"),
+        }
+    }
+
+    /// The endpoint of a path; a server that the run has not is as absent as any other (D5).
+    fn endpoint(&self, route: &Route, segment: &str, run: &RunView) -> Option<Endpoint> {
+        if route.target == Target::Aggregated {
+            return Some(Endpoint::Aggregated);
+        }
+        let snapshot = self.gateway.registry().snapshot();
+        let alias = snapshot.get(segment)?.alias.as_ref()?;
+        run.policy.is_attached(alias).then(|| Endpoint::Transparent(alias.clone()))
+    }
+
+    fn health(&self, route: &Route, method: &Method) -> Response {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return wrong_method("GET, HEAD");
+        }
+        let is_fine =
+            route.target == Target::Health || self.gateway.registry().snapshot().is_settled();
+        match is_fine {
+            true => text(StatusCode::OK, "ok\n"),
+            false => text(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
+        }
+    }
+
+    fn operate(&self, route: &Route, method: &Method, principal: &Principal) -> Response {
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return wrong_method("GET, HEAD");
+        }
+        let snapshot = self.gateway.registry().snapshot();
+        match route.target {
+            Target::Metrics => status::metrics(&self.gateway),
+            Target::Status => status::servers(&snapshot, principal),
+            Target::Tools => status::tools(&snapshot, principal),
+            Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
+                empty(StatusCode::NOT_FOUND)
+            }
+        }
+    }
+}
+
+/// A request that may talk MCP, but for its body.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    pub(crate) run: Arc<RunView>,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) parts: Parts,
+}
+
+fn unauthorized() -> Response {
+    let line = "a valid bearer token is needed\n";
+    closing(text_with(StatusCode::UNAUTHORIZED, line, (header::WWW_AUTHENTICATE, "Bearer")))
+}
+
+fn not_found() -> Response {
+    text(StatusCode::NOT_FOUND, "nothing is here\n")
+}
+
+pub(crate) fn wrong_method(allowed: &'static str) -> Response {
+    let line = "this method is not allowed here\n";
+    text_with(StatusCode::METHOD_NOT_ALLOWED, line, (header::ALLOW, allowed))
+}

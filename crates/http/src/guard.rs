@@ -1,0 +1,254 @@
+//! Which `Host` and `Origin` are let in (S7): what keeps web pages of others away.
+//!
+//! A page that had its name rebound to our address sends its own name as `Host`, and a page that
+//! simply calls us sends its own `Origin`. Loopback names are allowed as `Host` with any port: no
+//! foreign page can send them, and port forwarding changes the port. An `Origin` must be the very
+//! one that the request is sent to, a loopback name with the listener's port, or configured.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use http::{HeaderMap, HeaderName, Uri, header};
+
+use crate::HttpOptions;
+
+/// The lists of what is allowed besides loopback names.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+impl Guard {
+    pub(crate) fn new(options: &HttpOptions) -> Self {
+        let port = options.listen.port();
+        let mut hosts = own_hosts(options.listen);
+        for host in &options.allowed_hosts {
+            let host = host.to_ascii_lowercase();
+            if split_port(&host).is_some_and(|(_, port)| port.is_none()) {
+                hosts.push(format!("{host}:{port}"));
+            }
+            hosts.push(host);
+        }
+        let mut origins = options.allowed_origins.clone();
+        for name in ["localhost", "127.0.0.1", "[::1]"] {
+            origins.push(format!("http://{name}:{port}"));
+        }
+        Self { hosts, origins }
+    }
+
+    /// Whether a request may come in, as far as `Host` and `Origin` tell.
+    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let Some(Some(host)) = single(headers, &header::HOST) else { return false };
+        if uri.authority().is_some_and(|authority| authority.as_str() != host) {
+            return false;
+        }
+        let is_listed = self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host));
+        if !is_listed && !is_loopback(host) {
+            return false;
+        }
+        match single(headers, &header::ORIGIN) {
+            Some(None) => true,
+            Some(Some(origin)) => self.admits_origin(origin, host, is_listed),
+            None => false,
+        }
+    }
+
+    fn admits_origin(&self, origin: &str, host: &str, is_listed: bool) -> bool {
+        // In front of a configured name there may be TLS, which we cannot see.
+        origin.strip_prefix("http://") == Some(host)
+            || is_listed && origin.strip_prefix("https://") == Some(host)
+            || self.origins.iter().any(|allowed| allowed == origin)
+    }
+}
+
+fn own_hosts(listen: SocketAddr) -> Vec<String> {
+    if listen.ip().is_unspecified() {
+        return Vec::new();
+    }
+    let mut hosts = vec![listen.to_string()];
+    if listen.port() == 80 {
+        hosts.push(match listen.ip() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        });
+    }
+    hosts
+}
+
+fn is_loopback(host: &str) -> bool {
+    let Some((name, _port)) = split_port(host) else { return false };
+    name.eq_ignore_ascii_case("localhost")
+        || name == "[::1]"
+        || name.parse::<Ipv4Addr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Name and port of an authority; `None` if it is no plain one.
+fn split_port(host: &str) -> Option<(&str, Option<u16>)> {
+    let name_end = if host.starts_with('[') {
+        host.find(']')? + 1
+    } else {
+        host.find(':').unwrap_or(host.len())
+    };
+    let (name, rest) = host.split_at(name_end);
+    if rest.is_empty() {
+        return Some((name, None));
+    }
+    let digits = rest.strip_prefix(':')?;
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    Some((name, Some(digits.parse().ok()?)))
+}
+
+/// The only value of a header: `Some(None)` if there is none, `None` if there are several or it
+/// is no visible ASCII.
+pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Option<&'h str>> {
+    let mut values = headers.get_all(name).iter();
+    let Some(first) = values.next() else { return Some(None) };
+    if values.next().is_some() {
+        return None;
+    }
+    first.to_str().ok().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn guard(allowed_hosts: &[&str], allowed_origins: &[&str]) -> Guard {
+        let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+        let mut options = HttpOptions::new("127.0.0.1:7717".parse().unwrap());
+        options.allowed_hosts = owned(allowed_hosts);
+        options.allowed_origins = owned(allowed_origins);
+        Guard::new(&options)
+    }
+
+    fn admits(guard: &Guard, host: &str, origin: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_bytes(host.as_bytes()).unwrap());
+        if let Some(origin) = origin {
+            headers.insert(header::ORIGIN, HeaderValue::from_bytes(origin.as_bytes()).unwrap());
+        }
+        guard.admits(&Uri::from_static("/mcp"), &headers)
+    }
+
+    /// S7: names that a foreign page could have are refused, however they are written.
+    #[test]
+    fn s7_foreign_hosts_are_refused() {
+        let guard = guard(&["gateway.example", "other.example:8443"], &[]);
+        let good = [
+            "127.0.0.1:7717",
+            "localhost:7717",
+            "LocalHost:7717",
+            "[::1]:7717",
+            "127.0.0.2:7717",
+            "localhost",
+            "localhost:40000",
+            "gateway.example",
+            "Gateway.Example:7717",
+            "other.example:8443",
+        ];
+        let bad = [
+            "",
+            "evil.example",
+            "evil.example:7717",
+            "localhost.:7717",
+            "localhost.evil.example:7717",
+            "127.0.0.1.evil.example:7717",
+            "localhost:7717@evil.example",
+            "user@localhost:7717",
+            "localhost:",
+            "localhost:x",
+            "localhost:99999",
+            "localhost:7717:7717",
+            "[::1",
+            "[::2]:7717",
+            "[::ffff:127.0.0.1]:7717",
+            "::1",
+            "0.0.0.0:7717",
+            "0177.0.0.1:7717",
+            "127.1:7717",
+            "2130706433:7717",
+            "10.0.0.1:7717",
+            "gateway.example.",
+            "gateway.example:80",
+            "other.example",
+            "a.gateway.example",
+            "null",
+            " localhost:7717",
+        ];
+        for host in good {
+            assert!(admits(&guard, host, None), "{host}");
+        }
+        for host in bad {
+            assert!(!admits(&guard, host, None), "{host}");
+        }
+    }
+
+    /// S7: an origin must be ours, to the letter.
+    #[test]
+    fn s7_foreign_origins_are_refused() {
+        let guard = guard(&["gateway.example"], &["https://dash.example"]);
+        let table = [
+            ("127.0.0.1:7717", "http://127.0.0.1:7717", true),
+            ("127.0.0.1:7717", "http://localhost:7717", true),
+            ("localhost:40000", "http://localhost:40000", true),
+            ("gateway.example", "https://gateway.example", true),
+            ("gateway.example:7717", "http://gateway.example:7717", true),
+            ("127.0.0.1:7717", "https://dash.example", true),
+            ("127.0.0.1:7717", "null", false),
+            ("127.0.0.1:7717", "", false),
+            ("127.0.0.1:7717", "http://evil.example", false),
+            ("127.0.0.1:7717", "http://evil.example:7717", false),
+            ("127.0.0.1:7717", "http://localhost", false),
+            ("127.0.0.1:7717", "http://localhost:3000", false),
+            ("127.0.0.1:7717", "https://localhost:7717", false),
+            ("127.0.0.1:7717", "http://localhost.:7717", false),
+            ("127.0.0.1:7717", "http://localhost:7717/", false),
+            ("127.0.0.1:7717", "http://localhost:7717.evil.example", false),
+            ("127.0.0.1:7717", "http://user@localhost:7717", false),
+            ("127.0.0.1:7717", "http://localhost:7717@evil.example", false),
+            ("127.0.0.1:7717", "http://localhost:7717, http://evil.example", false),
+            ("127.0.0.1:7717", "file://", false),
+            ("127.0.0.1:7717", "http://dash.example", false),
+            ("127.0.0.1:7717", "https://dash.example.", false),
+            ("127.0.0.1:7717", "https://dash.example:443", false),
+            ("gateway.example", "https://other.example", false),
+            ("evil.example", "http://evil.example", false),
+        ];
+        for (host, origin, expected) in table {
+            assert_eq!(admits(&guard, host, Some(origin)), expected, "{host} {origin}");
+        }
+    }
+
+    /// S7: what two readers could read differently is refused.
+    #[test]
+    fn s7_ambiguous_requests_are_refused() {
+        let guard = guard(&[], &[]);
+        let uri = Uri::from_static("/mcp");
+        assert!(!guard.admits(&uri, &HeaderMap::new()), "no host at all");
+        let local = HeaderValue::from_static("localhost:7717");
+        let mut headers = HeaderMap::from_iter([(header::HOST, local.clone())]);
+        assert!(guard.admits(&Uri::from_static("http://localhost:7717/mcp"), &headers));
+        assert!(!guard.admits(&Uri::from_static("http://evil.example/mcp"), &headers));
+        headers.append(header::HOST, local);
+        assert!(!guard.admits(&uri, &headers), "two hosts");
+        headers.remove(header::HOST);
+        headers.insert(header::HOST, HeaderValue::from_static("localhost:7717"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost:7717"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
+        assert!(!guard.admits(&uri, &headers), "two origins");
+    }
+
+    #[test]
+    fn the_address_of_the_listener_is_allowed() {
+        let mut options = HttpOptions::new("192.0.2.7:80".parse().unwrap());
+        let guard = Guard::new(&options);
+        assert!(admits(&guard, "192.0.2.7:80", None) && admits(&guard, "192.0.2.7", None));
+        assert!(!admits(&guard, "192.0.2.8", None));
+        options.listen = "0.0.0.0:7717".parse().unwrap();
+        assert!(!admits(&Guard::new(&options), "0.0.0.0:7717", None));
+    }
+}

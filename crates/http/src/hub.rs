@@ -1,0 +1,67 @@
+//! The streams of legacy sessions: one per streamed call, and one for what belongs to no call.
+//!
+//! Streams are found through their session only, so that an event id of another session leads
+//! nowhere (S19). A stream outlives the connections that read it; its events carry the ids
+//! `<node>-<stream>-<number>`. All streams go with their session.
+
+mod channel;
+mod streams;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_gateway::{Session, SessionId};
+use tokio_util::task::TaskTracker;
+
+pub(crate) use channel::{Channel, Reader};
+pub(crate) use streams::{CallChannel, Streams};
+
+use crate::ReplayLimits;
+
+/// The streams of all sessions that have any.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    limits: ReplayLimits,
+    node: Arc<str>,
+    // Taken when a stream is opened or resumed; calls that are answered at once never come here.
+    sessions: Mutex<HashMap<SessionId, Arc<Streams>>>,
+}
+
+impl Hub {
+    pub(crate) fn new(limits: ReplayLimits, node: Arc<str>) -> Self {
+        Self { limits, node, sessions: Mutex::default() }
+    }
+
+    /// The streams of a session. Their keeper is spawned with the first.
+    pub(crate) fn streams(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        tasks: &TaskTracker,
+    ) -> Arc<Streams> {
+        let mut sessions = lock(&self.sessions);
+        if let Some(streams) = sessions.get(&session.id) {
+            return streams.clone();
+        }
+        let streams = Arc::new(Streams::new(self.limits, self.node.clone(), session.clone()));
+        sessions.insert(session.id.clone(), streams.clone());
+        drop(sessions);
+        let (hub, kept) = (self.clone(), streams.clone());
+        tasks.spawn(async move {
+            kept.keep().await;
+            lock(&hub.sessions).remove(&kept.session().id);
+        });
+        streams
+    }
+
+    /// The streams of a session, if it has any.
+    pub(crate) fn existing(&self, session: &Session) -> Option<Arc<Streams>> {
+        lock(&self.sessions).get(&session.id).cloned()
+    }
+}
+
+/// Locks, going on with the value of a thread that panicked: each change is whole in itself.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

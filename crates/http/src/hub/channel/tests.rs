@@ -1,0 +1,156 @@
+//! Tests of one stream: what is read once, twice, late or never.
+
+use std::{pin::pin, task::Waker};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const PREFIX: &str = "n0-00000000000000aa-";
+
+fn channel(limits: ReplayLimits) -> Arc<Channel> {
+    Arc::new(Channel::new(PREFIX.to_owned(), limits, None))
+}
+
+fn message(text: &str) -> Event {
+    Event::Message(Payload::from(text.as_bytes().to_vec()))
+}
+
+/// Pushes if that is possible without waiting.
+fn push(channel: &Channel, event: Event) -> bool {
+    let mut cx = Context::from_waker(Waker::noop());
+    pin!(channel.push(event)).poll(&mut cx).is_ready()
+}
+
+/// The next event as text; `None` if there is none yet, `Some(None)` at the end.
+fn next(reader: &mut Reader) -> Option<Option<String>> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match reader.poll_event(&mut cx) {
+        Poll::Pending => None,
+        Poll::Ready(event) => {
+            Some(event.map(|event| String::from_utf8(event.into_bytes().to_vec()).unwrap()))
+        }
+    }
+}
+
+fn text(number: u64, data: &str) -> Option<Option<String>> {
+    Some(Some(format!("id: {PREFIX}{number}\ndata: {data}\n\n")))
+}
+
+#[test]
+fn a_primed_reader_begins_with_an_id() {
+    let channel = channel(ReplayLimits::default());
+    let mut reader = channel.read(None, true).unwrap();
+    assert_eq!(next(&mut reader), Some(Some(format!("id: {PREFIX}0\ndata:\n\n"))));
+    assert_eq!(next(&mut reader), None);
+    assert!(push(&channel, message("1")));
+    assert_eq!(next(&mut reader), text(1, "1"));
+    channel.end();
+    assert_eq!(next(&mut reader), Some(None));
+}
+
+#[test]
+fn a_second_reader_replaces_the_first_and_goes_on_where_it_was() {
+    let channel = channel(ReplayLimits::default());
+    let mut first = channel.read(None, false).unwrap();
+    push(&channel, message("a"));
+    push(&channel, message("b"));
+    assert_eq!(next(&mut first), text(1, "a"));
+    let mut second = channel.read(None, false).unwrap();
+    assert_eq!(next(&mut first), Some(None));
+    drop(first);
+    assert_eq!(next(&mut second), text(2, "b"));
+}
+
+#[test]
+fn a_break_ends_the_connection_once() {
+    let channel = channel(ReplayLimits::default());
+    let mut reader = channel.read(None, false).unwrap();
+    push(&channel, message("a"));
+    push(&channel, Event::Break(Some(500)));
+    push(&channel, message("b"));
+    assert_eq!(next(&mut reader), text(1, "a"));
+    let parting = format!("id: {PREFIX}2\nretry: 500\ndata:\n\n");
+    assert_eq!(next(&mut reader), Some(Some(parting.clone())));
+    assert_eq!(next(&mut reader), Some(None));
+    drop(reader);
+    let mut again = channel.read(Some(1), false).unwrap();
+    assert_eq!(next(&mut again), Some(Some(parting)));
+    assert_eq!(next(&mut again), text(3, "b"), "a break that is over ends nothing");
+}
+
+#[test]
+fn ids_that_were_never_given_lead_nowhere() {
+    let channel = channel(ReplayLimits::default());
+    push(&channel, message("a"));
+    assert!(channel.read(Some(2), false).is_none());
+    assert!(channel.read(Some(u64::MAX), false).is_none());
+    assert!(channel.read(Some(1), false).is_some());
+}
+
+#[test]
+fn a_slow_reader_slows_the_call_and_an_absent_one_does_not() {
+    let channel = channel(ReplayLimits { events: 2, ..ReplayLimits::default() });
+    let mut reader = channel.read(None, false).unwrap();
+    assert!(push(&channel, message("1")) && push(&channel, message("2")));
+    assert!(!push(&channel, message("3")));
+    assert_eq!(next(&mut reader), text(1, "1"));
+    assert!(push(&channel, message("3")));
+    drop(reader);
+    for number in 4..10 {
+        assert!(push(&channel, message(&number.to_string())));
+    }
+    let mut late = channel.read(Some(1), false).unwrap();
+    assert_eq!(next(&mut late), text(8, "8"), "starts at the oldest that is left");
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Push,
+    Read,
+    /// The connection breaks, and this many of the last events never arrived.
+    Cut(usize),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op =
+        prop_oneof![3 => Just(Op::Push), 3 => Just(Op::Read), 1 => (0_usize..4).prop_map(Op::Cut)];
+    prop::collection::vec(op, 0..120)
+}
+
+proptest! {
+    /// However often a connection breaks, a client that resumes gets every event exactly once.
+    #[test]
+    fn s19_any_cut_and_resume_gives_every_event_once(ops in ops()) {
+        let channel = channel(ReplayLimits::default());
+        let mut reader = channel.read(None, true).unwrap();
+        let mut sent = 0_u64;
+        let mut got = Vec::new();
+        let take = |reader: &mut Reader, got: &mut Vec<u64>| {
+            let Some(Some(event)) = next(reader) else { return false };
+            let (_, data) = event.split_once("data:").unwrap();
+            if let Ok(number) = data.trim().parse() {
+                got.push(number);
+            }
+            true
+        };
+        for op in ops {
+            match op {
+                Op::Push => {
+                    sent += 1;
+                    prop_assert!(push(&channel, message(&sent.to_string())));
+                }
+                Op::Read => {
+                    take(&mut reader, &mut got);
+                }
+                Op::Cut(lost) => {
+                    got.truncate(got.len().saturating_sub(lost));
+                    let last = got.last().copied().unwrap_or(0);
+                    reader = channel.read(Some(last), false).unwrap();
+                }
+            }
+        }
+        while take(&mut reader, &mut got) {}
+        prop_assert_eq!(got, (1..=sent).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,167 @@
+//! The streams of one session, and how long they are kept.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex},
+};
+
+use narthex_gateway::Session;
+use narthex_wire::{Payload, Revision};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use super::{Channel, Reader, lock};
+use crate::ReplayLimits;
+
+/// The streams of one session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    limits: ReplayLimits,
+    node: Arc<str>,
+    session: Arc<Session>,
+    table: Mutex<Table>,
+    /// A stream has ended.
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    channels: HashMap<u64, Arc<Channel>>,
+    /// The stream of what belongs to no call.
+    own: Option<Arc<Channel>>,
+    /// Streams whose calls have ended, oldest first.
+    finished: VecDeque<Finished>,
+    finished_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Finished {
+    key: u64,
+    bytes: usize,
+    until: Instant,
+}
+
+/// The stream of one call, while the call runs.
+#[derive(Debug)]
+pub(crate) struct CallChannel {
+    streams: Arc<Streams>,
+    key: u64,
+    channel: Arc<Channel>,
+}
+
+impl Streams {
+    pub(super) fn new(limits: ReplayLimits, node: Arc<str>, session: Arc<Session>) -> Self {
+        Self { limits, node, session, table: Mutex::default(), ended: Notify::new() }
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Opens the stream of a call.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub(crate) fn open_call(self: &Arc<Self>) -> Result<CallChannel, getrandom::Error> {
+        let key = getrandom::u64()?;
+        let channel = self.channel(key, None);
+        lock(&self.table).channels.insert(key, channel.clone());
+        Ok(CallChannel { streams: self.clone(), key, channel })
+    }
+
+    /// The stream of what belongs to no call.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub(crate) fn own(&self) -> Result<Arc<Channel>, getrandom::Error> {
+        let mut table = lock(&self.table);
+        if let Some(own) = &table.own {
+            return Ok(own.clone());
+        }
+        let key = getrandom::u64()?;
+        let channel = self.channel(key, self.session.take_outbox());
+        table.channels.insert(key, channel.clone());
+        table.own = Some(channel.clone());
+        Ok(channel)
+    }
+
+    fn channel(
+        &self,
+        key: u64,
+        source: Option<tokio::sync::mpsc::Receiver<Payload>>,
+    ) -> Arc<Channel> {
+        Arc::new(Channel::new(format!("{}-{key:016x}-", self.node), self.limits, source))
+    }
+
+    /// Goes on after the event with this id; `None` if this session has no such event.
+    pub(crate) fn resume(&self, event_id: &str) -> Option<Reader> {
+        let (rest, number) = event_id.rsplit_once('-')?;
+        let (node, key) = rest.rsplit_once('-')?;
+        if node != &*self.node || key.len() != 16 {
+            return None;
+        }
+        let key = u64::from_str_radix(key, 16).ok()?;
+        let channel = lock(&self.table).channels.get(&key)?.clone();
+        channel.read(Some(number.parse().ok()?), false)
+    }
+
+    /// Drops streams when their time has come, until the session ends.
+    pub(super) async fn keep(&self) {
+        loop {
+            let next = lock(&self.table).finished.front().map(|finished| finished.until);
+            let due = async {
+                match next {
+                    Some(until) => sleep_until(until).await,
+                    None => self.ended.notified().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.session.closed().cancelled() => return,
+                () = due => lock(&self.table).sweep(Instant::now(), &self.limits),
+            }
+        }
+    }
+}
+
+impl Table {
+    fn sweep(&mut self, now: Instant, limits: &ReplayLimits) {
+        while let Some(oldest) = self.finished.front() {
+            let is_over = self.finished.len() > limits.finished_streams
+                || (self.finished_bytes > limits.finished_bytes && self.finished.len() > 1);
+            if oldest.until > now && !is_over {
+                return;
+            }
+            self.channels.remove(&oldest.key);
+            self.finished_bytes -= oldest.bytes;
+            self.finished.pop_front();
+        }
+    }
+}
+
+impl CallChannel {
+    /// The stream itself.
+    pub(crate) fn channel(&self) -> &Arc<Channel> {
+        &self.channel
+    }
+
+    /// Whether the client knows that a stream may end before its answer.
+    pub(crate) fn is_breakable(&self) -> bool {
+        self.streams.session.revision >= Revision::V2025_11_25
+    }
+}
+
+impl Drop for CallChannel {
+    fn drop(&mut self) {
+        let bytes = self.channel.end();
+        let (now, limits) = (Instant::now(), &self.streams.limits);
+        let mut table = lock(&self.streams.table);
+        table.finished.push_back(Finished { key: self.key, bytes, until: now + limits.keep });
+        table.finished_bytes += bytes;
+        table.sweep(now, limits);
+        drop(table);
+        self.streams.ended.notify_one();
+    }
+}

@@ -1,0 +1,255 @@
+//! Requests of the legacy era: each belongs to a session, and a call outlives its connection.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::{HeaderValue, StatusCode};
+use narthex_gateway::{Caller, Session, Step};
+use narthex_wire::{
+    Message, MessageKind, Revision,
+    headers::{LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+    method,
+    rpc::code,
+};
+
+use crate::{
+    detached::{Detached, Start},
+    door::{Door, Visit, wrong_method},
+    guard::single,
+    hub::{CallChannel, Reader},
+    modern::whole,
+    post::{Post, accepts, not_acceptable},
+    replay::Event,
+    respond::{empty, event_stream, json, rpc_error, text},
+    stream::ReaderStream,
+};
+
+/// Answers one message.
+pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {
+    if !accepts(&post.visit.parts.headers, "text", "event-stream") {
+        return not_acceptable();
+    }
+    if message.kind() == MessageKind::Request && message.method() == method::INITIALIZE {
+        return initialize(post, &message).await;
+    }
+    let session = match session(post.door, post.visit) {
+        Ok(session) => session,
+        Err(refusal) => return refusal.answer(&message),
+    };
+    match message.kind() {
+        MessageKind::Request => call(post, session, message).await,
+        MessageKind::Notification | MessageKind::Result | MessageKind::Error => {
+            deliver(post, session, message).await;
+            empty(StatusCode::ACCEPTED)
+        }
+    }
+}
+
+/// Why a message is not taken into a session (S19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoSession {
+    /// It names none.
+    Unnamed,
+    /// There is none of this name for this run at this endpoint.
+    Unknown,
+}
+
+impl NoSession {
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Unnamed => StatusCode::BAD_REQUEST,
+            Self::Unknown => StatusCode::NOT_FOUND,
+        }
+    }
+
+    fn line(self) -> &'static str {
+        match self {
+            Self::Unnamed => "Mcp-Session-Id is missing; open a session with initialize",
+            Self::Unknown => "the session is unknown or has ended; open one with initialize",
+        }
+    }
+
+    fn answer(self, message: &Message) -> Response {
+        let id = (message.kind() == MessageKind::Request).then(|| message.id()).flatten();
+        rpc_error(self.status(), id, code::INVALID_REQUEST, self.line())
+    }
+
+    /// The same for a request without a message.
+    pub(crate) fn answer_unasked(self) -> Response {
+        rpc_error(self.status(), None, code::INVALID_REQUEST, self.line())
+    }
+}
+
+/// The live session that a request names.
+pub(crate) fn session(door: &Door, visit: &Visit) -> Result<Arc<Session>, NoSession> {
+    let Some(id) = single(&visit.parts.headers, &MCP_SESSION_ID) else {
+        return Err(NoSession::Unknown);
+    };
+    let id = id.ok_or(NoSession::Unnamed)?;
+    let session =
+        door.gateway.session(&visit.run, &visit.endpoint, id).ok_or(NoSession::Unknown)?;
+    session.touch();
+    Ok(session)
+}
+
+pub(crate) fn caller(visit: &Visit, session: Arc<Session>) -> Caller {
+    let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
+    Caller { run, endpoint, session: Some(session) }
+}
+
+async fn initialize(post: Post<'_>, message: &Message) -> Response {
+    let visit = post.visit;
+    let (mut answering, session) =
+        post.door.gateway.initialize(&visit.run, &visit.endpoint, message).await;
+    let answer = loop {
+        match answering.next().await {
+            Some(Step::Answer(answer)) => break answer,
+            Some(Step::Message(_) | Step::Break { .. }) => {}
+            None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    };
+    let Some(session) = session else { return whole(answer) };
+    let mut response = json(StatusCode::OK, answer.payload);
+    let Ok(id) = HeaderValue::from_str(&session.id) else {
+        return empty(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    response.headers_mut().insert(MCP_SESSION_ID, id);
+    response
+}
+
+/// Takes what needs no answer.
+pub(crate) async fn deliver(post: Post<'_>, session: Arc<Session>, message: Message) {
+    match message.kind() {
+        MessageKind::Notification => {
+            post.door.gateway.notify(&caller(post.visit, session), message).await;
+        }
+        MessageKind::Result | MessageKind::Error => {
+            post.door.gateway.respond(&session, message).await;
+        }
+        MessageKind::Request => {}
+    }
+}
+
+async fn call(post: Post<'_>, session: Arc<Session>, message: Message) -> Response {
+    let door = post.door;
+    let mut call = Detached::new(&door.gateway, caller(post.visit, session.clone()), message);
+    let start = match tokio::time::timeout(door.options.quiet, &mut call).await {
+        // Whatever the answer says: to legacy clients a 404 means that their session has ended.
+        Ok((_, Some(Step::Answer(answer)))) => return json(StatusCode::OK, answer.payload),
+        // The client has taken the call back and waits for nothing.
+        Ok((_, None)) => return empty(StatusCode::ACCEPTED),
+        Ok(opened) => Start::Opened(Box::new(opened)),
+        Err(_quiet) => match call.take() {
+            Some(opening) => Start::Opening(opening),
+            None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        },
+    };
+    stream(door, &session, |channel| pump(channel, start))
+}
+
+/// Opens a stream in the session, starts what fills it, and answers with it.
+pub(crate) fn stream<F>(
+    door: &Door,
+    session: &Arc<Session>,
+    fill: impl FnOnce(CallChannel) -> F,
+) -> Response
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let opened = door.hub.streams(session, door.gateway.tasks()).open_call();
+    let Ok(call) = opened else { return empty(StatusCode::INTERNAL_SERVER_ERROR) };
+    let channel = call.channel().clone();
+    door.gateway.tasks().spawn(fill(call));
+    match channel.read(None, is_primed(session)) {
+        Some(reader) => event_stream(ReaderStream::new(reader, door.options.keep_alive, vec![])),
+        None => empty(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// Clients of older revisions would try to read an event without data as a message.
+fn is_primed(session: &Session) -> bool {
+    session.revision >= Revision::V2025_11_25
+}
+
+/// Brings a call's steps into its stream, whether anybody reads it or not.
+async fn pump(call: CallChannel, start: Start) {
+    let (mut answering, mut step) = match start {
+        Start::Opening(opening) => opening.await,
+        Start::Opened(opened) => *opened,
+    };
+    let is_breakable = call.is_breakable();
+    while let Some(taken) = step {
+        match taken {
+            Step::Message(message) => call.channel().push(Event::Message(message)).await,
+            Step::Break { retry_ms } if is_breakable => {
+                call.channel().push(Event::Break(retry_ms)).await;
+            }
+            Step::Break { .. } => {}
+            Step::Answer(answer) => {
+                call.channel().push(Event::Message(answer.payload)).await;
+                return;
+            }
+        }
+        step = answering.next().await;
+    }
+}
+
+/// Opens the session's own stream, or goes on with one that was cut off.
+pub(crate) fn get(door: &Door, visit: &Visit) -> Response {
+    let session = match session_of_stream(door, visit) {
+        Ok(session) => session,
+        Err(response) => return *response,
+    };
+    let headers = &visit.parts.headers;
+    if !accepts(headers, "text", "event-stream") {
+        return not_acceptable();
+    }
+    let reader = match single(headers, &LAST_EVENT_ID) {
+        None => None,
+        Some(Some(id)) => door.hub.existing(&session).and_then(|streams| streams.resume(id)),
+        Some(None) => own_stream(door, &session),
+    };
+    let Some(reader) = reader else {
+        return text(StatusCode::BAD_REQUEST, "this session has no such event, or no more\n");
+    };
+    let ends = vec![
+        Box::pin(session.closed().clone().cancelled_owned()),
+        Box::pin(door.options.closing.clone().cancelled_owned()),
+    ];
+    event_stream(ReaderStream::new(reader, door.options.keep_alive, ends))
+}
+
+fn own_stream(door: &Door, session: &Arc<Session>) -> Option<Reader> {
+    let own = door.hub.streams(session, door.gateway.tasks()).own();
+    let own = own.inspect_err(|error| tracing::error!(%error, "no randomness")).ok()?;
+    own.read(None, is_primed(session))
+}
+
+/// Ends a session.
+pub(crate) async fn delete(door: &Door, visit: &Visit) -> Response {
+    match session_of_stream(door, visit) {
+        Ok(session) => {
+            door.gateway.end_session(&session).await;
+            empty(StatusCode::NO_CONTENT)
+        }
+        Err(response) => *response,
+    }
+}
+
+/// The session of a GET or DELETE, which modern clients must not send.
+fn session_of_stream(door: &Door, visit: &Visit) -> Result<Arc<Session>, Box<Response>> {
+    let version = single(&visit.parts.headers, &MCP_PROTOCOL_VERSION);
+    let revision = version.map(|version| version.map(Revision::parse));
+    let is_modern = matches!(revision, Some(Some(Some(revision))) if revision.is_modern());
+    let says_legacy = matches!(revision, Some(Some(Some(_)))) && !is_modern;
+    let refusal = match session(door, visit) {
+        Ok(_) if matches!(revision, None | Some(Some(None))) => {
+            text(StatusCode::BAD_REQUEST, "this MCP-Protocol-Version is not known\n")
+        }
+        Ok(session) => return Ok(session),
+        Err(_) if is_modern => wrong_method("POST"),
+        Err(NoSession::Unnamed) if !says_legacy => wrong_method("POST"),
+        Err(refusal) => refusal.answer_unasked(),
+    };
+    Err(Box::new(refusal))
+}

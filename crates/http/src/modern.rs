@@ -1,0 +1,103 @@
+//! Requests of the modern era: each stands alone, and its stream is its life.
+
+use axum::response::Response;
+use http::StatusCode;
+use narthex_gateway::{Answer, Caller, Step};
+use narthex_wire::{
+    Message, MessageKind, Raw, Revision, headers::check_request, meta_key, method, rpc::code,
+};
+
+use crate::{
+    detached::{Opening, Start, open},
+    post::{Post, accepts, unsupported_version},
+    respond::{empty, event_stream, json, rpc_error},
+    stream::CallStream,
+};
+
+/// Answers one message. A session header says nothing here.
+pub(crate) async fn receive(post: Post<'_>, message: Message, version: Option<&str>) -> Response {
+    let visit = post.visit;
+    let caller = Caller { run: visit.run.clone(), endpoint: visit.endpoint.clone(), session: None };
+    if let Err(response) = check(post, &caller, &message, version) {
+        return *response;
+    }
+    if message.kind() == MessageKind::Notification {
+        post.door.gateway.notify(&caller, message).await;
+        return empty(StatusCode::ACCEPTED);
+    }
+    answer(post, caller, message).await
+}
+
+/// Refuses what contradicts itself or lacks what it must have, before anything acts on it (S13).
+fn check(
+    post: Post<'_>,
+    caller: &Caller,
+    message: &Message,
+    version: Option<&str>,
+) -> Result<(), Box<Response>> {
+    let refuse = |code, text: &str| {
+        Err(Box::new(rpc_error(StatusCode::BAD_REQUEST, message.id(), code, text)))
+    };
+    if matches!(message.kind(), MessageKind::Result | MessageKind::Error) {
+        return refuse(code::INVALID_REQUEST, "clients send no responses in this revision");
+    }
+    let stamped = message.meta_value(meta_key::PROTOCOL_VERSION);
+    let named = stamped.and_then(Raw::as_str);
+    if stamped.is_some() && named.is_none() {
+        return refuse(code::INVALID_PARAMS, "the protocol version in _meta must be a string");
+    }
+    let requested = named.as_deref().or(version).unwrap_or_default();
+    if !Revision::parse(requested).is_some_and(Revision::is_modern) {
+        return Err(Box::new(unsupported_version(message, requested)));
+    }
+    let params = match message.method() {
+        method::TOOLS_CALL => post.door.gateway.header_params(caller, message),
+        _ => None,
+    };
+    if let Err(fault) = check_request(&post.visit.parts.headers, message, params.as_deref()) {
+        return refuse(fault.code(), &fault.to_string());
+    }
+    if message.kind() == MessageKind::Notification {
+        return Ok(());
+    }
+    if named.is_none() {
+        return refuse(code::INVALID_PARAMS, "_meta lacks the protocol version");
+    }
+    match message.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(Raw::is_object) {
+        true => Ok(()),
+        false => refuse(code::INVALID_PARAMS, "_meta lacks the client's capabilities, an object"),
+    }
+}
+
+async fn answer(post: Post<'_>, caller: Caller, message: Message) -> Response {
+    let options = &post.door.options;
+    let mut opening = open(&post.door.gateway, caller, message);
+    if !accepts(&post.visit.parts.headers, "text", "event-stream") {
+        return whole_only(opening).await;
+    }
+    let start = match tokio::time::timeout(options.quiet, &mut opening).await {
+        Ok((_, Some(Step::Answer(answer)))) => return whole(answer),
+        Ok((_, None)) => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        Ok(opened) => Start::Opened(Box::new(opened)),
+        Err(_quiet) => Start::Opening(opening),
+    };
+    event_stream(CallStream::new(start, options.keep_alive))
+}
+
+/// The answer alone, for a client that takes no stream.
+async fn whole_only(opening: Opening) -> Response {
+    let (mut answering, mut step) = opening.await;
+    loop {
+        match step {
+            Some(Step::Answer(answer)) => return whole(answer),
+            Some(Step::Message(_) | Step::Break { .. }) => step = answering.next().await,
+            None => return empty(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+}
+
+/// An answer that comes before anything else.
+pub(crate) fn whole(answer: Answer) -> Response {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    json(status, answer.payload)
+}

@@ -1,0 +1,101 @@
+//! What the door can be told.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+
+use crate::TokenHash;
+
+/// What a router is made with.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Where the listener is bound. This address and all loopback names are allowed hosts.
+    pub listen: SocketAddr,
+    /// Further values of `Host`, such as `gateway.example` or `gateway.example:8443`. A name
+    /// without a port stands for itself and for itself with the listener's port.
+    pub allowed_hosts: Vec<String>,
+    /// Further values of `Origin`, exactly as browsers send them: `https://dash.example`.
+    pub allowed_origins: Vec<String>,
+    /// Opens `/metrics` and `/api/*`, but no MCP endpoint.
+    pub admin_token: Option<TokenHash>,
+    /// After how long without any step of a call its answer becomes an event stream.
+    pub quiet: Duration,
+    /// How often a quiet event stream shows life.
+    pub keep_alive: Duration,
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// What is kept of legacy streams.
+    pub replay: ReplayLimits,
+    /// Ends the streams that belong to no call. Cancel it together with the listener's shutdown.
+    pub closing: CancellationToken,
+}
+
+impl HttpOptions {
+    /// The defaults for a listener at this address.
+    #[must_use]
+    pub fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            admin_token: None,
+            quiet: Duration::from_secs(5),
+            keep_alive: Duration::from_secs(15),
+            body_timeout: Duration::from_secs(30),
+            replay: ReplayLimits::default(),
+            closing: CancellationToken::new(),
+        }
+    }
+}
+
+/// How much of a legacy stream is kept, so that a client that was cut off can go on.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplayLimits {
+    /// Events of one stream.
+    pub events: usize,
+    /// Bytes of one stream; the newest event is kept however long it is.
+    pub bytes: usize,
+    /// Streams of one session whose calls have ended.
+    pub finished_streams: usize,
+    /// Bytes of all those streams together; the newest is kept however long it is.
+    pub finished_bytes: usize,
+    /// For how long a stream is kept after its call has ended.
+    pub keep: Duration,
+}
+
+impl Default for ReplayLimits {
+    fn default() -> Self {
+        Self {
+            events: 256,
+            bytes: 1024 * 1024,
+            finished_streams: 16,
+            finished_bytes: 4 * 1024 * 1024,
+            keep: Duration::from_secs(120),
+        }
+    }
+}
+
+/// What a listener is run with.
+#[derive(Debug, Clone)]
+pub struct ServeOptions {
+    /// How many connections may be open; further ones are closed at once.
+    pub max_connections: usize,
+    /// How long the first request of a connection may take to arrive, its headers only.
+    pub header_timeout: Duration,
+    /// How long a connection may rest between two requests, and how long a client may take no
+    /// byte of an answer; it is closed after one to two times this.
+    pub idle_timeout: Duration,
+    /// How long requests may go on after the shutdown.
+    pub grace: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 4096,
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(75),
+            grace: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Takes one POST: its types, its body, its era.
+
+use axum::{body::Body, response::Response};
+use http::{HeaderMap, HeaderName, StatusCode, header};
+use narthex_wire::{
+    Era, Message, MessageError, Revision, classify_downstream,
+    headers::MCP_PROTOCOL_VERSION,
+    rpc::{self, code},
+};
+
+use crate::{
+    batch,
+    body::{self, BodyFault},
+    door::{Door, Visit},
+    guard::single,
+    legacy, modern,
+    respond::{closing, json, rpc_error, text},
+};
+
+/// A POST on its way.
+#[derive(Clone, Copy)]
+pub(crate) struct Post<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) visit: &'a Visit,
+}
+
+/// Answers a POST. Until the body was read whole, nothing has had any effect (S8).
+pub(crate) async fn receive(post: Post<'_>, body: Body) -> Response {
+    let headers = &post.visit.parts.headers;
+    if !is_json(headers) {
+        let line = "the content type must be application/json\n";
+        return closing(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, line));
+    }
+    if !accepts(headers, "application", "json") {
+        return not_acceptable();
+    }
+    let limits = post.door.gateway.limits();
+    let within = post.door.options.body_timeout;
+    let bytes = match body::read(body, limits.message_bytes, within).await {
+        Ok(bytes) => bytes,
+        Err(fault) => return refuse_body(fault),
+    };
+    let message = match Message::parse(bytes.clone(), limits) {
+        Ok(message) => message,
+        Err(MessageError::Batch) => return batch::receive(post, &bytes).await,
+        Err(error) => return refuse(&error),
+    };
+    drop(bytes);
+    let Some(version) = single(headers, &MCP_PROTOCOL_VERSION) else {
+        let text = "header mismatch: MCP-Protocol-Version is sent twice or cannot be read";
+        return rpc_error(StatusCode::BAD_REQUEST, message.id(), code::HEADER_MISMATCH, text);
+    };
+    match classify_downstream(&message, version) {
+        Era::Modern => modern::receive(post, message, version).await,
+        Era::Legacy => legacy::receive(post, message).await,
+    }
+}
+
+/// The answer to a text that is no acceptable message (S12).
+pub(crate) fn refuse(error: &MessageError) -> Response {
+    let (status, code) = match error {
+        MessageError::Json(_) => (StatusCode::BAD_REQUEST, code::PARSE_ERROR),
+        MessageError::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, code::INVALID_REQUEST),
+        MessageError::Batch | MessageError::Envelope(_) => {
+            (StatusCode::BAD_REQUEST, code::INVALID_REQUEST)
+        }
+    };
+    rpc_error(status, None, code, &error.to_string())
+}
+
+fn refuse_body(fault: BodyFault) -> Response {
+    closing(match fault {
+        BodyFault::TooLarge => {
+            let line = "the message is longer than allowed";
+            rpc_error(StatusCode::PAYLOAD_TOO_LARGE, None, code::INVALID_REQUEST, line)
+        }
+        BodyFault::TooSlow => text(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        BodyFault::Broken => text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+    })
+}
+
+pub(crate) fn not_acceptable() -> Response {
+    let line = "the client must accept application/json and text/event-stream\n";
+    text(StatusCode::NOT_ACCEPTABLE, line)
+}
+
+/// The answer to a revision that is not spoken here.
+pub(crate) fn unsupported_version(message: &Message, requested: &str) -> Response {
+    let supported = Revision::ALL.map(Revision::as_str);
+    let data = serde_json::json!({ "supported": supported, "requested": requested }).to_string();
+    let line = "this protocol version is not supported";
+    let error =
+        rpc::error_response(message.id(), code::UNSUPPORTED_VERSION, line, Some(data.as_bytes()));
+    json(StatusCode::BAD_REQUEST, error)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(Some(value)) = single(headers, &header::CONTENT_TYPE) else { return false };
+    let essence = value.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Whether the client takes answers of a type. One that does not say takes all.
+pub(crate) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
+    const ACCEPT: HeaderName = header::ACCEPT;
+    let mut values = headers.get_all(ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return true;
+    }
+    values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';');
+        let is_refused = |part: &str| {
+            matches!(part.trim().split_once('='), Some(("q" | "Q", q)) if q.parse() == Ok(0.0))
+        };
+        let Some((a, b)) = parts.next().and_then(|range| range.trim().split_once('/')) else {
+            return false;
+        };
+        let fits = |asked: &str, offered: &str| asked == "*" || asked.eq_ignore_ascii_case(offered);
+        fits(a, kind) && fits(b, subtype) && !parts.any(is_refused)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn with(name: HeaderName, values: &[&'static str]) -> HeaderMap {
+        values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    /// S8: what a foreign page can send without asking first is not taken.
+    #[test]
+    fn s8_only_json_is_json() {
+        for good in ["application/json", "Application/JSON; charset=utf-8", "application/json;"] {
+            assert!(is_json(&with(header::CONTENT_TYPE, &[good])), "{good}");
+        }
+        let bad = ["text/plain", "application/json2", "application/x-www-form-urlencoded", ""];
+        for bad in bad.into_iter().chain(["text/plain; application/json", "multipart/form-data"]) {
+            assert!(!is_json(&with(header::CONTENT_TYPE, &[bad])), "{bad}");
+        }
+        assert!(!is_json(&HeaderMap::new()));
+        assert!(!is_json(&with(header::CONTENT_TYPE, &["application/json", "text/plain"])));
+    }
+
+    #[test]
+    fn accept_is_read_as_clients_write_it() {
+        let table: [(&[&'static str], bool); 9] = [
+            (&[], true),
+            (&["application/json, text/event-stream"], true),
+            (&["text/event-stream", "application/json"], true),
+            (&["*/*"], true),
+            (&["application/*;q=0.5"], true),
+            (&["text/html, APPLICATION/JSON; q=0.1"], true),
+            (&["text/html"], false),
+            (&["application/json;q=0"], false),
+            (&["json"], false),
+        ];
+        for (values, expected) in table {
+            let headers = with(header::ACCEPT, values);
+            assert_eq!(accepts(&headers, "application", "json"), expected, "{values:?}");
+        }
+    }
+}

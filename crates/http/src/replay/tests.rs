@@ -1,0 +1,53 @@
+//! Tests of the replay buffer.
+
+use narthex_wire::Payload;
+use proptest::prelude::*;
+
+use super::*;
+
+fn message(bytes: usize) -> Event {
+    Event::Message(Payload::from(vec![b'x'; bytes]))
+}
+
+fn limits(events: usize, bytes: usize) -> ReplayLimits {
+    ReplayLimits { events, bytes, ..ReplayLimits::default() }
+}
+
+#[test]
+fn the_newest_event_stays_however_long_it_is() {
+    let mut replay = Replay::new(limits(4, 10));
+    replay.push(message(4));
+    replay.push(message(100));
+    assert_eq!((replay.next(), replay.bytes()), (3, 100));
+    assert_eq!(replay.at(1).unwrap().0, 2, "what is gone is replaced by the oldest that is left");
+    assert!(replay.at(3).is_none());
+}
+
+#[test]
+fn it_is_full_only_for_those_who_would_lose_something() {
+    let mut replay = Replay::new(limits(2, 1000));
+    assert!(!replay.is_full_for(1));
+    replay.push(message(1));
+    replay.push(message(1));
+    assert!(replay.is_full_for(1));
+    assert!(!replay.is_full_for(2), "the first event was read, so it may go");
+}
+
+proptest! {
+    /// S31: whatever comes, what is kept stays within the limits, and numbers never jump.
+    #[test]
+    fn s31_what_is_kept_is_bounded(sizes in prop::collection::vec(0_usize..50, 1..200)) {
+        let mut replay = Replay::new(limits(8, 100));
+        for (index, size) in sizes.iter().enumerate() {
+            replay.push(message(*size));
+            prop_assert_eq!(replay.next(), index as u64 + 2);
+            prop_assert!(replay.bytes() <= 100);
+            let (oldest, _) = replay.at(0).unwrap();
+            prop_assert!(replay.next() - oldest <= 8);
+            let kept: usize = (oldest..replay.next())
+                .map(|number| replay.at(number).unwrap().1.len())
+                .sum();
+            prop_assert_eq!(kept, replay.bytes());
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A connection's bytes, watched: whether requests come in and whether answers go out.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    task::{Context, Poll},
+};
+
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// What has happened on a connection so far. Looked at now and then, in place of timers that
+/// every request would have to set.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    requests: AtomicU64,
+    writes: AtomicU64,
+    is_write_blocked: AtomicBool,
+}
+
+/// What [`Activity`] was at one moment.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    requests: u64,
+    writes: u64,
+    is_write_blocked: bool,
+}
+
+impl Activity {
+    /// Notes a request.
+    pub(super) fn request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn look(&self) -> Look {
+        Look {
+            requests: self.requests.load(Ordering::Relaxed),
+            writes: self.writes.load(Ordering::Relaxed),
+            is_write_blocked: self.is_write_blocked.load(Ordering::Relaxed),
+        }
+    }
+
+    fn written<T>(&self, outcome: Poll<T>) -> Poll<T> {
+        match outcome.is_pending() {
+            true => self.is_write_blocked.store(true, Ordering::Relaxed),
+            false => {
+                self.is_write_blocked.store(false, Ordering::Relaxed);
+                self.writes.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        outcome
+    }
+}
+
+impl Look {
+    /// Whether not one request has come in.
+    pub(super) fn is_idle_since_start(&self) -> bool {
+        self.requests == 0
+    }
+
+    pub(super) fn has_no_request_since(&self, earlier: &Self) -> bool {
+        self.requests == earlier.requests
+    }
+
+    /// Whether the client has taken nothing of an answer since.
+    pub(super) fn is_stuck_since(&self, earlier: &Self) -> bool {
+        self.is_write_blocked && earlier.is_write_blocked && self.writes == earlier.writes
+    }
+}
+
+/// A connection that notes what happens on it.
+#[derive(Debug)]
+pub(super) struct WatchedIo {
+    inner: TokioIo<TcpStream>,
+    activity: Arc<Activity>,
+}
+
+impl WatchedIo {
+    pub(super) fn new(inner: TokioIo<TcpStream>, activity: Arc<Activity>) -> Self {
+        Self { inner, activity }
+    }
+}
+
+impl Read for WatchedIo {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, buf)
+    }
+}
+
+impl Write for WatchedIo {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.activity.written(outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.activity.written(outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

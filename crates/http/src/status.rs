@@ -1,0 +1,80 @@
+//! What operators and the commands `status` and `tools` ask for.
+
+use axum::{body::Body, response::Response};
+use http::{HeaderValue, StatusCode, header};
+use narthex_gateway::Gateway;
+use narthex_model::{Alias, QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
+use narthex_policy::RunPolicy;
+use narthex_registry::{ServerRow, Snapshot};
+use narthex_wire::Raw;
+use serde_json::{Value, json};
+
+use crate::{auth::Principal, respond};
+
+/// The counters, as Prometheus reads them.
+pub(crate) fn metrics(gateway: &Gateway) -> Response {
+    let mut response = Response::new(Body::from(gateway.metrics().render()));
+    let text =
+        HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, text);
+    response
+}
+
+/// The servers, and how each of them is.
+pub(crate) fn servers(snapshot: &Snapshot, principal: &Principal) -> Response {
+    let rows: Vec<Value> = visible(snapshot, principal).map(server).collect();
+    let body = json!({ "settled": snapshot.is_settled(), "servers": rows });
+    respond::json(StatusCode::OK, body.to_string().into_bytes().into())
+}
+
+fn server(row: &ServerRow) -> Value {
+    let facts = row.link.as_ref().map(|link| link.facts());
+    json!({
+        "alias": row.name,
+        "state": row.state,
+        "activity": row.activity,
+        "transport": row.definition.as_ref().map(|definition| definition.transport()),
+        "era": facts.map(|facts| if facts.revision.is_modern() { "modern" } else { "legacy" }),
+        "revision": facts.map(|facts| facts.revision.as_str()),
+        "tools": row.inventory.tools.len(),
+        "prompts": row.inventory.prompts.len(),
+        "resources": row.inventory.resources.len(),
+        "resource_templates": row.inventory.templates.len(),
+        "error": row.error,
+    })
+}
+
+/// The tools of all servers under both of their names.
+pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal) -> Response {
+    let rows: Vec<(&Alias, &ServerRow)> =
+        visible(snapshot, principal).filter_map(|row| Some((row.alias.as_ref()?, row))).collect();
+    let originals = rows
+        .iter()
+        .flat_map(|(alias, row)| row.inventory.tools.iter().map(|tool| (*alias, &*tool.key)));
+    let names = QualifiedNames::build(originals, QUALIFIED_NAME_MAX);
+    let mut tools = Vec::new();
+    for (alias, row) in rows {
+        for tool in &row.inventory.tools {
+            tools.push(json!({
+                "alias": alias.as_str(),
+                "name": &*tool.key,
+                "qualified_name": names.name(alias, &tool.key).map(QualifiedName::as_str),
+                "description": Raw::new(&tool.raw).get("description").and_then(Raw::as_str),
+            }));
+        }
+    }
+    respond::json(StatusCode::OK, json!({ "tools": tools }).to_string().into_bytes().into())
+}
+
+/// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
+/// run by name, so it is seen by those who see everything.
+fn visible<'s>(
+    snapshot: &'s Snapshot,
+    principal: &'s Principal,
+) -> impl Iterator<Item = &'s ServerRow> {
+    snapshot.servers.iter().map(|row| &**row).filter(move |row| match (principal, &row.alias) {
+        (Principal::Admin, _) => true,
+        (Principal::Run(run), Some(alias)) => run.policy.is_attached(alias),
+        (Principal::Run(run), None) => run.policy == RunPolicy::AllAttached,
+    })
+}

@@ -1,0 +1,256 @@
+//! Who comes in at all: tokens, hosts, origins, content types, sizes.
+
+use http::{Method, StatusCode};
+use narthex_http::{Access, ROUTES};
+use narthex_policy::RunPolicy;
+
+use crate::world::{ADMIN, Builder, HOST, MESSAGE_MAX, World, stamped};
+
+const METHODS: [Method; 8] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::PATCH,
+    Method::HEAD,
+    Method::OPTIONS,
+    Method::TRACE,
+];
+
+/// Every path of the table, and some that are in none.
+fn paths() -> Vec<(String, Option<Access>)> {
+    let known = ROUTES.iter().map(|route| {
+        (route.template.replace("{alias}", "fixture"), Some(route.access))
+    });
+    let unknown = ["/", "/mcp/", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
+    known.chain(unknown.map(|path| (path.to_owned(), None))).collect()
+}
+
+/// S6: no route of the table, and none beside it, answers without a valid token, but health.
+#[tokio::test]
+async fn s6_no_route_answers_without_a_token() {
+    let world = World::empty();
+    let stranger = World::empty().token;
+    let bad = [
+        String::new(),
+        "Bearer".to_owned(),
+        "Bearer ".to_owned(),
+        "Bearer nxt_x".to_owned(),
+        format!("Basic {}", world.token),
+        world.token.clone(),
+        format!("Bearer {}x", world.token),
+        format!("Bearer {stranger}"),
+    ];
+    for (path, access) in paths() {
+        for method in METHODS {
+            for token in &bad {
+                let request = world.request(method.clone(), &path).header("authorization", token);
+                let answer = request.send().await;
+                let is_open = access == Some(Access::Open);
+                let what = format!("{method} {path} {token}");
+                assert_eq!(answer.status != StatusCode::UNAUTHORIZED, is_open, "{what}");
+                if !is_open {
+                    assert_eq!(answer.headers["www-authenticate"], "Bearer", "{what}");
+                    assert_eq!(answer.headers["connection"], "close", "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn s6_two_tokens_are_none() {
+    let world = World::empty();
+    let mut request = world.request(Method::GET, "/api/status");
+    let token = request.request.headers()["authorization"].clone();
+    request.request.headers_mut().append("authorization", token);
+    assert_eq!(request.send().await.status, StatusCode::UNAUTHORIZED);
+}
+
+/// D4: each token opens its own part and nothing else.
+#[tokio::test]
+async fn d4_the_admin_token_opens_no_mcp_endpoint() {
+    let world = World::empty();
+    for (path, access) in paths() {
+        let as_admin = world
+            .request(Method::GET, &path)
+            .header("authorization", &format!("bearer {ADMIN}"))
+            .send()
+            .await;
+        let as_client = world.request(Method::GET, &path).send().await;
+        let expected = match access {
+            None => (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND),
+            Some(Access::Open | Access::Operator) => (StatusCode::OK, StatusCode::OK),
+            Some(Access::Client) if path == "/mcp" => {
+                (StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED)
+            }
+            // There is no such server.
+            Some(Access::Client) => (StatusCode::FORBIDDEN, StatusCode::NOT_FOUND),
+        };
+        assert_eq!((as_admin.status, as_client.status), expected, "{path}");
+    }
+}
+
+/// S7: the guard stands before everything else, on every route, health too.
+#[tokio::test]
+async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
+    let world = World::empty();
+    for (path, _) in paths() {
+        for method in METHODS {
+            let request = || world.request(method.clone(), &path);
+            for foreign in [
+                request().header("host", "evil.example:7717"),
+                request().header("host", ""),
+                request().header("origin", "http://evil.example"),
+                request().header("origin", "null"),
+            ] {
+                let answer = foreign.send().await;
+                assert_eq!(answer.status, StatusCode::FORBIDDEN, "{method} {path}");
+                assert!(!answer.headers.contains_key("access-control-allow-origin"));
+            }
+            let own = request().header("origin", &format!("http://{HOST}")).send().await;
+            assert_ne!(own.status, StatusCode::FORBIDDEN, "{method} {path}");
+            assert!(!own.headers.contains_key("access-control-allow-origin"));
+        }
+    }
+}
+
+async fn status(request: Builder<'_>) -> StatusCode {
+    request.send().await.status
+}
+
+/// S8: a body that is not declared as JSON has no effect.
+#[tokio::test]
+async fn s8_other_content_types_have_no_effect() {
+    let world = World::with_fixture().await;
+    let calls = || world.fixture.as_ref().unwrap().fixture.counts().calls;
+    let call = || {
+        let params = serde_json::json!({"name": "test_simple_text", "arguments": {}});
+        world.modern("/mcp/fixture", "tools/call", params)
+    };
+    let bad = ["", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data"];
+    for content_type in bad {
+        let answer = status(call().header("content-type", content_type)).await;
+        assert_eq!(answer, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{content_type}");
+    }
+    assert_eq!(calls(), 0);
+    let good = call().header("content-type", "application/json; charset=utf-8");
+    assert_eq!(status(good).await, StatusCode::OK);
+    assert_eq!(calls(), 1);
+}
+
+#[tokio::test]
+async fn clients_that_take_no_json_are_told() {
+    let world = World::empty();
+    let list = || world.modern("/mcp", "tools/list", serde_json::json!({}));
+    assert_eq!(status(list().header("accept", "text/html")).await, StatusCode::NOT_ACCEPTABLE);
+    for accepted in ["", "*/*", "application/json"] {
+        assert_eq!(status(list().header("accept", accepted)).await, StatusCode::OK, "{accepted}");
+    }
+    let legacy = world.post("/mcp", crate::world::initialize("2025-11-25"));
+    let legacy = legacy.header("accept", "application/json");
+    assert_eq!(status(legacy).await, StatusCode::NOT_ACCEPTABLE);
+}
+
+/// S12: what is no unambiguous message is refused with the code that says so.
+#[tokio::test]
+async fn s12_bad_messages_are_refused() {
+    let world = World::empty();
+    let table = [
+        ("", 400, -32700),
+        ("{", 400, -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#, 400, -32700),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, 400, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, 400, -32600),
+        ("[]", 400, -32600),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, 400, -32600),
+    ];
+    for (body, status, code) in table {
+        let answer = world.post("/mcp", body).send().await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (status, code), "{body}");
+    }
+}
+
+/// S12, S14: size is checked before anything is read, and while it is read.
+#[tokio::test]
+async fn s12_long_bodies_are_refused() {
+    let world = World::empty();
+    let padded = |length: usize| {
+        let body = stamped("tools/list", serde_json::json!({})).to_string();
+        format!("{body}{}", " ".repeat(length - body.len()))
+    };
+    let send = |body: axum::body::Body| {
+        world
+            .post("/mcp", body)
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/list")
+            .send()
+    };
+    let streamed = |text: String| axum::body::Body::new(Unsized(Some(text.into())));
+    assert_eq!(send(padded(MESSAGE_MAX).into()).await.status, StatusCode::OK);
+    assert_eq!(send(streamed(padded(MESSAGE_MAX))).await.status, StatusCode::OK);
+    for body in [padded(MESSAGE_MAX + 1).into(), streamed(padded(MESSAGE_MAX + 1))] {
+        let answer = send(body).await;
+        assert_eq!(answer.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert_eq!(answer.headers["connection"], "close");
+    }
+}
+
+/// A body that does not say how long it is.
+struct Unsized(Option<bytes::Bytes>);
+
+impl http_body::Body for Unsized {
+    type Data = bytes::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+        std::task::Poll::Ready(self.0.take().map(|data| Ok(http_body::Frame::data(data))))
+    }
+}
+
+/// D5: what a run has not looks like what is not there.
+#[tokio::test]
+async fn d5_servers_of_other_runs_do_not_exist() {
+    let world = World::with_fixture().await;
+    let none = world.other_run(RunPolicy::Attached(std::collections::BTreeSet::new()));
+    let list = |path, token: &str| {
+        world
+            .modern(path, "tools/list", serde_json::json!({}))
+            .header("authorization", &format!("Bearer {token}"))
+            .send()
+    };
+    assert_eq!(list("/mcp/fixture", &world.token).await.status, StatusCode::OK);
+    let hidden = list("/mcp/fixture", &none).await;
+    let absent = list("/mcp/absent", &none).await;
+    assert_eq!(hidden.status, StatusCode::NOT_FOUND);
+    assert_eq!(hidden.body, absent.body);
+    for path in ["/api/status", "/api/tools"] {
+        let seen = world.request(Method::GET, path).send().await;
+        assert!(seen.text().contains("fixture"), "{path}");
+        let token = format!("Bearer {none}");
+        let unseen = world.request(Method::GET, path).header("authorization", &token).send().await;
+        assert!(!unseen.text().contains("fixture"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn status_and_tools_say_what_there_is() {
+    let world = World::with_fixture().await;
+    let status = world.request(Method::GET, "/api/status").send().await.json();
+    let row = &status["servers"][0];
+    assert_eq!((&row["alias"], &row["state"]), (&"fixture".into(), &"ready".into()));
+    assert_eq!((&row["transport"], &row["era"]), (&"http".into(), &"modern".into()));
+    assert!(row["tools"].as_u64().unwrap() > 5 && row["error"].is_null());
+    let tools = world.request(Method::GET, "/api/tools").send().await.json();
+    let tool = tools["tools"].as_array().unwrap().iter();
+    let tool = tool.clone().find(|tool| tool["name"] == "test_simple_text").unwrap();
+    assert_eq!(tool["qualified_name"], "mcp__fixture__test_simple_text");
+    assert_eq!(tool["description"], "Returns one text");
+    let metrics = world.request(Method::GET, "/metrics").send().await;
+    assert!(metrics.text().ends_with("# EOF\n"), "{}", metrics.text());
+    let ready = world.request(Method::GET, "/readyz").header("authorization", "").send().await;
+    assert_eq!(ready.text(), "ok\n");
+}

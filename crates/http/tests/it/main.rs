@@ -1,0 +1,14 @@
+//! The HTTP door's crate tests: one binary.
+
+#[cfg(test)]
+mod boundary;
+#[cfg(test)]
+mod legacy;
+#[cfg(test)]
+mod listener;
+#[cfg(test)]
+mod modern;
+#[cfg(test)]
+mod resume;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,261 @@
+//! A door over fixture servers in this process, and requests to it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
+use narthex_http::{HttpOptions, TokenHash, router};
+use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
+use narthex_policy::RunPolicy;
+use narthex_registry::{
+    Registry, RegistryOptions,
+    config::{Entry, LoadedConfig},
+};
+use narthex_supervisor::BaseEnvironment;
+use narthex_testkit::fixture::{Options, Running};
+use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_wire::{Limits, Revision, SseEvent, SseParser};
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+pub(crate) const HOST: &str = "127.0.0.1:7717";
+pub(crate) const ADMIN: &str = "the admin token of the tests";
+/// The longest message that these doors take.
+pub(crate) const MESSAGE_MAX: usize = 100_000;
+
+/// A door over a gateway.
+pub(crate) struct World {
+    pub(crate) gateway: Gateway,
+    pub(crate) router: Router,
+    pub(crate) token: String,
+    pub(crate) options: HttpOptions,
+    pub(crate) fixture: Option<Running>,
+}
+
+impl World {
+    /// Over no server at all.
+    pub(crate) fn empty() -> Self {
+        Self::over(Vec::new(), |_options| {})
+    }
+
+    /// Over one fixture server with the alias `fixture`.
+    pub(crate) async fn with_fixture() -> Self {
+        Self::with_options(|_options| {}).await
+    }
+
+    pub(crate) async fn with_options(change: impl FnOnce(&mut HttpOptions)) -> Self {
+        let fixture = Running::http(Options::default()).await.unwrap();
+        let definition = ServerDefinition {
+            alias: Alias::new("fixture").unwrap(),
+            target: Target::Http(HttpTarget {
+                url: fixture.url.clone(),
+                is_sse: false,
+                headers: BTreeMap::new(),
+                auth: ServerAuth::None,
+            }),
+            timeout: None,
+            is_disabled: false,
+        };
+        let world = Self::over(vec![Entry::Server(definition)], change);
+        let within = Duration::from_secs(20);
+        let snapshot = world.gateway.registry().wait_until(within, |all| all.is_settled()).await;
+        assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
+        Self { fixture: Some(fixture), ..world }
+    }
+
+    fn over(entries: Vec<Entry>, change: impl FnOnce(&mut HttpOptions)) -> Self {
+        let limits = Limits { message_bytes: MESSAGE_MAX };
+        let registry = Registry::new(RegistryOptions {
+            identity: ClientIdentity {
+                info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+                capabilities: Bytes::from_static(b"{}"),
+                revision: Revision::LEGACY_LATEST,
+            },
+            deadlines: Deadlines::default(),
+            limits,
+            environment: BaseEnvironment::from_process(),
+        });
+        registry.start(LoadedConfig { entries, warnings: Vec::new() });
+        let options = GatewayOptions { limits, ..GatewayOptions::default() };
+        let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
+        let mut options = HttpOptions::new(HOST.parse().unwrap());
+        options.admin_token = Some(TokenHash::of(ADMIN));
+        change(&mut options);
+        let router = router(gateway.clone(), options.clone());
+        let token = add_run(&gateway, RunPolicy::AllAttached);
+        Self { gateway, router, token, options, fixture: None }
+    }
+
+    /// The token of one more run.
+    pub(crate) fn other_run(&self, policy: RunPolicy) -> String {
+        add_run(&self.gateway, policy)
+    }
+
+    /// A request with host and token.
+    pub(crate) fn request(&self, method: Method, path: &str) -> Builder<'_> {
+        let mut builder = Builder { router: &self.router, request: Request::new(Body::empty()) };
+        *builder.request.method_mut() = method;
+        *builder.request.uri_mut() = path.parse().unwrap();
+        builder.header("host", HOST).header("authorization", &format!("Bearer {}", self.token))
+    }
+
+    /// A POST as clients send it.
+    pub(crate) fn post(&self, path: &str, body: impl Into<Body>) -> Builder<'_> {
+        self.request(Method::POST, path)
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(body)
+    }
+
+    /// A modern request with everything that it must have.
+    pub(crate) fn modern(&self, path: &str, method: &str, params: Value) -> Builder<'_> {
+        let name = params["name"].as_str().map(str::to_owned);
+        let body = stamped(method, params);
+        let builder = self
+            .post(path, body.to_string())
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", method);
+        match name {
+            Some(name) => builder.header("mcp-name", &name),
+            None => builder,
+        }
+    }
+
+    /// Opens a session; gives its id.
+    pub(crate) async fn session(&self, path: &str, revision: &str) -> String {
+        let answer = self.post(path, initialize(revision)).send().await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+        answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
+    }
+
+    /// A legacy message in a session.
+    pub(crate) fn legacy(&self, path: &str, session: &str, body: &Value) -> Builder<'_> {
+        self.post(path, body.to_string()).header("mcp-session-id", session)
+    }
+}
+
+fn add_run(gateway: &Gateway, policy: RunPolicy) -> String {
+    let token = RunToken::generate().unwrap();
+    gateway.runs().insert(Arc::new(RunView::new(&token, policy)));
+    token.expose().to_owned()
+}
+
+pub(crate) fn stamped(method: &str, mut params: Value) -> Value {
+    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+}
+
+pub(crate) fn initialize(revision: &str) -> String {
+    let info = json!({"name": "t", "version": "1"});
+    let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": info});
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string()
+}
+
+/// A call of the fixture.
+pub(crate) fn tool_call(id: u64, name: &str, arguments: Value) -> Value {
+    let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": id}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+/// A request that is being put together.
+pub(crate) struct Builder<'w> {
+    router: &'w Router,
+    pub(crate) request: Request<Body>,
+}
+
+impl Builder<'_> {
+    /// Sets a header; an empty value removes it.
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        match value {
+            "" => drop(self.request.headers_mut().remove(name)),
+            value => {
+                drop(self.request.headers_mut().insert(name, value.parse().unwrap()));
+            }
+        }
+        self
+    }
+
+    pub(crate) fn body(mut self, body: impl Into<Body>) -> Self {
+        *self.request.body_mut() = body.into();
+        self
+    }
+
+    /// The head of the answer, with its body still to come.
+    pub(crate) async fn open(self) -> Response<Body> {
+        self.router.clone().oneshot(self.request).await.unwrap()
+    }
+
+    /// The whole answer.
+    pub(crate) async fn send(self) -> Answer {
+        let (parts, body) = self.open().await.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    /// The whole answer, read as an event stream.
+    pub(crate) async fn events(self) -> Vec<SseEvent> {
+        let mut stream = Stream::of(self.open().await);
+        let mut events = Vec::new();
+        while let Some(event) = stream.next().await {
+            events.push(event);
+        }
+        events
+    }
+}
+
+/// A whole answer.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("{}", self.text()))
+    }
+
+    pub(crate) fn code(&self) -> i64 {
+        self.json()["error"]["code"].as_i64().unwrap_or_else(|| panic!("{}", self.text()))
+    }
+}
+
+/// An event stream that is being read.
+pub(crate) struct Stream {
+    body: Body,
+    parser: SseParser,
+}
+
+impl Stream {
+    pub(crate) fn of(response: Response<Body>) -> Self {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        assert_eq!(response.headers()["x-accel-buffering"], "no");
+        assert_eq!(response.headers()["cache-control"], "no-cache");
+        Self { body: response.into_body(), parser: SseParser::new(1 << 20) }
+    }
+
+    pub(crate) async fn next(&mut self) -> Option<SseEvent> {
+        loop {
+            if let Some(event) = self.parser.next_event().unwrap() {
+                return Some(event);
+            }
+            let chunk = self.body.frame().await?.unwrap().into_data().unwrap();
+            self.parser.push(chunk);
+        }
+    }
+}
+
+/// The message of an event.
+pub(crate) fn message(event: &SseEvent) -> Value {
+    serde_json::from_slice(&event.data).unwrap()
+}
