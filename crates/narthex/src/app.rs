@@ -1,12 +1,18 @@
 //! The assembly: configuration, registry, gateway and doors, and their common end.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use narthex_gateway::{Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
-use narthex_model::ErrorKind;
+use narthex_http::{HttpOptions, ServeOptions};
+use narthex_model::{Alias, ErrorKind};
 use narthex_policy::RunPolicy;
-use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
+use narthex_registry::{Registry, RegistryOptions, config::{Entry, LoadedConfig}};
+use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::Revision;
@@ -42,8 +48,12 @@ pub struct AppOptions {
 pub struct Doors {
     /// For HTTP, already bound.
     pub listener: TcpListener,
-    /// The folder for Unix sockets, if there are to be any.
-    pub socket_dir: Option<PathBuf>,
+    /// What HTTP requests must be like.
+    pub http: HttpOptions,
+    /// Limits of HTTP connections.
+    pub serve: ServeOptions,
+    /// Folders for Unix sockets: the first one whose path is short enough is used.
+    pub socket_dirs: Vec<PathBuf>,
 }
 
 /// A running gateway with everything that it needs. Drain it before it is dropped; what is
@@ -56,6 +66,8 @@ pub struct App {
     closing: CancellationToken,
     /// The doors' tasks.
     tasks: TaskTracker,
+    /// Where the Unix sockets are, if there are any.
+    socket_dir: Option<PathBuf>,
     drained: OnceCell<()>,
 }
 
@@ -79,26 +91,52 @@ impl App {
         // Live mode (D11): the run `local` has whatever is registered.
         let local = Arc::new(RunView::new(&options.token, RunPolicy::AllAttached));
         gateway.runs().insert(local.clone());
-        let app = Self {
+        let mut app = Self {
             gateway,
             local,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            socket_dir: None,
             drained: OnceCell::new(),
         };
         if let Some(doors) = options.doors {
-            app.open(doors);
+            app.open(doors, &options.config);
         }
         registry.start(options.config);
         Ok(app)
     }
 
-    fn open(&self, doors: Doors) {
-        let closing = self.closing.clone();
-        self.tasks.spawn(async move {
-            closing.cancelled().await;
-            drop(doors.listener);
+    fn open(&mut self, doors: Doors, config: &LoadedConfig) {
+        let Doors { listener, mut http, serve, socket_dirs } = doors;
+        http.closing = self.closing.clone();
+        let router = narthex_http::router(self.gateway.clone(), http);
+        let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
+        self.tasks.spawn(narthex_http::serve(listener, router, serve, closing, tasks));
+        for dir in socket_dirs {
+            match self.open_sockets(&dir, config) {
+                Ok(()) => {
+                    self.socket_dir = Some(dir);
+                    break;
+                }
+                Err(error @ SocketError::PathTooLong { .. }) => tracing::debug!(%error),
+                // The other doors work without it.
+                Err(error) => {
+                    tracing::warn!("no Unix sockets: {}", with_causes(&error));
+                    break;
+                }
+            }
+        }
+    }
+
+    fn open_sockets(&self, dir: &Path, config: &LoadedConfig) -> Result<(), SocketError> {
+        let aliases = config.entries.iter().filter_map(|entry| match entry {
+            Entry::Server(definition) => Some(definition.alias.clone()),
+            Entry::Fault(fault) => Alias::new(&fault.name).ok(),
         });
+        let (run, gateway) = (self.local.clone(), self.gateway.clone());
+        let door = SocketDoor::bind(dir, run, aliases, gateway, SocketOptions::default())?;
+        self.tasks.spawn(door.serve(self.closing.clone()));
+        Ok(())
     }
 
     /// The data plane.
@@ -111,6 +149,12 @@ impl App {
     #[must_use]
     pub fn registry(&self) -> &Registry {
         self.gateway.registry()
+    }
+
+    /// The folder of the Unix sockets.
+    #[must_use]
+    pub fn socket_dir(&self) -> Option<&Path> {
+        self.socket_dir.as_deref()
     }
 
     /// The caller of this process itself, for modern requests.

@@ -12,8 +12,9 @@ use std::{
 use fs_err as fs;
 use narthex_model::ErrorKind;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use sha2::{Digest, Sha256};
 
-use crate::failure::Failure;
+use crate::{config, failure::Failure};
 
 pub(crate) use token::read_client_token;
 
@@ -79,6 +80,19 @@ impl DataDir {
 
     pub(crate) fn trust_file(&self) -> PathBuf {
         self.path.join("trust.json")
+    }
+
+    /// Where the Unix sockets may be. Their addresses are short by nature, so a long path needs
+    /// another place, which must still differ from one data directory to the next.
+    pub(crate) fn socket_dirs(&self) -> Vec<PathBuf> {
+        let hash = Sha256::digest(self.path.as_os_str().as_encoded_bytes());
+        let short: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+        let name = format!("narthex-{short}");
+        let elsewhere = config::variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let elsewhere = [elsewhere, Some(std::env::temp_dir())].into_iter().flatten();
+        let mut dirs = vec![self.path.join("run")];
+        dirs.extend(elsewhere.filter(|dir| dir.is_absolute()).map(|dir| dir.join(&name)));
+        dirs
     }
 
     fn lock_file(&self) -> PathBuf {

@@ -23,7 +23,7 @@ pub(crate) async fn run(args: CallArgs, context: Context) -> Result<ExitCode, Fa
     };
     let mut loaded = source::read(&file)?;
     source::narrow(&mut loaded, &args.alias, &file)?;
-    let app = in_process::start(loaded, &context).await?;
+    let app = in_process::start(loaded, args.timeout, &context).await?;
     in_process::run(&app, async {
         in_process::settle(&app).await;
         call(Peer::Local(&app), &args, &context).await

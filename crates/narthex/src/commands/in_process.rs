@@ -14,13 +14,20 @@ use crate::{
 /// Longer than any server may take to settle by its own limits.
 const SETTLED: Duration = Duration::from_secs(3600);
 
-pub(super) async fn start(loaded: LoadedConfig, context: &Context) -> Result<App, Failure> {
+/// Starts it; `call_timeout` replaces the setting.
+pub(super) async fn start(
+    loaded: LoadedConfig,
+    call_timeout: Option<Duration>,
+    context: &Context,
+) -> Result<App, Failure> {
     let data = DataDir::open(&context.settings.data)?;
     let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
+    let mut gateway = context.settings.gateway_options()?;
+    gateway.call_timeout = call_timeout.unwrap_or(gateway.call_timeout);
     let options = AppOptions {
         config: loaded,
         environment: config::base_environment(),
-        gateway: context.settings.gateway_options()?,
+        gateway,
         deadlines: context.settings.deadlines,
         token,
         audit_dir: data.audit_dir(),

@@ -34,7 +34,7 @@ pub(crate) async fn run(args: ToolsArgs, context: Context) -> Result<ExitCode, F
     if let Some(alias) = &args.alias {
         source::narrow(&mut loaded, alias, file)?;
     }
-    let app = in_process::start(loaded, &context).await?;
+    let app = in_process::start(loaded, None, &context).await?;
     in_process::run(&app, async {
         in_process::settle(&app).await;
         let rows = Row::all(&app.registry().snapshot());

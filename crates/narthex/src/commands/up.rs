@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use narthex_http::TokenHash;
 use narthex_model::ErrorKind;
 use narthex_registry::Registry;
 use serde::Serialize;
@@ -27,31 +28,37 @@ use crate::{
 };
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
-    let data = DataDir::open(&context.settings.data)?;
+    let settings = &context.settings;
+    let data = DataDir::open(&settings.data)?;
     let _lock = data.lock()?;
     let token = data.client_token()?;
-    data.admin_token()?;
-    let (file, loaded) = match &context.settings.config {
+    let admin = data.admin_token()?;
+    let (file, loaded) = match &settings.config {
         Some(file) => (file.clone(), source::read(file)?),
         None => (source::usual(), source::read_trusted(&data)?),
     };
-    let listener = listen(&context.settings.listen, args.allow_remote).await?;
+    let listener = listen(&settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;
     let mut ends = stop_signal()?;
     let app = App::start(AppOptions {
         config: loaded,
         environment: config::base_environment(),
-        deadlines: context.settings.deadlines,
-        gateway: context.settings.gateway_options()?,
+        deadlines: settings.deadlines,
+        gateway: settings.gateway_options()?,
         token,
         audit_dir: data.audit_dir(),
-        doors: Some(Doors { listener, socket_dir: None }),
+        doors: Some(Doors {
+            listener,
+            http: settings.http_options(address, TokenHash::of(admin.expose())),
+            serve: settings.serve_options(),
+            socket_dirs: data.socket_dirs(),
+        }),
     })
     .await?;
     let state = DaemonState {
         pid: std::process::id(),
         url: format!("http://{address}"),
-        socket_dir: None,
+        socket_dir: app.socket_dir().map(Path::to_owned),
         config: std::path::absolute(&file)?,
     };
     data.publish(&state)?;

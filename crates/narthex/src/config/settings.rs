@@ -1,12 +1,14 @@
 //! The settings of one process.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use fs_err as fs;
 use narthex_gateway::GatewayOptions;
+use narthex_http::{HttpOptions, ServeOptions, TokenHash};
 use narthex_model::ErrorKind;
 use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
@@ -16,7 +18,6 @@ use super::layers::{Layers, parse_duration};
 use crate::failure::Failure;
 
 const LISTEN: &str = "127.0.0.1:7717";
-const CONNECTIONS_MAX: usize = 4096;
 
 /// What the command line says.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +68,21 @@ impl Settings {
             name_limit: self.name_length_max,
             ..GatewayOptions::default()
         })
+    }
+
+    /// What HTTP requests must be like at a listener.
+    pub(crate) fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
+        HttpOptions {
+            allowed_hosts: self.allowed_hosts.clone(),
+            allowed_origins: self.allowed_origins.clone(),
+            admin_token: Some(admin),
+            ..HttpOptions::new(listen)
+        }
+    }
+
+    /// Limits of HTTP connections.
+    pub(crate) fn serve_options(&self) -> ServeOptions {
+        ServeOptions { max_connections: self.connections_max, ..ServeOptions::default() }
     }
 }
 
@@ -141,7 +157,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             message_bytes: number("limits.message_bytes").unwrap_or(usual_gateway.limits.message_bytes),
         },
         sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
-        connections_max: number("limits.connections").unwrap_or(CONNECTIONS_MAX),
+        connections_max: number("limits.connections").unwrap_or(ServeOptions::default().max_connections),
         name_length_max: name_length.unwrap_or(usual_gateway.name_limit),
         deadlines: Deadlines {
             probe: duration("timeouts.probe").unwrap_or(usual.probe),
