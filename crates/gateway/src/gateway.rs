@@ -1,17 +1,22 @@
 //! The gateway: what doors call.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use narthex_model::QUALIFIED_NAME_MAX;
+use narthex_model::{Alias, QUALIFIED_NAME_MAX};
 use narthex_registry::Registry;
-use narthex_wire::{Limits, Message, headers::HeaderParams, method};
+use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
+use tokio::sync::OnceCell;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, hub::Hub,
-    seal::Sealer, session_table::SessionTable, tasks::TaskRoutes, view::View,
+    seal::Sealer, session::OwnLink, session_table::SessionTable, tasks::TaskRoutes, view::View,
 };
 
 /// What a gateway is made with.
@@ -51,6 +56,9 @@ impl Default for GatewayOptions {
     }
 }
 
+/// Links that all legacy sessions of one revision share.
+type Pool = HashMap<(Alias, Revision), Arc<OnceCell<OwnLink>>>;
+
 /// The data plane. Clones are handles to the same one.
 #[derive(Debug, Clone)]
 pub struct Gateway {
@@ -68,6 +76,7 @@ pub(crate) struct Shared {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) tasks: Arc<TaskRoutes>,
     pub(crate) hub: Hub,
+    pub(crate) pool: Mutex<Pool>,
     pub(crate) live_view: ArcSwapOption<View>,
     pub(crate) shutdown: CancellationToken,
     tracker: TaskTracker,
@@ -89,10 +98,11 @@ impl Gateway {
             registry,
             runs: RunTable::default(),
             options,
-            metrics: Arc::new(Metrics::watching(&audit)),
+            metrics: Arc::new(Metrics::new(&audit)),
             audit,
             tasks: Arc::default(),
             hub: Hub::new(),
+            pool: Mutex::default(),
             live_view: ArcSwapOption::empty(),
             shutdown: CancellationToken::new(),
             tracker: TaskTracker::new(),
@@ -149,7 +159,7 @@ impl Gateway {
     pub async fn qualified_name(
         &self,
         caller: &Caller,
-        alias: &narthex_model::Alias,
+        alias: &Alias,
         tool: &str,
     ) -> Option<String> {
         let view = self.shared.view(caller).await;
@@ -201,7 +211,8 @@ impl Gateway {
         self.shared.respond(session, &response).await;
     }
 
-    /// Ends all sessions and streams, and waits for open calls. The caller sets the deadline.
+    /// Ends all sessions and streams, waits for open calls, then stops every server. The caller
+    /// sets the deadline.
     pub async fn drain(&self) {
         self.shared.shutdown.cancel();
         for session in self.shared.sessions.all() {
@@ -209,6 +220,7 @@ impl Gateway {
         }
         self.shared.tracker.close();
         self.shared.tracker.wait().await;
+        self.shared.registry.close().await;
         self.shared.audit.close().await;
     }
 }
@@ -240,8 +252,8 @@ impl Shared {
     pub(crate) async fn end_session(&self, session: &Arc<Session>) {
         self.sessions.remove(&session.id);
         session.closed.cancel();
-        for (alias, uri) in session.take_subscriptions() {
-            self.release(&alias, &uri).await;
+        for followed in session.take_subscriptions() {
+            self.release(&followed).await;
         }
         for link in session.take_own_links() {
             link.stop().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::{ErrorKind, TransportKind};
+use narthex_model::ErrorKind;
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
@@ -12,6 +12,7 @@ use narthex_wire::{
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
     gateway::Shared,
+    links::{LinkKind, link_kind},
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
@@ -61,17 +62,14 @@ impl Shared {
                     endpoint: endpoint.clone(),
                     session: Some(session.clone()),
                 };
-                let is_http = row
-                    .definition
-                    .as_ref()
-                    .is_some_and(|definition| definition.transport() == TransportKind::Http);
                 let shared = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
-                let is_other = shared.facts().revision != session.revision;
-                // What the server says may depend on the revision; a link of one's own is cheap
-                // over HTTP, and a process each for old revisions is not.
-                let facts = match is_other && is_http && !shared.facts().revision.is_modern() {
-                    true => self.choose_link(&caller, &row).await?.link.facts().clone(),
-                    false => shared.facts().clone(),
+                // What the server says may depend on the revision. A session's own link is opened
+                // when it is first needed, unless its revision or era is another.
+                let kind = link_kind(&session, &row, &shared);
+                let is_same = shared.facts().revision == session.revision;
+                let facts = match kind == LinkKind::Shared || is_same {
+                    true => shared.facts().clone(),
+                    false => self.choose_link(&caller, &row).await?.link.facts().clone(),
                 };
                 self.server_result(&facts, session.revision)
             }
@@ -95,7 +93,7 @@ impl Shared {
     /// A server's own words, in the revision of this session.
     fn server_result(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
         if facts.revision.is_modern() {
-            return self.from_discover(facts, revision);
+            return self.discovered(facts, revision);
         }
         let mut patch = Patch::default();
         patch.set("protocolVersion", encode_string(revision.as_str()));
@@ -103,7 +101,7 @@ impl Shared {
     }
 
     /// `initialize` of a server that knows only `server/discover`.
-    fn from_discover(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
+    fn discovered(&self, facts: &ServerFacts, revision: Revision) -> Bytes {
         let result = Raw::new(&facts.result);
         let info = result.get("_meta").and_then(|meta| meta.get(meta_key::SERVER_INFO));
         let info = info.map_or(&self.options.server_info[..], Raw::as_bytes);
@@ -176,13 +174,21 @@ impl Shared {
         }
         let mut seen = parts(snapshot, &session.run.policy);
         let mut opening = tokio::task::JoinSet::new();
-        for (index, part) in seen.iter().enumerate().filter(|(_, part)| part.era == Era::Legacy) {
+        for (index, part) in seen.iter().enumerate() {
+            let row = snapshot.get(part.alias.as_str());
+            let shared = row.and_then(|row| row.link.as_ref().map(|link| (row, link)));
+            if shared.is_none_or(|(row, link)| link_kind(session, row, link) != LinkKind::Own) {
+                continue;
+            }
             let (shared, session, alias) = (self.clone(), session.clone(), part.alias.clone());
             opening.spawn(async move { (index, shared.own_link(&session, &alias).await) });
         }
         while let Some(joined) = opening.join_next().await {
             match joined {
-                Ok((index, Ok(chosen))) => seen[index].inventory = chosen.inventory,
+                Ok((index, Ok(chosen))) => {
+                    seen[index].inventory = chosen.inventory;
+                    seen[index].era = Era::Legacy;
+                }
                 Ok((index, Err(_))) => {
                     let Part { alias, .. } = &seen[index];
                     tracing::warn!(server.name = %alias, "could not list for this client's capabilities");

@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_registry::Notice;
+use narthex_upstream::Link;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::sync::{Mutex, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, Answering, Caller, Endpoint, Session, Step,
     gateway::Shared,
+    links::{LinkKind, link_kind},
     log_level::LogLevel,
     method::{Handling, ListKind},
     pipeline::{own_alias, result},
@@ -37,20 +39,42 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
-    followed: Mutex<HashMap<(Alias, Arc<str>), Followed>>,
+    followed: Mutex<HashMap<FollowKey, Followed>>,
+    levels: std::sync::Mutex<HashMap<(Alias, LinkKind), LogLevel>>,
 }
 
-/// A resource that somebody follows over the shared link.
+/// A resource that is followed over a link which several callers share.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct FollowKey {
+    pub(crate) alias: Alias,
+    pub(crate) uri: Arc<str>,
+    pub(crate) kind: LinkKind,
+}
+
 #[derive(Debug)]
 struct Followed {
     count: usize,
+    link: Arc<Link>,
     /// Ends the stream that brings a modern server's updates.
     stop: CancellationToken,
 }
 
 impl Hub {
     pub(crate) fn new() -> Self {
-        Self { changes: broadcast::Sender::new(CHANGES), followed: Mutex::default() }
+        Self {
+            changes: broadcast::Sender::new(CHANGES),
+            followed: Mutex::default(),
+            levels: std::sync::Mutex::default(),
+        }
+    }
+
+    /// Whether a level asks a shared link for more than anybody did before.
+    pub(crate) fn lowers(&self, alias: &Alias, kind: LinkKind, level: LogLevel) -> bool {
+        let mut levels = self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lowest = levels.entry((alias.clone(), kind)).or_insert(level);
+        let is_lower = level <= *lowest;
+        *lowest = level.min(*lowest);
+        is_lower
     }
 
     fn announce(&self, change: Change) {
@@ -83,9 +107,8 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
         for (kind, notification) in LISTS {
             if view.differs(&last, kind) {
                 shared.hub.announce(Change::List(None, kind));
-                shared.tell_sessions(None, &rpc::notification(notification, None), |session| {
-                    session.endpoint == Endpoint::Aggregated
-                });
+                let payload = rpc::notification(notification, None);
+                shared.tell_aggregated(&payload);
             }
         }
         last = view;
@@ -109,7 +132,7 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
             notice = notices.recv() => notice,
         };
         match notice {
-            Ok(notice) => shared.spread(&notice),
+            Ok(notice) => shared.spread(&notice, LinkKind::Shared),
             Err(broadcast::error::RecvError::Lagged(missed)) => {
                 tracing::warn!(missed, "servers said more than could be passed on");
             }
@@ -119,28 +142,35 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
 }
 
 impl Shared {
-    fn spread(&self, notice: &Notice) {
+    /// Brings what a server said on a link that several share to those whom it concerns.
+    pub(crate) fn spread(&self, notice: &Notice, kind: LinkKind) {
         let Notice { alias, message } = notice;
         let mut rewrite = Rewrite::default();
         rewrite.meta.remove(meta_key::SUBSCRIPTION_ID);
         let payload = rewrite.apply(message);
         let list = LISTS.iter().find(|(_, name)| *name == message.method());
-        if let Some((kind, _)) = list {
-            self.hub.announce(Change::List(Some(alias.clone()), *kind));
-            self.tell_sessions(Some(alias), &payload, |session| is_at(session, alias));
+        if let Some((list, _)) = list {
+            if kind == LinkKind::Shared {
+                self.hub.announce(Change::List(Some(alias.clone()), *list));
+            }
+            self.tell_sessions(alias, kind, &payload, |session| is_at(session, alias));
             return;
         }
         match message.method() {
             method::RESOURCES_UPDATED => {
                 let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
                 self.hub.announce(Change::Resource(alias.clone(), uri.as_ref().into()));
-                self.tell_sessions(Some(alias), &payload, |session| {
-                    session.is_subscribed(alias, &uri)
+                self.tell_sessions(alias, kind, &payload, |session| {
+                    session.is_subscribed(&FollowKey {
+                        alias: alias.clone(),
+                        uri: uri.as_ref().into(),
+                        kind,
+                    })
                 });
             }
             method::MESSAGE => {
                 let level = message.get("level").and_then(LogLevel::read);
-                self.tell_sessions(Some(alias), &payload, |session| {
+                self.tell_sessions(alias, kind, &payload, |session| {
                     let wanted = session.log_level();
                     let is_heard =
                         is_at(session, alias) || session.endpoint == Endpoint::Aggregated;
@@ -149,22 +179,32 @@ impl Shared {
                 });
             }
             _ => {
-                self.tell_sessions(Some(alias), &payload, |session| is_at(session, alias));
+                self.tell_sessions(alias, kind, &payload, |session| is_at(session, alias));
             }
         }
     }
 
-    /// Delivers to the sessions of `concerned`. Sessions with links of their own hear the server
-    /// there.
+    fn tell_aggregated(&self, payload: &Payload) {
+        for session in self.sessions.all() {
+            if session.endpoint == Endpoint::Aggregated {
+                session.deliver(payload.clone());
+            }
+        }
+    }
+
+    /// Delivers to those sessions of `concerned` that use this link of the server.
     fn tell_sessions(
         &self,
-        alias: Option<&Alias>,
+        alias: &Alias,
+        kind: LinkKind,
         payload: &Payload,
         concerned: impl Fn(&Session) -> bool,
     ) {
+        let snapshot = self.registry.snapshot();
+        let Some(row) = snapshot.get(alias.as_str()) else { return };
+        let Some(shared) = &row.link else { return };
         for session in self.sessions.all() {
-            let hears_itself = alias.is_some_and(|alias| session.has_own_link(alias));
-            if !hears_itself && concerned(&session) {
+            if link_kind(&session, row, shared) == kind && concerned(&session) {
                 session.deliver(payload.clone());
             }
         }
@@ -180,59 +220,59 @@ impl Shared {
         let handling = Handling::Subscribe { is_start };
         let Routed { row, request: routed } = self.route(caller, handling, request.clone()).await?;
         let chosen = self.choose_link(caller, &row).await?;
-        let is_shared = row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, &chosen.link));
-        if !is_shared {
+        if chosen.kind == LinkKind::Own {
             return self.forward(caller, handling, request).await;
         }
-        let (Some(session), uri) = (&caller.session, Arc::from(routed.item.name())) else {
+        let Some(session) = &caller.session else {
             return Err(Refusal::unknown_method(request.method()));
         };
         if !chosen.link.facts().capabilities.subscribe {
             return Err(Refusal::unknown_method(request.method()));
         }
-        let alias = routed.alias;
+        let uri = Arc::from(routed.item.name());
+        let key = FollowKey { alias: routed.alias, uri, kind: chosen.kind };
         if is_start {
-            if session.subscribe(alias.clone(), Arc::clone(&uri))
-                && let Err(refusal) = self.follow(&alias, &uri).await
+            if session.subscribe(key.clone())
+                && let Err(refusal) = self.follow(&key, chosen.link).await
             {
-                session.unsubscribe(&alias, &uri);
+                session.unsubscribe(&key);
                 return Err(refusal);
             }
-        } else if session.unsubscribe(&alias, &uri) {
-            self.release(&alias, &uri).await;
+        } else if session.unsubscribe(&key) {
+            self.release(&key).await;
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
     /// Has a server report changes of one resource, for the first follower.
-    async fn follow(self: &Arc<Self>, alias: &Alias, uri: &Arc<str>) -> Result<(), Refusal> {
+    async fn follow(self: &Arc<Self>, key: &FollowKey, link: Arc<Link>) -> Result<(), Refusal> {
         let mut followed = self.hub.followed.lock().await;
-        if let Some(entry) = followed.get_mut(&(alias.clone(), uri.clone())) {
+        let live = followed.get_mut(key).filter(|entry| !entry.link.closed().is_cancelled());
+        if let Some(entry) = live {
             entry.count += 1;
             return Ok(());
         }
-        let row = self.settled(alias).await?;
-        let link = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
         let stop = CancellationToken::new();
         if link.facts().revision.is_modern() {
-            let listening = self.clone().follow_modern(link, uri.clone(), stop.clone());
+            let listening = self.clone().follow_modern(link.clone(), key.uri.clone(), stop.clone());
             self.spawn(listening);
         } else {
-            let members = [br#""uri":"#, &encode_string(uri)[..]].concat();
+            let members = [br#""uri":"#, &encode_string(&key.uri)[..]].concat();
             let answer = link.ask(method::RESOURCES_SUBSCRIBE, &members).await?;
             if let Some(code) = answer.error_code() {
                 let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
                 return Err(Refusal::rpc(code, text));
             }
         }
-        followed.insert((alias.clone(), uri.clone()), Followed { count: 1, stop });
+        let earlier = followed.get(key).map_or(0, |entry| entry.count);
+        followed.insert(key.clone(), Followed { count: earlier + 1, link, stop });
         Ok(())
     }
 
     /// Keeps a modern server's stream of one resource's changes open.
     async fn follow_modern(
         self: Arc<Self>,
-        link: Arc<narthex_upstream::Link>,
+        link: Arc<Link>,
         uri: Arc<str>,
         stop: CancellationToken,
     ) {
@@ -253,21 +293,18 @@ impl Shared {
     }
 
     /// Ends what [`Shared::follow`] began, for the last follower.
-    pub(crate) async fn release(&self, alias: &Alias, uri: &Arc<str>) {
+    pub(crate) async fn release(&self, key: &FollowKey) {
         let mut followed = self.hub.followed.lock().await;
-        let key = (alias.clone(), uri.clone());
-        let Some(entry) = followed.get_mut(&key) else { return };
-        entry.count -= 1;
+        let Some(entry) = followed.get_mut(key) else { return };
+        entry.count = entry.count.saturating_sub(1);
         if entry.count > 0 {
             return;
         }
-        entry.stop.cancel();
-        followed.remove(&key);
+        let Some(Followed { link, stop, .. }) = followed.remove(key) else { return };
         drop(followed);
-        let snapshot = self.registry.snapshot();
-        let link = snapshot.get(alias.as_str()).and_then(|row| row.link.clone());
-        if let Some(link) = link.filter(|link| !link.facts().revision.is_modern()) {
-            let members = [br#""uri":"#, &encode_string(uri)[..]].concat();
+        stop.cancel();
+        if !link.facts().revision.is_modern() && !link.closed().is_cancelled() {
+            let members = [br#""uri":"#, &encode_string(&key.uri)[..]].concat();
             if let Err(error) = link.ask(method::RESOURCES_UNSUBSCRIBE, &members).await {
                 tracing::debug!(%error, "a server was not told of the end of a subscription");
             }
@@ -294,10 +331,14 @@ impl Shared {
                 Some(alias) => Some((alias.clone(), uri.clone())),
                 None => view.resource(uri),
             };
-            if let Some((alias, original)) = route
-                && self.follow(&alias, &original).await.is_ok()
-            {
-                resources.push((uri.clone(), alias, original));
+            let Some((alias, original)) = route else { continue };
+            let Ok(row) = self.settled(&alias).await else { continue };
+            let Some(link) = row.link.clone() else { continue };
+            let key = FollowKey { alias, uri: original, kind: LinkKind::Shared };
+            let can_follow =
+                link.facts().capabilities.subscribe || link.facts().revision.is_modern();
+            if can_follow && self.follow(&key, link).await.is_ok() {
+                resources.push((uri.clone(), key));
             }
         }
         Ok(Answering::listening(Listening {
@@ -353,8 +394,8 @@ pub(crate) struct Listening {
     alias: Option<Alias>,
     changes: broadcast::Receiver<Change>,
     filter: Filter,
-    /// The caller's URI, the server, and the server's URI.
-    resources: Vec<(Arc<str>, Alias, Arc<str>)>,
+    /// The caller's URI, and what is followed for it.
+    resources: Vec<(Arc<str>, FollowKey)>,
     is_acknowledged: bool,
 }
 
@@ -392,8 +433,8 @@ impl Listening {
             Change::List(alias, kind) => (*alias == self.alias && self.filter.lists.contains(kind))
                 .then(|| self.list_changed(*kind)),
             Change::Resource(alias, uri) => {
-                let followed = |(_, a, u): &&(Arc<str>, Alias, Arc<str>)| a == alias && u == uri;
-                let (shown, _, _) = self.resources.iter().find(followed)?;
+                let is_it = |key: &FollowKey| key.alias == *alias && key.uri == *uri;
+                let (shown, _) = self.resources.iter().find(|(_, key)| is_it(key))?;
                 let members = [br#""uri":"#, &encode_string(shown)[..]].concat();
                 Some(self.tagged(method::RESOURCES_UPDATED, &members))
             }
@@ -418,7 +459,7 @@ impl Listening {
             }
         }
         if !self.resources.is_empty() {
-            let uris = self.resources.iter().map(|(uri, _, _)| encode_string(uri));
+            let uris = self.resources.iter().map(|(uri, _)| encode_string(uri));
             let uris = uris.collect::<Vec<_>>().join(&b","[..]);
             let uris = String::from_utf8_lossy(&uris).into_owned();
             honoured.push(format!(r#""resourceSubscriptions":[{uris}]"#));
@@ -456,8 +497,8 @@ impl Drop for Listening {
         if !resources.is_empty() {
             let shared = self.shared.clone();
             self.shared.spawn(async move {
-                for (_, alias, uri) in resources {
-                    shared.release(&alias, &uri).await;
+                for (_, key) in resources {
+                    shared.release(&key).await;
                 }
             });
         }

@@ -9,6 +9,7 @@ use narthex_wire::{Era, Message, Raw, Rewrite, method, translate};
 use crate::{
     Answering, Caller, Endpoint, Session,
     gateway::Shared,
+    links::{Chosen, LinkKind},
     log_level::LogLevel,
     method::Handling,
     pipeline::{own_alias, result},
@@ -34,30 +35,35 @@ impl Shared {
         if let Some(alias) = own_alias(caller) {
             let row = self.settled(alias).await?;
             let chosen = self.choose_link(caller, &row).await?;
-            if chosen.link.facts().capabilities.logging && !chosen.link.facts().revision.is_modern()
-            {
+            if chosen.kind == LinkKind::Own && chosen.link.facts().capabilities.logging {
                 return self.forward(caller, Handling::Vendor, request).await;
             }
+            self.lower_level(&chosen, level, &request).await;
         } else {
-            self.spread_level(caller, session, &request).await;
+            let snapshot = self.registry.snapshot();
+            for row in &snapshot.servers {
+                if let Ok(chosen) = self.choose_link(caller, row).await {
+                    self.lower_level(&chosen, level, &request).await;
+                }
+            }
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
-    /// Tells the level to every legacy server with logging. One that refuses keeps its own; what
-    /// it then says too much is filtered on its way back.
-    async fn spread_level(self: &Arc<Self>, caller: &Caller, session: &Session, request: &Message) {
-        let snapshot = self.registry.snapshot();
-        let raw = request.get("level").map_or(&b"null"[..], Raw::as_bytes);
-        let members = [b"\"level\":", raw].concat();
-        for row in &snapshot.servers {
-            let Ok(chosen) = self.choose_link(caller, row).await else { continue };
-            let facts = chosen.link.facts();
-            if !facts.capabilities.logging || facts.revision.is_modern() {
-                continue;
-            }
+    /// Tells a server the level, if nobody on the same link asked for as much before. What it then
+    /// says too much for others is filtered on its way to them.
+    async fn lower_level(&self, chosen: &Chosen, level: LogLevel, request: &Message) {
+        let facts = chosen.link.facts();
+        if !facts.capabilities.logging || facts.revision.is_modern() {
+            return;
+        }
+        let is_needed = chosen.kind == LinkKind::Own
+            || self.hub.lowers(chosen.link.alias(), chosen.kind, level);
+        if is_needed {
+            let raw = request.get("level").map_or(&b"null"[..], Raw::as_bytes);
+            let members = [b"\"level\":", raw].concat();
             if let Err(error) = chosen.link.ask(method::LOGGING_SET_LEVEL, &members).await {
-                tracing::debug!(server.name = row.name, session.id = %session.id, %error, "kept its log level");
+                tracing::debug!(server.name = chosen.link.name(), %error, "kept its log level");
             }
         }
     }

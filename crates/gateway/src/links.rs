@@ -1,11 +1,15 @@
 //! Which link a request takes, and links that serve one session alone (D12).
 
-use std::sync::Arc;
+use std::{
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
 
+use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallErrorKind, TransportKind};
-use narthex_registry::ServerRow;
-use narthex_upstream::{Inventory, Link, LinkEvent};
-use narthex_wire::{Payload, Rewrite, method, rpc};
+use narthex_registry::{Notice, OpenError, ServerRow};
+use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent, ServerFacts};
+use narthex_wire::{Payload, Raw, Revision, method, rpc};
 use tokio::{sync::mpsc, time::timeout};
 
 use crate::{Caller, Endpoint, Session, gateway::Shared, refusal::Refusal, session::OwnLink};
@@ -17,6 +21,46 @@ const EVENT_QUEUE: usize = 256;
 pub(crate) struct Chosen {
     pub(crate) link: Arc<Link>,
     pub(crate) inventory: Arc<Inventory>,
+    pub(crate) kind: LinkKind,
+}
+
+/// Who uses a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum LinkKind {
+    /// Everybody who needs nothing special.
+    Shared,
+    /// Legacy sessions of one revision that servers cannot ask anything.
+    Pooled(Revision),
+    /// One session: the server was offered its capabilities, so that it may ask it.
+    Own,
+}
+
+/// Which kind of link a session needs to a server (D12). Pairs of one era are never translated
+/// where that costs no process: a server over HTTP that speaks both eras gets a legacy link for
+/// legacy clients.
+pub(crate) fn link_kind(session: &Session, row: &ServerRow, shared: &Link) -> LinkKind {
+    let facts = shared.facts();
+    let is_modern = facts.revision.is_modern();
+    if is_modern && !speaks_legacy(facts) {
+        return LinkKind::Shared;
+    }
+    if session.can_be_asked() {
+        return LinkKind::Own;
+    }
+    let is_http =
+        row.definition.as_ref().is_some_and(|server| server.transport() == TransportKind::Http);
+    let is_transparent = matches!(session.endpoint, Endpoint::Transparent(_));
+    let is_other = is_modern || (is_transparent && facts.revision != session.revision);
+    if is_http && is_other { LinkKind::Pooled(session.revision) } else { LinkKind::Shared }
+}
+
+/// Whether a server that was found to be modern offers the handshake as well.
+fn speaks_legacy(facts: &ServerFacts) -> bool {
+    let versions = Raw::new(&facts.result).get("supportedVersions");
+    versions.map(Raw::items).unwrap_or_default().into_iter().any(|version| {
+        let revision = version.as_str().and_then(|text| Revision::parse(&text));
+        revision.is_some_and(|revision| !revision.is_modern())
+    })
 }
 
 impl Shared {
@@ -29,14 +73,16 @@ impl Shared {
         let Some(link) = row.link.clone().filter(|link| !link.closed().is_cancelled()) else {
             return Err(crate::route::unusable(row));
         };
-        let shared = Chosen { link, inventory: row.inventory.clone() };
-        let Some(session) =
-            caller.session.as_ref().filter(|session| needs_own_link(session, row, &shared.link))
-        else {
-            return Ok(shared);
+        let Some((session, alias)) = caller.session.as_ref().zip(row.alias.as_ref()) else {
+            return Ok(Chosen { link, inventory: row.inventory.clone(), kind: LinkKind::Shared });
         };
-        let Some(alias) = &row.alias else { return Ok(shared) };
-        self.own_link(session, alias).await
+        match link_kind(session, row, &link) {
+            LinkKind::Shared => {
+                Ok(Chosen { link, inventory: row.inventory.clone(), kind: LinkKind::Shared })
+            }
+            LinkKind::Own => self.own_link(session, alias).await,
+            LinkKind::Pooled(revision) => self.pooled_link(alias, revision).await,
+        }
     }
 
     /// The session's own link to a server; the first caller opens it, others wait for it.
@@ -46,63 +92,150 @@ impl Shared {
         alias: &Alias,
     ) -> Result<Chosen, Refusal> {
         let cell = session.own_link_cell(alias);
-        let own = cell.get_or_try_init(|| self.open_own_link(session, alias)).await?;
-        Ok(Chosen { link: own.link.clone(), inventory: own.inventory.clone() })
+        let opening = async || {
+            let (own, events) = self.open_link(alias, session.client.clone()).await?;
+            self.spawn(relay(session.clone(), own.link.clone(), events));
+            if session.closed.is_cancelled() {
+                own.link.stop().await;
+                return Err(Refusal::Cancelled);
+            }
+            Ok(own)
+        };
+        let own = cell.get_or_try_init(opening).await?;
+        Ok(own.chosen(LinkKind::Own))
     }
 
-    async fn open_own_link(
+    /// The link that all sessions of one revision share.
+    async fn pooled_link(
         self: &Arc<Self>,
-        session: &Arc<Session>,
         alias: &Alias,
-    ) -> Result<OwnLink, Refusal> {
+        revision: Revision,
+    ) -> Result<Chosen, Refusal> {
+        let kind = LinkKind::Pooled(revision);
+        let cell = {
+            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            let cell = pool.entry((alias.clone(), revision)).or_default();
+            if cell.get().is_some_and(|own| own.link.closed().is_cancelled()) {
+                *cell = Arc::default();
+            }
+            cell.clone()
+        };
+        let opening = async || {
+            let identity = ClientIdentity { revision, ..self.own_identity() };
+            let (own, events) = self.open_link(alias, identity).await?;
+            self.spawn(hear(self.clone(), own.link.clone(), kind, events));
+            Ok::<_, Refusal>(own)
+        };
+        let own = cell.get_or_try_init(opening).await?;
+        Ok(own.chosen(kind))
+    }
+
+    async fn open_link(
+        self: &Arc<Self>,
+        alias: &Alias,
+        identity: ClientIdentity,
+    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         let (events, received) = mpsc::channel(EVENT_QUEUE);
-        let opening = self.registry.open_link(alias, session.client.clone(), events);
+        let row = self.registry.snapshot().get(alias.as_str()).cloned();
+        let is_modern = row.is_some_and(|row| row.dialect == Some(Dialect::Modern));
+        let dialect = is_modern.then_some(Dialect::Legacy);
+        let opening = self.registry.open_link(alias, identity, dialect, events);
         let link = opening.await.map_err(|error| {
             let kind = match &error {
-                narthex_registry::OpenError::Failed(error) => error.kind,
-                narthex_registry::OpenError::Unknown(_) => CallErrorKind::TransportError,
+                OpenError::Failed(error) => error.kind,
+                OpenError::Unknown(_) => CallErrorKind::TransportError,
             };
             Refusal::call(kind, format!("server `{alias}` could not be opened for you: {error}"))
         })?;
         let link = Arc::new(link);
-        let listed = timeout(self.options.settle_timeout, Inventory::fetch(&link)).await;
-        let inventory = match listed {
-            Ok(Ok(inventory)) => Arc::new(inventory),
+        match timeout(self.options.settle_timeout, Inventory::fetch(&link)).await {
+            Ok(Ok(inventory)) => {
+                Ok((OwnLink { link, inventory: ArcSwap::from_pointee(inventory) }, received))
+            }
             Ok(Err(error)) => {
                 link.stop().await;
-                return Err(Refusal::from(error));
+                Err(Refusal::from(error))
             }
             Err(_late) => {
                 link.stop().await;
                 let text = format!("server `{alias}` did not list its tools in time");
-                return Err(Refusal::call(CallErrorKind::Timeout, text));
+                Err(Refusal::call(CallErrorKind::Timeout, text))
             }
-        };
-        self.spawn(relay(session.clone(), link.clone(), received));
-        if session.closed.is_cancelled() {
-            link.stop().await;
-            return Err(Refusal::Cancelled);
         }
-        Ok(OwnLink { link, inventory })
     }
 }
 
-/// A server that was offered a client's capabilities may ask it, so nobody else may share the
-/// link; the same for HTTP where a transparent client negotiated another revision.
-fn needs_own_link(session: &Session, row: &ServerRow, shared: &Link) -> bool {
-    if shared.facts().revision.is_modern() {
-        return false;
+impl OwnLink {
+    fn chosen(&self, kind: LinkKind) -> Chosen {
+        Chosen { link: self.link.clone(), inventory: self.inventory.load_full(), kind }
     }
-    if session.can_be_asked() {
-        return true;
-    }
-    let is_http = row
-        .definition
-        .as_ref()
-        .is_some_and(|definition| definition.transport() == TransportKind::Http);
-    let is_transparent = matches!(session.endpoint, Endpoint::Transparent(_));
-    is_http && is_transparent && shared.facts().revision != session.revision
 }
+
+/// Brings what a server says on a pooled link to the sessions that use it.
+async fn hear(
+    shared: Arc<Shared>,
+    link: Arc<Link>,
+    kind: LinkKind,
+    mut events: mpsc::Receiver<LinkEvent>,
+) {
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => break,
+            event = events.recv() => event,
+        };
+        match event {
+            Some(LinkEvent::Notification(message)) => {
+                if is_list_change(message.method()) {
+                    shared.relist_pooled(&link, kind).await;
+                }
+                let notice = Notice { alias: link.alias().clone(), message };
+                shared.spread(&notice, kind);
+            }
+            Some(LinkEvent::Request(question)) => {
+                let text = "this client declared no such capability";
+                let code = rpc::code::METHOD_NOT_FOUND;
+                respond(&link, rpc::error_response(question.id(), code, text, None)).await;
+            }
+            Some(LinkEvent::Closed(_)) | None => break,
+        }
+    }
+    link.stop().await;
+}
+
+fn is_list_change(name: &str) -> bool {
+    matches!(
+        name,
+        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
+    )
+}
+
+impl Shared {
+    /// Lists anew on a pooled link, whose server said that something changed.
+    async fn relist_pooled(&self, link: &Arc<Link>, kind: LinkKind) {
+        let LinkKind::Pooled(revision) = kind else { return };
+        let cell = {
+            let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+            pool.get(&(link.alias().clone(), revision)).cloned()
+        };
+        let own = cell.as_ref().and_then(|cell| cell.get());
+        let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
+        relist(own, self.options.settle_timeout).await;
+    }
+}
+
+async fn relist(own: &OwnLink, within: Duration) {
+    match timeout(within, Inventory::fetch(&own.link)).await {
+        Ok(Ok(inventory)) => own.inventory.store(Arc::new(inventory)),
+        Ok(Err(error)) => {
+            tracing::warn!(server.name = own.link.name(), %error, "listing anew failed");
+        }
+        Err(_late) => tracing::warn!(server.name = own.link.name(), "listing anew took too long"),
+    }
+}
+
+/// How long a session's own link may take to list anew.
+const RELIST: Duration = Duration::from_secs(30);
 
 /// Brings what a server says outside calls to its session, until the link or the session ends.
 async fn relay(session: Arc<Session>, link: Arc<Link>, mut events: mpsc::Receiver<LinkEvent>) {
@@ -114,7 +247,14 @@ async fn relay(session: Arc<Session>, link: Arc<Link>, mut events: mpsc::Receive
         };
         match event {
             Some(LinkEvent::Notification(message)) => {
-                session.deliver(Rewrite::default().apply(&message));
+                if is_list_change(message.method()) {
+                    let cell = session.own_link_cell(link.alias());
+                    if let Some(own) = cell.get() {
+                        relist(own, RELIST).await;
+                        session.forget_view();
+                    }
+                }
+                session.deliver(message.bytes().clone().into());
             }
             Some(LinkEvent::Request(question)) => {
                 let Some(payload) = session.ask(&link, &question) else {

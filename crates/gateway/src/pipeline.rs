@@ -155,7 +155,7 @@ impl Shared {
             (Era::Legacy, Era::Modern) => {
                 let stamp = match &caller.session {
                     Some(session) => stamp_of(&session.client),
-                    None => stamp_of(&self.registry_identity()),
+                    None => stamp_of(&self.own_identity()),
                 };
                 merge(&mut request.rewrite, stamp);
             }
@@ -168,7 +168,8 @@ impl Shared {
         Ok(())
     }
 
-    fn registry_identity(&self) -> ClientIdentity {
+    /// What we say of ourselves where no client's words fit.
+    pub(crate) fn own_identity(&self) -> ClientIdentity {
         ClientIdentity {
             info: self.options.server_info.clone(),
             capabilities: Bytes::from_static(b"{}"),

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_model::Alias;
@@ -19,7 +20,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Endpoint, RunView, log_level::LogLevel, metrics::OpenCount, view::View};
+use crate::{
+    Endpoint, RunView, hub::FollowKey, log_level::LogLevel, metrics::OpenCount, view::View,
+};
 
 /// How many messages wait for a client that has no stream open.
 const OUTBOX: usize = 64;
@@ -55,7 +58,7 @@ struct State {
     open_calls: HashMap<Bytes, CancellationToken>,
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
-    subscriptions: HashSet<(Alias, Arc<str>)>,
+    subscriptions: HashSet<FollowKey>,
     view: Option<Arc<View>>,
     last_used: Instant,
 }
@@ -68,12 +71,12 @@ pub(crate) struct Ask {
     pub(crate) id: Bytes,
 }
 
-/// A link that serves this session alone, because the server was offered its capabilities (D12).
+/// A link besides the registry's, and what the server lists on it (D12).
 #[derive(Debug)]
 pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
     /// What the server lists for a client with these capabilities.
-    pub(crate) inventory: Arc<Inventory>,
+    pub(crate) inventory: ArcSwap<Inventory>,
 }
 
 impl Session {
@@ -211,11 +214,6 @@ impl Session {
         cell.clone()
     }
 
-    /// Whether the session hears a server on a link of its own.
-    pub(crate) fn has_own_link(&self, alias: &Alias) -> bool {
-        self.state().links.get(alias).is_some_and(|cell| cell.initialized())
-    }
-
     /// The links that serve this session alone.
     pub(crate) fn own_links(&self) -> Vec<Arc<Link>> {
         let state = self.state();
@@ -236,25 +234,29 @@ impl Session {
     }
 
     /// Notes a subscription; `false` if it was noted already.
-    pub(crate) fn subscribe(&self, alias: Alias, uri: Arc<str>) -> bool {
-        self.state().subscriptions.insert((alias, uri))
+    pub(crate) fn subscribe(&self, key: FollowKey) -> bool {
+        self.state().subscriptions.insert(key)
     }
 
     /// Forgets a subscription; `false` if there was none.
-    pub(crate) fn unsubscribe(&self, alias: &Alias, uri: &Arc<str>) -> bool {
-        self.state().subscriptions.remove(&(alias.clone(), uri.clone()))
+    pub(crate) fn unsubscribe(&self, key: &FollowKey) -> bool {
+        self.state().subscriptions.remove(key)
     }
 
-    pub(crate) fn is_subscribed(&self, alias: &Alias, uri: &str) -> bool {
-        self.state().subscriptions.contains(&(alias.clone(), Arc::from(uri)))
+    pub(crate) fn is_subscribed(&self, key: &FollowKey) -> bool {
+        self.state().subscriptions.contains(key)
     }
 
-    pub(crate) fn take_subscriptions(&self) -> HashSet<(Alias, Arc<str>)> {
+    pub(crate) fn take_subscriptions(&self) -> HashSet<FollowKey> {
         std::mem::take(&mut self.state().subscriptions)
     }
 
     pub(crate) fn view(&self, seq: u64) -> Option<Arc<View>> {
         self.state().view.clone().filter(|view| view.seq == seq)
+    }
+
+    pub(crate) fn forget_view(&self) {
+        self.state().view = None;
     }
 
     pub(crate) fn set_view(&self, view: Arc<View>) {

@@ -8,7 +8,9 @@ use std::{
 use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallError, CallErrorKind, ServerState};
 use narthex_supervisor::BaseEnvironment;
-use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, Inventory, Link, LinkEvent};
+use narthex_upstream::{
+    ClientIdentity, ConnectContext, Deadlines, Dialect, Inventory, Link, LinkEvent,
+};
 use narthex_wire::{Limits, Message};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -150,7 +152,8 @@ impl Registry {
     }
 
     /// Opens a further link to a server for one owner, who must stop it. Messages of the server
-    /// outside requests go to `events`.
+    /// outside requests go to `events`. With `dialect`, the server is spoken to in that one, which
+    /// need not be the one of its shared link.
     ///
     /// # Errors
     /// When there is no such server, or it cannot be connected.
@@ -158,6 +161,7 @@ impl Registry {
         &self,
         alias: &Alias,
         identity: ClientIdentity,
+        dialect: Option<Dialect>,
         events: mpsc::Sender<LinkEvent>,
     ) -> Result<Link, OpenError> {
         let snapshot = self.snapshot();
@@ -168,7 +172,7 @@ impl Registry {
         };
         let mut context = self.shared.context(events);
         context.identity = identity;
-        context.dialect = row.dialect;
+        context.dialect = dialect.or(row.dialect);
         match narthex_upstream::connect(&definition, &context).await {
             Ok((link, _dialect)) => Ok(link),
             Err(error) => {

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod questions;
+#[cfg(test)]
 mod world;

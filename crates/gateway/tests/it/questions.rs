@@ -1,0 +1,165 @@
+//! What servers ask clients, and what they say by themselves (legacy pairs).
+
+use narthex_gateway::{Caller, Endpoint, Step};
+use narthex_testkit::fixture::Eras;
+use serde_json::{Value, json};
+
+use super::world::{World, legacy, modern, parse, transparent};
+
+async fn answer_questions(world: &World, caller: &Caller, name: &str, reply: &Value) -> Value {
+    let params = json!({"name": name, "arguments": {"prompt": "p", "message": "m"}});
+    let mut answering = world.gateway.call(caller, legacy(5, "tools/call", params)).await;
+    let session = caller.session.as_ref().unwrap();
+    let mut asked = 0;
+    loop {
+        match answering.next().await.expect("an answer") {
+            Step::Message(payload) => {
+                let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+                if let Some(id) = message.get("id") {
+                    asked += 1;
+                    let response = json!({"jsonrpc": "2.0", "id": id, "result": reply});
+                    world.gateway.respond(session, parse(&response)).await;
+                }
+            }
+            Step::Break { .. } => {}
+            Step::Answer(answer) => {
+                assert_eq!(asked, 1);
+                return serde_json::from_slice(&answer.payload.into_bytes()).unwrap();
+            }
+        }
+    }
+}
+
+/// Issue point 5: sampling and elicitation pass in both directions between legacy peers, also
+/// where the server speaks both eras.
+#[tokio::test]
+async fn legacy_servers_ask_legacy_clients() {
+    for eras in [Eras::Legacy, Eras::Both] {
+        let world = World::with(&[("one", eras)]).await;
+        for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
+            let capabilities = json!({"sampling": {}, "elicitation": {}, "roots": {}});
+            let session = world.session(&endpoint, capabilities).await;
+            let caller = Caller { run: world.run.clone(), endpoint, session: Some(session) };
+            let sampled = json!({"role": "assistant", "model": "m",
+                "content": {"type": "text", "text": "blue"}});
+            let name = format!("{prefix}test_sampling");
+            let answer = answer_questions(&world, &caller, &name, &sampled).await;
+            assert!(answer.to_string().contains("blue"), "{eras:?} {answer}");
+            let elicited = json!({"action": "accept", "content": {"username": "ada", "email": "a@b.c"}});
+            let name = format!("{prefix}test_elicitation");
+            let answer = answer_questions(&world, &caller, &name, &elicited).await;
+            assert!(answer.to_string().contains("ada"), "{eras:?} {answer}");
+        }
+        world.gateway.drain().await;
+    }
+}
+
+/// D12: a client that declared nothing is never asked; the call ends all the same.
+#[tokio::test]
+async fn d12_clients_without_capabilities_are_not_asked() {
+    let world = World::with(&[("one", Eras::Legacy)]).await;
+    let caller = world.legacy_caller(transparent("one")).await;
+    let params = json!({"name": "test_sampling", "arguments": {"prompt": "p"}});
+    let mut answering = world.gateway.call(&caller, legacy(5, "tools/call", params)).await;
+    while let Some(step) = answering.next().await {
+        if let Step::Message(payload) = &step {
+            let message: Value = serde_json::from_slice(&payload.clone().into_bytes()).unwrap();
+            assert!(message.get("id").is_none(), "{message}");
+        }
+    }
+    world.gateway.drain().await;
+}
+
+/// Issue point 4, E74: a changed list is heard by sessions of both kinds of endpoint.
+#[tokio::test]
+async fn e74_list_changes_reach_sessions() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        let world = World::with(&[("one", eras)]).await;
+        for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let caller = world.legacy_caller(endpoint).await;
+            let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
+            world.fixtures[0].fixture.toggle_dynamic_tool();
+            loop {
+                let payload = outbox.recv().await.unwrap();
+                let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+                if message["method"] == "notifications/tools/list_changed" {
+                    break;
+                }
+            }
+        }
+        world.gateway.drain().await;
+    }
+}
+
+/// Issue point 5: subscriptions reach their subscriber, and end with it.
+#[tokio::test]
+async fn resource_updates_reach_subscribers_only() {
+    let world = World::with(&[("one", Eras::Legacy)]).await;
+    let subscriber = world.legacy_caller(Endpoint::Aggregated).await;
+    let other = world.legacy_caller(Endpoint::Aggregated).await;
+    let params = json!({"uri": "test://watched-resource"});
+    let answer = world.call(&subscriber, legacy(1, "resources/subscribe", params)).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    let mut outbox = subscriber.session.as_ref().unwrap().take_outbox().unwrap();
+    world.fixtures[0].fixture.touch_resource("test://watched-resource");
+    let payload = outbox.recv().await.unwrap();
+    let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+    assert_eq!(message["method"], "notifications/resources/updated", "{message}");
+    let mut outbox = other.session.as_ref().unwrap().take_outbox().unwrap();
+    assert!(outbox.try_recv().is_err());
+    world.gateway.drain().await;
+}
+
+/// Issue point 5: a modern client listens at both kinds of endpoint, to servers of both eras.
+#[tokio::test]
+async fn modern_clients_listen() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        let world = World::with(&[("one", eras)]).await;
+        for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let caller = world.modern_caller(endpoint);
+            let filter = json!({"notifications": {"toolsListChanged": true}});
+            let request = modern(9, "subscriptions/listen", filter);
+            let mut answering = world.gateway.call(&caller, request).await;
+            let mut methods = Vec::new();
+            while methods.len() < 2 {
+                let Some(Step::Message(payload)) = answering.next().await else { panic!() };
+                let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+                let meta = &message["params"]["_meta"];
+                assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 9, "{message}");
+                methods.push(message["method"].clone());
+                if methods.len() == 1 {
+                    world.fixtures[0].fixture.toggle_dynamic_tool();
+                }
+            }
+            assert_eq!(methods[0], "notifications/subscriptions/acknowledged");
+            assert_eq!(methods[1], "notifications/tools/list_changed");
+        }
+        world.gateway.drain().await;
+    }
+}
+
+/// Protocol 2026-07-28, multi-round requests: state is sealed, tampering is refused.
+#[tokio::test]
+async fn request_state_goes_round_sealed() {
+    let world = World::with(&[("one", Eras::Modern)]).await;
+    for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
+        let caller = world.modern_caller(endpoint);
+        let capabilities = json!({"io.modelcontextprotocol/clientCapabilities":
+            {"elicitation": {}, "sampling": {}, "roots": {}}});
+        let name = format!("{prefix}test_input_required_result_request_state");
+        let params = json!({"name": name, "arguments": {}, "_meta": capabilities});
+        let first = world.call(&caller, modern(1, "tools/call", params.clone())).await;
+        assert_eq!(first["result"]["resultType"], "input_required", "{first}");
+        let state = first["result"]["requestState"].as_str().unwrap().to_owned();
+        let key = first["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
+        let mut again = params;
+        again["inputResponses"] = json!({key: {"action": "accept", "content": {"confirmed": true, "name": "x", "ok": true, "confirm": true}}});
+        again["requestState"] = json!(state);
+        let second = world.call(&caller, modern(2, "tools/call", again.clone())).await;
+        assert_eq!(second["result"]["resultType"], "complete", "{second}");
+        again["requestState"] = json!(format!("{state}A"));
+        let third = world.call(&caller, modern(3, "tools/call", again)).await;
+        assert_eq!(third["error"]["code"], -32602, "{third}");
+    }
+    world.gateway.drain().await;
+}
