@@ -126,16 +126,9 @@ impl Accepting {
     }
 
     async fn accept_all(&self, listener: &UnixListener) {
-        while let Ok(permit) = self.room.clone().acquire_owned().await {
+        loop {
             match listener.accept().await {
-                Ok((stream, _)) if is_own_user(&stream) => {
-                    let (place, endpoint) = (self.place.clone(), self.endpoint.clone());
-                    let stop = self.stop.clone();
-                    self.tasks.spawn(async move {
-                        connection::serve(place, endpoint, stream, stop).await;
-                        drop(permit);
-                    });
-                }
+                Ok((stream, _)) if is_own_user(&stream) => self.begin(stream).await,
                 Ok(_) => {
                     tracing::warn!("refused a connection of another user");
                     self.place.gateway.metrics().refused("socket_user");
@@ -146,6 +139,18 @@ impl Accepting {
                 }
             }
         }
+    }
+
+    /// Serves a connection as soon as there is room. Room is not taken before somebody comes, as
+    /// the sockets share it.
+    async fn begin(&self, stream: UnixStream) {
+        let Ok(room) = self.room.clone().acquire_owned().await else { return };
+        let (place, endpoint) = (self.place.clone(), self.endpoint.clone());
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            connection::serve(place, endpoint, stream, stop).await;
+            drop(room);
+        });
     }
 }
 

@@ -1,0 +1,128 @@
+//! Clients with a handshake.
+
+use narthex_socket::SocketOptions;
+use narthex_testkit::fixture::Eras;
+use serde_json::{Value, json};
+
+use crate::world::{World, cancelled, modern, request, text_of, tool};
+
+/// D2: both kinds of socket, against servers of either era.
+#[tokio::test]
+async fn d2_both_endpoints_list_and_call() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        let world = World::new(eras, SocketOptions::default()).await;
+        for (socket, name) in [("mcp.sock", "mcp__fix__echo"), ("fix.sock", "echo")] {
+            let mut client = world.connect(socket).await;
+            client.initialize("2025-06-18", json!({})).await;
+            let list = client.ask(&request(1, "tools/list", json!({}))).await;
+            let tools = list["result"]["tools"].as_array().unwrap();
+            assert!(tools.iter().any(|tool| tool["name"] == name), "{socket}");
+            let answer = client.ask(&tool(2, name, json!({"message": socket}))).await;
+            assert_eq!(text_of(&answer), socket);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_needs_its_handshake_once() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    let early = client.ask(&request(1, "tools/list", json!({}))).await;
+    assert_eq!(early["error"]["code"], -32600);
+    let ping = client.ask(&request(2, "ping", json!({}))).await;
+    assert_eq!(ping["result"], json!({}));
+    client.initialize("2025-11-25", json!({})).await;
+    assert_eq!(world.gateway.sessions_open(), 1);
+    let again = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}});
+    assert_eq!(client.ask(&request(3, "initialize", again)).await["error"]["code"], -32600);
+    drop(client);
+    world.until(|world| world.gateway.sessions_open() == 0).await;
+}
+
+/// A client may look with a modern request first, and then shake hands.
+#[tokio::test]
+async fn a_modern_look_does_not_decide_against_a_handshake() {
+    let world = World::new(Eras::Both, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    let found = client.ask(&modern(request(1, "server/discover", json!({})))).await;
+    assert!(found["result"]["supportedVersions"].is_array(), "{found}");
+    client.initialize("2025-11-25", json!({})).await;
+    let answer = client.ask(&tool(2, "echo", json!({"message": "hi"}))).await;
+    assert_eq!(text_of(&answer), "hi");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_gets_no_answer() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    client.initialize("2025-11-25", json!({})).await;
+    client.send(&tool(7, "sleep", json!({"ms": 600_000}))).await;
+    world.until(|world| world.fixture.fixture.counts().calls == 1).await;
+    client.send(&cancelled(7)).await;
+    world.until(|world| world.fixture.fixture.counts().cancelled == 1).await;
+    // One that the gateway may not even have seen.
+    let (late, cancel) = (tool(8, "sleep", json!({"ms": 600_000})), cancelled(8));
+    client.send_text(&format!("{late}\n{cancel}\n")).await;
+    client.send(&tool(9, "echo", json!({"message": "on"}))).await;
+    client.finish_sending().await;
+    let answers = client.receive_all().await;
+    assert_eq!(answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [9]);
+}
+
+#[tokio::test]
+async fn who_hangs_up_gives_up() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    client.initialize("2025-11-25", json!({})).await;
+    client.send(&tool(7, "sleep", json!({"ms": 600_000}))).await;
+    world.until(|world| world.fixture.fixture.counts().calls == 1).await;
+    drop(client);
+    world.until(|world| world.fixture.fixture.counts().cancelled == 1).await;
+    world.until(|world| world.gateway.sessions_open() == 0).await;
+}
+
+/// What servers ask and say by themselves reaches the client, and its answers reach them.
+#[tokio::test]
+async fn servers_ask_and_notify() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let mut client = world.connect("fix.sock").await;
+    client.initialize("2025-11-25", json!({"elicitation": {}})).await;
+    client.send(&tool(1, "test_elicitation", json!({"message": "who?"}))).await;
+    let question = client.receive().await;
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let result = json!({"action": "accept", "content": {"username": "u", "email": "e@x.y"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result})).await;
+    let answer = client.receive().await;
+    assert!(text_of(&answer).contains("accept"), "{answer}");
+
+    client.send(&tool(2, "test_trigger_tool_change", json!({}))).await;
+    let both = [client.receive().await, client.receive().await];
+    let is_change = |message: &Value| message["method"] == "notifications/tools/list_changed";
+    assert!(both.iter().any(is_change), "{both:?}");
+    assert!(both.iter().any(|message| message["id"] == 2), "{both:?}");
+}
+
+#[tokio::test]
+async fn batches_are_split_where_they_exist() {
+    let world = World::new(Eras::Legacy, SocketOptions::default()).await;
+    let batch = json!([
+        tool(1, "echo", json!({"message": "one"})),
+        {"jsonrpc": "2.0", "method": "notifications/vendor"},
+        tool(2, "echo", json!({"message": "two"})),
+    ]);
+    let mut client = world.connect("fix.sock").await;
+    client.initialize("2025-03-26", json!({})).await;
+    client.send(&batch).await;
+    let answers = [client.receive().await, client.receive().await];
+    for (id, text) in [(1, "one"), (2, "two")] {
+        let answer = answers.iter().find(|answer| answer["id"] == id).unwrap();
+        assert_eq!(text_of(answer), text);
+    }
+    client.send_text("[]\n").await;
+    assert_eq!(client.receive().await["error"]["code"], -32600);
+
+    let mut client = world.connect("fix.sock").await;
+    client.initialize("2025-06-18", json!({})).await;
+    client.send(&batch).await;
+    assert_eq!(client.receive().await["error"]["code"], -32600);
+}

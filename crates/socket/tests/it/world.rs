@@ -1,0 +1,188 @@
+//! A door, the gateway behind it, and clients.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
+use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
+use narthex_policy::RunPolicy;
+use narthex_registry::{
+    Registry, RegistryOptions, Snapshot,
+    config::{Entry, LoadedConfig},
+};
+use narthex_socket::{SocketDoor, SocketOptions};
+use narthex_supervisor::BaseEnvironment;
+use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_wire::{Limits, Revision};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+/// No test should need that long.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    pub(crate) gateway: Gateway,
+    pub(crate) fixture: Running,
+    pub(crate) stop: CancellationToken,
+    pub(crate) doors: TaskTracker,
+    pub(crate) folder: PathBuf,
+    _home: TempDir,
+}
+
+impl World {
+    /// A door with one server, `fix`, of this era.
+    pub(crate) async fn new(eras: Eras, options: SocketOptions) -> Self {
+        let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
+        let alias = Alias::new("fix").unwrap();
+        let limits = Limits { message_bytes: 4 * 1024 * 1024 };
+        let gateway = gateway(entry(alias.clone(), &fixture.url), limits);
+        let ready = |snapshot: &Snapshot| snapshot.is_settled();
+        let snapshot = gateway.registry().wait_until(PATIENCE, ready).await;
+        assert!(snapshot.servers.iter().all(|row| row.is_ready()), "{snapshot:?}");
+        let token = RunToken::generate().unwrap();
+        let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
+        gateway.runs().insert(run.clone());
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("run");
+        let door = SocketDoor::bind(&folder, run, [alias], gateway.clone(), options).unwrap();
+        let stop = CancellationToken::new();
+        let doors = TaskTracker::new();
+        doors.spawn(door.serve(stop.clone()));
+        doors.close();
+        Self { gateway, fixture, stop, doors, folder, _home: home }
+    }
+
+    pub(crate) async fn connect(&self, name: &str) -> Client {
+        let stream = UnixStream::connect(self.folder.join(name)).await.unwrap();
+        let (reader, writer) = stream.into_split();
+        Client { reader: BufReader::new(reader), writer }
+    }
+
+    /// Waits until something has become true somewhere else.
+    pub(crate) async fn until(&self, is_true: impl Fn(&Self) -> bool) {
+        let waiting = async {
+            while !is_true(self) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("it becomes true");
+    }
+}
+
+fn entry(alias: Alias, url: &str) -> Entry {
+    let (headers, auth) = (BTreeMap::new(), ServerAuth::None);
+    let target = Target::Http(HttpTarget { url: url.to_owned(), is_sse: false, headers, auth });
+    Entry::Server(ServerDefinition { alias, target, timeout: None, is_disabled: false })
+}
+
+fn gateway(entry: Entry, limits: Limits) -> Gateway {
+    let registry = Registry::new(RegistryOptions {
+        identity: ClientIdentity {
+            info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+            capabilities: Bytes::from_static(b"{}"),
+            revision: Revision::LEGACY_LATEST,
+        },
+        deadlines: Deadlines::default(),
+        limits,
+        environment: BaseEnvironment::from_process(),
+    });
+    registry.start(LoadedConfig { entries: vec![entry], warnings: Vec::new() });
+    let options = GatewayOptions { limits, ..GatewayOptions::default() };
+    Gateway::new(registry, Audit::disabled(), options).unwrap()
+}
+
+/// A client that speaks raw lines.
+pub(crate) struct Client {
+    reader: BufReader<OwnedReadHalf>,
+    writer: OwnedWriteHalf,
+}
+
+impl Client {
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.send_text(&format!("{message}\n")).await;
+    }
+
+    pub(crate) async fn send_text(&mut self, text: &str) {
+        self.writer.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    /// The next message, whatever it is.
+    pub(crate) async fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        let reading = self.reader.read_line(&mut line);
+        let count = tokio::time::timeout(PATIENCE, reading).await.expect("a line").unwrap();
+        assert!(count > 0, "the door closed the connection");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Everything up to the end of the connection.
+    pub(crate) async fn receive_all(&mut self) -> Vec<Value> {
+        let mut text = String::new();
+        let reading = self.reader.read_to_string(&mut text);
+        tokio::time::timeout(PATIENCE, reading).await.expect("an end").unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Sends a request and waits for its answer; other messages are passed over.
+    pub(crate) async fn ask(&mut self, message: &Value) -> Value {
+        self.send(message).await;
+        loop {
+            let answer = self.receive().await;
+            if answer["id"] == message["id"] && answer.get("method").is_none() {
+                return answer;
+            }
+        }
+    }
+
+    /// Opens a session.
+    pub(crate) async fn initialize(&mut self, revision: &str, capabilities: Value) {
+        let params = json!({
+            "protocolVersion": revision,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "t", "version": "1"},
+        });
+        let answer = self.ask(&request(0, "initialize", params)).await;
+        assert_eq!(answer["result"]["protocolVersion"], revision, "{answer}");
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) async fn finish_sending(&mut self) {
+        self.writer.shutdown().await.unwrap();
+    }
+}
+
+pub(crate) fn request(id: u64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+pub(crate) fn tool(id: u64, name: &str, arguments: Value) -> Value {
+    request(id, "tools/call", json!({"name": name, "arguments": arguments}))
+}
+
+/// The same request with what every modern one must carry.
+pub(crate) fn modern(mut request: Value) -> Value {
+    request["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    request
+}
+
+pub(crate) fn cancelled(id: u64) -> Value {
+    let params = json!({"requestId": id, "reason": "enough"});
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+}
+
+pub(crate) fn text_of(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
+}
