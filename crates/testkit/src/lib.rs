@@ -1,10 +1,12 @@
-//! Test support shared by the crates: the fixture MCP server and the header-adding forwarder.
+//! Test support shared by the crates: the fixture MCP server, the header-adding
+//! forwarder and the load generator.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.
 
 pub mod fixture;
 pub mod forwarder;
+pub mod load;
 
 use tokio::task::JoinHandle;
 
