@@ -89,6 +89,46 @@ impl ServerDefinition {
             Target::Http(_) => TransportKind::Http,
         }
     }
+
+    /// The values that must never be shown (D22): keys, and whatever stands under a name that
+    /// tells of a secret. Of `Bearer abc` the part after the scheme counts by itself, too.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<Secret> {
+        match &self.target {
+            Target::Stdio(target) => {
+                let told = target.env.iter().filter(|(name, _)| is_secret_variable(name));
+                told.map(|(_, value)| value.clone()).collect()
+            }
+            Target::Http(target) => {
+                let told = target.headers.iter().filter(|(name, _)| is_secret_header(name));
+                let mut secrets: Vec<_> = told.map(|(_, value)| value.clone()).collect();
+                if let ServerAuth::ApiKey(ApiKeyAuth { key: Some(key), .. }) = &target.auth {
+                    secrets.push(key.clone());
+                }
+                let credential = |secret: &Secret| {
+                    let (_scheme, rest) = secret.expose().split_once(' ')?;
+                    Some(Secret::new(rest.trim()))
+                };
+                secrets.extend(secrets.iter().filter_map(credential).collect::<Vec<_>>());
+                secrets
+            }
+        }
+    }
+}
+
+/// Whether an environment variable of this name holds a secret.
+fn is_secret_variable(name: &str) -> bool {
+    const PARTS: [&str; 8] =
+        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE", "CREDENTIAL"];
+    let name = name.to_ascii_uppercase();
+    PARTS.iter().any(|part| name.contains(part))
+}
+
+/// Whether a header of this name holds a secret.
+fn is_secret_header(name: &str) -> bool {
+    const PARTS: [&str; 5] = ["authorization", "cookie", "token", "secret", "key"];
+    let name = name.to_ascii_lowercase();
+    PARTS.iter().any(|part| name.contains(part))
 }
 
 /// Where a server is.
@@ -182,4 +222,46 @@ pub struct ConfigFault {
     pub name: String,
     /// What is wrong, where and what to do.
     pub error: CallError,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect()
+    }
+
+    fn secrets(target: Target) -> Vec<String> {
+        let alias = Alias::new("x").unwrap();
+        let definition = ServerDefinition { alias, target, timeout: None, is_disabled: false };
+        definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
+    }
+
+    /// D22: a variable's name tells whether its value is secret.
+    #[test]
+    fn d22_secret_variables_are_known_by_name() {
+        let env =
+            named(&[("GITHUB_TOKEN", "a"), ("api_key", "b"), ("LANG", "c"), ("pgPassword", "d")]);
+        let target =
+            StdioTarget { command: "x".to_owned(), args: Vec::new(), env, working_dir: None };
+        assert_eq!(secrets(Target::Stdio(target)), ["a", "b", "d"]);
+    }
+
+    /// D22: keys and credential headers are secret, with and without their scheme.
+    #[test]
+    fn d22_keys_and_credential_headers_are_secret() {
+        let auth = ApiKeyAuth {
+            header_name: "X".to_owned(),
+            value_prefix: String::new(),
+            key: Some(Secret::new("key")),
+        };
+        let target = HttpTarget {
+            url: "http://localhost".to_owned(),
+            is_sse: false,
+            headers: named(&[("Authorization", "Bearer abc"), ("Accept-Language", "de")]),
+            auth: ServerAuth::ApiKey(auth),
+        };
+        assert_eq!(secrets(Target::Http(target)), ["Bearer abc", "key", "abc"]);
+    }
 }

@@ -12,6 +12,7 @@ mod era;
 mod lines;
 mod message;
 mod payload;
+mod redact;
 mod rewrite;
 mod sse;
 
@@ -19,6 +20,7 @@ pub use era::{Era, Revision, classify_downstream, meta_key, method};
 pub use lines::{LineError, LineParser, line_frame};
 pub use message::{Message, MessageError, MessageKind, Raw};
 pub use payload::{Payload, PayloadBuilder};
+pub use redact::{REDACTED, Redactor};
 pub use rewrite::{Patch, Rewrite};
 pub use sse::{SseError, SseEvent, SseParser, sse_comment, sse_event};
 

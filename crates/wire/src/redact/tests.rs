@@ -1,0 +1,108 @@
+//! What is found, and that messages stay what they were.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn redactor(values: &[&str]) -> Redactor {
+    let secrets: Vec<Secret> = values.iter().map(|value| Secret::new(*value)).collect();
+    Redactor::new(&secrets)
+}
+
+fn parse(text: &str) -> Message {
+    Message::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::default()).unwrap()
+}
+
+#[test]
+fn s27_every_spelling_of_a_secret_is_found_in_a_line() {
+    let secret = "p@ss/w\"ör d+1";
+    let redactor = redactor(&[secret]);
+    let spellings = [
+        secret.to_owned(),
+        r#"p@ss/w\"ör d+1"#.to_owned(),
+        r#"p@ss/w\"\u00f6r d+1"#.to_owned(),
+        "p%40ss%2Fw%22%C3%B6r%20d%2B1".to_owned(),
+        "p%40ss%2fw%22%c3%b6r%20d%2b1".to_owned(),
+        "p%40ss%2Fw%22%C3%B6r+d%2B1".to_owned(),
+        STANDARD.encode(secret),
+    ];
+    for spelling in spellings {
+        let line = format!("key={spelling};");
+        let clean = redactor.text(&line).into_owned();
+        assert!(clean.starts_with("key=[redacted]") && clean.ends_with(';'), "{line}: {clean}");
+    }
+}
+
+#[test]
+fn s27_base64_with_something_before_and_after_is_found() {
+    let redactor = redactor(&["hunter2-hunter2"]);
+    for user in ["u", "me", "ada", "adal"] {
+        let encoded = STANDARD.encode(format!("{user}:hunter2-hunter2:tail"));
+        let clean = redactor.text(&encoded).into_owned();
+        assert!(clean.contains(REDACTED), "{encoded}: {clean}");
+    }
+}
+
+#[test]
+fn s27_the_lines_of_a_private_key_are_found_one_by_one() {
+    let redactor = redactor(&["-----BEGIN KEY-----\nMIIEpAIBAAKCAQEA\n-----END KEY-----\n"]);
+    assert_eq!(redactor.text("read MIIEpAIBAAKCAQEA"), "read [redacted]");
+}
+
+#[test]
+fn d22_short_values_and_small_numbers_are_left_alone() {
+    let redactor = redactor(&["a", "12345", "128000", "true", ""]);
+    assert!(redactor.is_empty());
+    assert_eq!(redactor.text("128000 true a"), "128000 true a");
+    assert!(Redactor::new(&[]).is_empty());
+}
+
+#[test]
+fn d22_messages_change_inside_strings_only() {
+    let redactor = redactor(&["sk-12345", "nabcdef", "87654321", "result"]);
+    let text = r#"{"jsonrpc":"2.0","id":"sk-12345", "result":{ "content":[{"type":"text",
+        "text":"a sk-12345\nb"}],"sk-12345":1,"n":87654321,"t":"\nabcdef","requestState":"sk-12345"} }"#;
+    let clean = redactor.message(&parse(text)).unwrap();
+    let expected = text.replace("a sk-12345", "a [redacted]");
+    assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), expected);
+}
+
+#[test]
+fn d22_json_inside_a_string_and_a_slash_with_a_backslash_are_cleaned() {
+    let redactor = redactor(&["se\"cr/et"]);
+    let inner = json!({"key": "se\"cr/et"}).to_string();
+    let text = json!({"jsonrpc": "2.0", "id": 1, "result": {"text": inner}}).to_string();
+    let clean = redactor.message(&parse(&text)).unwrap();
+    assert_eq!(clean.get("text").unwrap().as_str().unwrap(), r#"{"key":"[redacted]"}"#);
+    let text = r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"se\"cr\/et"}}"#;
+    let clean = redactor.message(&parse(text)).unwrap();
+    assert_eq!(clean.get("message").unwrap().as_str().unwrap(), REDACTED);
+}
+
+#[test]
+fn d22_what_has_no_secret_is_not_copied() {
+    let redactor = redactor(&["sk-12345"]);
+    let text = r#"{"jsonrpc":"2.0","id":"sk-12345","method":"a","params":{"x":"y"}}"#;
+    assert!(redactor.message(&parse(text)).is_none());
+    assert!(matches!(redactor.text("nothing"), Cow::Borrowed(_)));
+    assert!(!format!("{redactor:?}").contains("sk-12345"));
+}
+
+proptest! {
+    /// D22: whatever the secret and wherever it stands, JSON stays JSON of the same shape.
+    #[test]
+    fn d22_json_stays_json(secret in "[ -~äß\n]{6,20}", before in ".{0,6}", after in ".{0,6}") {
+        let value = json!({"a": format!("{before}{secret}{after}"), "b": [1, secret], "k": {}});
+        let text = json!({"jsonrpc": "2.0", "id": 1, "result": value}).to_string();
+        let redactor = redactor(&[&secret]);
+        prop_assume!(!redactor.is_empty());
+        let clean = redactor.message(&parse(&text)).unwrap();
+        let clean: Value = serde_json::from_slice(clean.bytes()).unwrap();
+        prop_assert!(clean["result"]["b"][1].as_str().unwrap().contains(REDACTED));
+        prop_assert!(clean["result"]["a"].as_str().unwrap().contains(REDACTED));
+        prop_assert_eq!(&clean["result"]["k"], &json!({}));
+    }
+}
