@@ -1,0 +1,264 @@
+//! Modern requests: what they must say, and how they are answered.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::world::{Stream, World, message, stamped};
+
+const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+
+fn text_call() -> Value {
+    json!({"name": "test_simple_text", "arguments": {}})
+}
+
+#[tokio::test]
+async fn a_small_call_is_answered_with_one_json_body() {
+    let world = World::with_fixture().await;
+    let answer = world.modern("/mcp/fixture", "tools/call", text_call()).send().await;
+    assert_eq!(
+        (answer.status, &answer.headers["content-type"]),
+        (StatusCode::OK, &"application/json".parse().unwrap())
+    );
+    assert_eq!(answer.headers["content-length"], answer.body.len().to_string());
+    assert_eq!(answer.json()["id"], 1);
+    assert_eq!(answer.json()["result"]["resultType"], "complete");
+    let params = json!({"name": "mcp__fixture__test_simple_text", "arguments": {}});
+    let aggregated = world.modern("/mcp", "tools/call", params).send().await;
+    assert_eq!(aggregated.json()["result"]["content"], answer.json()["result"]["content"]);
+}
+
+/// S13: every pair of header and body that disagrees is refused, and nothing is forwarded.
+#[tokio::test]
+async fn s13_headers_that_belie_the_body_are_refused() {
+    let world = World::with_fixture().await;
+    let call = || world.modern("/mcp/fixture", "tools/call", text_call());
+    let table = [
+        ("mcp-method", "tools/list"),
+        ("mcp-method", "Tools/call"),
+        ("mcp-method", ""),
+        ("mcp-name", "test_error_handling"),
+        ("mcp-name", "TEST_SIMPLE_TEXT"),
+        ("mcp-name", "=?base64?!?="),
+        ("mcp-name", ""),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("mcp-protocol-version", "2099-01-01"),
+        ("mcp-protocol-version", ""),
+    ];
+    for (name, value) in table {
+        let answer = call().header(name, value).send().await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (400, -32020), "{name}: {value}");
+        assert_eq!(answer.json()["id"], 1);
+    }
+    for name in ["mcp-method", "mcp-name", "mcp-protocol-version"] {
+        let mut twice = call();
+        let value = twice.request.headers()[name].clone();
+        twice.request.headers_mut().append(name, value);
+        let answer = twice.send().await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (400, -32020), "{name} twice");
+    }
+    assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
+}
+
+/// S13: so are mirrored arguments, by what the tool's schema says.
+#[tokio::test]
+async fn s13_mirrored_arguments_are_checked() {
+    let world = World::with_fixture().await;
+    let tools = world.modern("/mcp/fixture", "tools/list", json!({})).send().await.json();
+    let tools = tools["result"]["tools"].as_array().unwrap().clone();
+    let tool = tools.iter().find(|tool| tool["name"] == "test_custom_headers").unwrap();
+    let properties = tool["inputSchema"]["properties"].as_object().unwrap();
+    let (argument, schema) = properties
+        .iter()
+        .find(|(_, schema)| schema["x-mcp-header"].is_string() && schema["type"] == "string")
+        .unwrap();
+    let header = format!("mcp-param-{}", schema["x-mcp-header"].as_str().unwrap()).to_lowercase();
+    let header: &'static str = header.leak();
+    let params = json!({"name": "test_custom_headers", "arguments": {argument: "x"}});
+    let call = || world.modern("/mcp/fixture", "tools/call", params.clone());
+    assert_eq!(call().header(header, "x").send().await.status, StatusCode::OK);
+    for value in ["", "y"] {
+        let answer = call().header(header, value).send().await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (400, -32020), "{value}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_versions_are_answered_with_the_known_ones() {
+    let world = World::empty();
+    let bodies = [
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}),
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list",
+            "params": {"_meta": {VERSION_KEY: "2099-01-01", CAPABILITIES_KEY: {}}}}),
+    ];
+    for body in bodies {
+        let answer = world
+            .post("/mcp", body.to_string())
+            .header("mcp-protocol-version", "2099-01-01")
+            .header("mcp-method", "tools/list")
+            .send()
+            .await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (400, -32022));
+        let error = &answer.json()["error"];
+        assert_eq!(error["data"]["requested"], "2099-01-01");
+        let supported = error["data"]["supported"].as_array().unwrap();
+        assert!(supported.contains(&"2026-07-28".into()), "{supported:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_meta_must_have_is_demanded() {
+    let world = World::empty();
+    let table = [
+        json!({}),
+        json!({VERSION_KEY: "2026-07-28"}),
+        json!({VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: null}),
+        json!({VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: []}),
+        json!({VERSION_KEY: 20260728, CAPABILITIES_KEY: {}}),
+        json!({CAPABILITIES_KEY: {}}),
+    ];
+    for meta in table {
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list",
+            "params": {"_meta": meta}});
+        let answer = world
+            .post("/mcp", body.to_string())
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/list")
+            .send()
+            .await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (400, -32602), "{body}");
+        assert_eq!(answer.json()["id"], 7);
+    }
+}
+
+#[tokio::test]
+async fn notifications_are_accepted_and_responses_are_not() {
+    let world = World::empty();
+    let send = |body: Value| {
+        world.post("/mcp", body.to_string()).header("mcp-protocol-version", "2026-07-28").send()
+    };
+    let notification = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": {"requestId": 1}});
+    let accepted = send(notification).await;
+    assert_eq!((accepted.status, accepted.body.len()), (StatusCode::ACCEPTED, 0));
+    for response in [
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "x"}}),
+    ] {
+        assert_eq!(send(response).await.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn removed_methods_and_unknown_ones_are_not_found() {
+    let world = World::with_fixture().await;
+    for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe"] {
+        let answer = world.modern("/mcp/fixture", method, json!({})).send().await;
+        assert_eq!((answer.status.as_u16(), answer.code()), (404, -32601), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn there_is_no_get_no_delete_and_no_session() {
+    let world = World::with_fixture().await;
+    for method in [Method::GET, Method::DELETE, Method::PUT] {
+        for session in ["", "n0-unknown"] {
+            let answer = world
+                .request(method.clone(), "/mcp")
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-session-id", session)
+                .send()
+                .await;
+            assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {session}");
+            assert!(answer.headers.contains_key("allow"));
+        }
+    }
+    let answer = world
+        .modern("/mcp/fixture", "tools/call", text_call())
+        .header("mcp-session-id", "n0-unknown")
+        .send()
+        .await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(!answer.headers.contains_key("mcp-session-id"));
+}
+
+fn progress_call(count: u64, pause_ms: u64) -> Value {
+    let arguments = json!({"count": count, "pause_ms": pause_ms});
+    json!({"name": "progress", "arguments": arguments, "_meta": {"progressToken": "p"}})
+}
+
+#[tokio::test]
+async fn progress_comes_before_the_answer_on_a_stream_without_ids() {
+    let world = World::with_fixture().await;
+    let events = world.modern("/mcp/fixture", "tools/call", progress_call(3, 0)).events().await;
+    assert_eq!(events.len(), 4);
+    for (index, event) in events.iter().enumerate() {
+        assert_eq!((&event.id, event.retry_ms), (&None, None));
+        let message = message(event);
+        match index {
+            3 => assert_eq!(message["id"], 1),
+            _ => assert_eq!(message["params"]["progressToken"], "p"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_stream_gets_the_answer_alone() {
+    let world = World::with_fixture().await;
+    let call = world.modern("/mcp/fixture", "tools/call", progress_call(3, 0));
+    let answer = call.header("accept", "application/json").send().await;
+    assert_eq!(answer.json()["id"], 1);
+}
+
+/// A quiet call becomes a stream, so that those on the way see life.
+#[tokio::test]
+async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
+    let world = World::with_options(|options| {
+        options.quiet = std::time::Duration::from_millis(20);
+        options.keep_alive = std::time::Duration::from_millis(20);
+    })
+    .await;
+    let params = json!({"name": "sleep", "arguments": {"ms": 200}});
+    let answer = world.modern("/mcp/fixture", "tools/call", params).send().await;
+    assert_eq!(answer.headers["content-type"], "text/event-stream");
+    assert!(answer.text().starts_with(":\n\n:\n\n"), "{}", answer.text());
+    let (_, last) = answer.text().split_once("data: ").unwrap();
+    assert_eq!(serde_json::from_str::<Value>(last).unwrap()["id"], 1);
+}
+
+/// A modern client gives a call up by closing its stream.
+#[tokio::test]
+async fn closing_the_stream_cancels_the_call() {
+    let world = World::with_fixture().await;
+    let call = world.modern("/mcp/fixture", "tools/call", progress_call(1000, 20));
+    let mut stream = Stream::of(call.open().await);
+    assert!(stream.next().await.is_some());
+    drop(stream);
+    let params = json!({"name": "sleep", "arguments": {"ms": 60_000}});
+    let waiting = world.modern("/mcp/fixture", "tools/call", params).open();
+    let cancelled = || world.fixture.as_ref().unwrap().fixture.counts().cancelled;
+    let calls = || world.fixture.as_ref().unwrap().fixture.counts().calls;
+    tokio::select! {
+        _ = waiting => panic!("nothing answers so soon"),
+        () = until(|| calls() == 2) => {}
+    }
+    until(|| cancelled() == 2).await;
+}
+
+/// Waits for something that another task does.
+async fn until(is_done: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_done() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), waiting).await.unwrap();
+}
+
+#[tokio::test]
+async fn s14_the_era_is_told_by_the_body_whatever_the_header_says() {
+    let world = World::empty();
+    let body = stamped("tools/list", json!({})).to_string();
+    let answer = world.post("/mcp", body).header("mcp-protocol-version", "2025-06-18").send().await;
+    assert_eq!(answer.code(), -32020);
+}

@@ -1,0 +1,179 @@
+//! Legacy streams: ids, going on after a cut, and the stream of what belongs to no call.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use narthex_policy::RunPolicy;
+use narthex_wire::SseEvent;
+use serde_json::json;
+
+use crate::world::{Builder, Stream, World, message, tool_call};
+
+const PATH: &str = "/mcp/fixture";
+
+fn get<'w>(world: &'w World, session: &str, last: &str) -> Builder<'w> {
+    world
+        .request(Method::GET, PATH)
+        .header("accept", "text/event-stream")
+        .header("mcp-session-id", session)
+        .header("last-event-id", last)
+}
+
+fn id(event: &SseEvent) -> &str {
+    event.id.as_deref().unwrap()
+}
+
+#[tokio::test]
+async fn streamed_calls_have_ids_and_begin_with_one_where_that_is_known() {
+    let world = World::with_fixture().await;
+    for (revision, first) in [("2025-11-25", 1), ("2025-06-18", 0), ("2025-03-26", 0)] {
+        let session = world.session(PATH, revision).await;
+        let call = tool_call(4, "progress", json!({"count": 2}));
+        let events = world.legacy(PATH, &session, &call).events().await;
+        assert_eq!(events.len(), first + 3, "{revision}");
+        assert!(events[..first].iter().all(|event| event.has_data && event.data.is_empty()));
+        let ids: std::collections::HashSet<_> = events.iter().map(id).collect();
+        assert_eq!(ids.len(), events.len());
+        assert_eq!(message(events.last().unwrap())["id"], 4);
+    }
+}
+
+/// A connection that breaks does not end a legacy call: its client comes back for the rest.
+#[tokio::test]
+async fn s19_a_cut_stream_goes_on_where_it_was() {
+    let world = World::with_fixture().await;
+    let session = world.session(PATH, "2025-11-25").await;
+    let call = tool_call(4, "progress", json!({"count": 5, "pause_ms": 10}));
+    let mut stream = Stream::of(world.legacy(PATH, &session, &call).open().await);
+    let primed = stream.next().await.unwrap();
+    let first = stream.next().await.unwrap();
+    assert_eq!(message(&first)["params"]["progress"], 1);
+    drop(stream);
+    let rest = get(&world, &session, id(&first)).events().await;
+    assert_eq!(rest.len(), 5);
+    assert_eq!(message(&rest[0])["params"]["progress"], 2);
+    assert_eq!(message(&rest[4])["id"], 4);
+    let all = get(&world, &session, id(&primed)).events().await;
+    assert_eq!(all.len(), 6, "what has ended is kept for a while");
+    assert_eq!(get(&world, &session, id(&rest[4])).events().await.len(), 0);
+    assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().cancelled, 0);
+}
+
+/// S19: an event id leads to a stream of its own session only.
+#[tokio::test]
+async fn s19_foreign_event_ids_lead_nowhere() {
+    let world = World::with_fixture().await;
+    let session = world.session(PATH, "2025-11-25").await;
+    let call = tool_call(4, "progress", json!({"count": 1}));
+    let events = world.legacy(PATH, &session, &call).events().await;
+    let event = id(&events[0]).to_owned();
+    let other = world.session(PATH, "2025-11-25").await;
+    let refused = get(&world, &other, &event).send().await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let token = format!("Bearer {}", world.other_run(RunPolicy::AllAttached));
+    let stolen = get(&world, &session, &event).header("authorization", &token).send().await;
+    assert_eq!(stolen.status, StatusCode::NOT_FOUND);
+    let (stream, number) = event.rsplit_once('-').unwrap();
+    assert_eq!(number, "0");
+    for bad in [
+        "x".to_owned(),
+        "0".to_owned(),
+        format!("{stream}-99"),
+        format!("{stream}--1"),
+        format!("{stream}-"),
+        format!("x{event}"),
+        "n0-0000000000000000-0".to_owned(),
+    ] {
+        let answer = get(&world, &session, &bad).send().await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{bad}");
+    }
+}
+
+/// A client that goes away before the first word has not given its call up either.
+#[tokio::test]
+async fn a_legacy_call_runs_to_its_end_without_its_client() {
+    let world = World::with_fixture().await;
+    let session = world.session(PATH, "2025-11-25").await;
+    let fixture = &world.fixture.as_ref().unwrap().fixture;
+    let call = tool_call(4, "sleep", json!({"ms": 100}));
+    let waiting = world.legacy(PATH, &session, &call).open();
+    let begun = async {
+        while fixture.counts().calls == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = waiting => panic!("nothing answers so soon"),
+        () = begun => {}
+    }
+    // A call that was cancelled would free its id at once; one that runs on holds it.
+    let again = world.legacy(PATH, &session, &call).send().await;
+    assert_eq!(again.code(), -32600, "{}", again.text());
+    let done = async {
+        loop {
+            let quick = tool_call(4, "test_simple_text", json!({}));
+            let answer = world.legacy(PATH, &session, &quick).send().await;
+            if answer.json()["result"].is_object() {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), done).await.unwrap();
+    assert_eq!(fixture.counts().cancelled, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_its_stream_lets_the_client_poll() {
+    let world = World::with_fixture().await;
+    let session = world.session(PATH, "2025-11-25").await;
+    let call = tool_call(4, "test_reconnection", json!({}));
+    let events = world.legacy(PATH, &session, &call).events().await;
+    let last = events.last().unwrap();
+    if last.retry_ms.is_none() {
+        // The link to the fixture is modern, where nothing breaks.
+        assert_eq!(message(last)["id"], 4);
+        return;
+    }
+    let rest = get(&world, &session, id(last)).events().await;
+    assert_eq!(message(rest.last().unwrap())["id"], 4);
+}
+
+/// The stream of what belongs to no call: kept while nobody reads, read by the newest reader.
+#[tokio::test]
+async fn messages_outside_calls_wait_for_their_reader() {
+    let world = World::with_fixture().await;
+    let session = world.session(PATH, "2025-11-25").await;
+    let change = |id| tool_call(id, "test_trigger_tool_change", json!({}));
+    let changed = async |id| {
+        let body = change(id);
+        let answer = world.legacy(PATH, &session, &body).send().await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    };
+    changed(1).await;
+    let mut first = Stream::of(get(&world, &session, "").open().await);
+    let primed = first.next().await.unwrap();
+    assert!(primed.has_data && primed.data.is_empty());
+    let event = first.next().await.unwrap();
+    assert_eq!(message(&event)["method"], "notifications/tools/list_changed");
+    let mut second = Stream::of(get(&world, &session, "").open().await);
+    assert!(first.next().await.is_none(), "the newer reader replaces the older");
+    assert!(second.next().await.unwrap().data.is_empty());
+    changed(2).await;
+    let later = second.next().await.unwrap();
+    assert_eq!(message(&later)["method"], "notifications/tools/list_changed");
+    let mut resumed = Stream::of(get(&world, &session, id(&event)).open().await);
+    assert_eq!(resumed.next().await.unwrap().id, later.id);
+    let delete = world.request(Method::DELETE, PATH).header("mcp-session-id", &session);
+    assert_eq!(delete.send().await.status, StatusCode::NO_CONTENT);
+    assert!(resumed.next().await.is_none(), "ends with its session");
+}
+
+#[tokio::test]
+async fn open_streams_end_when_the_door_closes() {
+    let world = World::with_fixture().await;
+    let session = world.session(PATH, "2025-06-18").await;
+    let mut stream = Stream::of(get(&world, &session, "").open().await);
+    world.options.closing.cancel();
+    assert!(stream.next().await.is_none());
+}
