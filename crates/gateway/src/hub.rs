@@ -279,7 +279,7 @@ impl Shared {
         let filter =
             [br#""notifications":{"resourceSubscriptions":["#, &encode_string(&uri)[..], b"]}"];
         let filter = filter.concat();
-        let listening = link.listen(&filter);
+        let listening = link.listen(&filter, || {});
         tokio::select! {
             biased;
             () = stop.cancelled() => {}

@@ -165,6 +165,7 @@ fn merged(parts: &[Part]) -> ServerCapabilities {
         completions: any(|c| c.completions),
         logging: any(|c| c.logging),
         tasks: any(|c| c.tasks),
+        list_changed: any(|c| c.list_changed),
     }
 }
 

@@ -45,7 +45,8 @@ async fn legacy_servers_ask_legacy_clients() {
             let name = format!("{prefix}test_sampling");
             let answer = answer_questions(&world, &caller, &name, &sampled).await;
             assert!(answer.to_string().contains("blue"), "{eras:?} {answer}");
-            let elicited = json!({"action": "accept", "content": {"username": "ada", "email": "a@b.c"}});
+            let elicited =
+                json!({"action": "accept", "content": {"username": "ada", "email": "a@b.c"}});
             let name = format!("{prefix}test_elicitation");
             let answer = answer_questions(&world, &caller, &name, &elicited).await;
             assert!(answer.to_string().contains("ada"), "{eras:?} {answer}");
