@@ -1,6 +1,11 @@
-//! The one entry to checking and testing this repository: `cargo xtask COMMAND`.
-#![expect(clippy::print_stdout, reason = "a developer's tool that talks to a terminal")]
+//! The one entry to checking, testing and measuring this repository: `cargo xtask COMMAND`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's tool that talks to a terminal"
+)]
 
+mod bench;
 mod check;
 mod conformance;
 mod peers;
@@ -14,7 +19,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Checks and tests the narthex workspace.
+/// Checks, tests and measures the narthex workspace.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -30,6 +35,8 @@ enum Command {
     Tidy(tidy::Options),
     /// Everything that CI runs: check, unit, doc, conformance and real peer tests.
     Test(test::Options),
+    /// Measures calls directly, through nginx and through narthex.
+    Bench(bench::Options),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -39,6 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => check::run()?,
         Command::Tidy(options) => tidy::run(&options)?,
         Command::Test(options) => test::run(&options)?,
+        Command::Bench(options) => bench::run(&options)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -22,6 +22,11 @@ pub(crate) fn built(program: &str) -> PathBuf {
     target().join("debug").join(program)
 }
 
+/// A program of the workspace, as `cargo build --profile` leaves it.
+pub(crate) fn built_as(profile: &str, program: &str) -> PathBuf {
+    target().join(profile).join(program)
+}
+
 /// The cargo that runs this program, started in the root.
 pub(crate) fn cargo(args: &[&str]) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

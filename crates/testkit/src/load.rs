@@ -39,6 +39,17 @@ pub struct Target {
     pub era: Era,
 }
 
+impl Target {
+    /// How many tools are listed on the first page.
+    ///
+    /// # Errors
+    ///
+    /// If there is no list.
+    pub async fn count_tools(&self) -> anyhow::Result<usize> {
+        worker::count_tools(self).await
+    }
+}
+
 /// One measurement.
 #[derive(Debug, Clone)]
 pub struct Plan {

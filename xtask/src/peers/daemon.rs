@@ -45,7 +45,16 @@ struct Row {
 impl Daemon {
     /// Starts the daemon on a port of its own choice and waits until it listens.
     pub(crate) fn start(config: &Path, data: &Path, log: &Path) -> Result<Self> {
-        let mut command = Command::new(workspace::built("narthex"));
+        Self::start_as(Command::new(workspace::built("narthex")), config, data, log)
+    }
+
+    /// The same with another build of narthex, or with it under another program.
+    pub(crate) fn start_as(
+        mut command: Command,
+        config: &Path,
+        data: &Path,
+        log: &Path,
+    ) -> Result<Self> {
         command.args(["up", "--json", "--listen", "127.0.0.1:0"]);
         command.arg("--config").arg(config).arg("--data").arg(data);
         let service = Service::start("narthex up", &mut command, log)?;
@@ -65,6 +74,10 @@ impl Daemon {
             ensure!(status == "ready", "{alias} is {status}: {error}{}", self.service.quote());
         }
         Ok(())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.service.pid()
     }
 
     /// One of its HTTP endpoints.

@@ -27,6 +27,10 @@ impl Descendants {
         Self { processes: below(root, &all()) }
     }
 
+    pub(crate) fn ids(&self) -> Vec<u32> {
+        self.processes.iter().map(|process| process.id).collect()
+    }
+
     /// Those that still run after a while. A killed process needs a moment to be gone.
     pub(crate) fn left_after(&self, within: Duration) -> Vec<String> {
         let deadline = Instant::now() + within;

@@ -23,6 +23,8 @@ enum Command {
     Run(RunArgs),
     /// Measure what idle sessions cost
     Idle(IdleArgs),
+    /// Count the tools that are listed
+    Tools(TargetArgs),
 }
 
 #[derive(Args)]
@@ -80,6 +82,11 @@ struct IdleArgs {
     streams: bool,
 }
 
+#[derive(Serialize)]
+struct Tools {
+    tools: usize,
+}
+
 /// One thread: it shares the machine with what it measures.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -90,6 +97,7 @@ async fn main() -> anyhow::Result<()> {
             let (sessions, has_streams) = (args.sessions, args.streams);
             print(&IdlePlan { target, sessions, has_streams, watched }.run().await?)
         }
+        Command::Tools(args) => print(&Tools { tools: args.read()?.0.count_tools().await? }),
     }
 }
 

@@ -180,11 +180,23 @@ impl Tally {
 
 /// How many calls a fixture has seen, the one that asks for it included.
 pub(super) async fn calls_seen(target: &Target) -> anyhow::Result<u64> {
-    let mut peer = Peer::open(target).await.context("a fixture")?;
-    let request = peer.script.counters(FIRST_ID);
-    let answer = peer.ask(request).await?;
-    let answer: Value = serde_json::from_slice(&answer.body().concat())?;
-    let calls = answer["result"]["structuredContent"]["calls"].as_u64();
-    peer.close().await;
+    let result = ask_once(target, |script| script.counters(FIRST_ID)).await?;
+    let calls = result["structuredContent"]["calls"].as_u64();
     calls.context("the fixture shows no counters")
+}
+
+pub(super) async fn count_tools(target: &Target) -> anyhow::Result<usize> {
+    let result = ask_once(target, |script| script.work(Work::List(0), "", FIRST_ID)).await?;
+    Ok(result["tools"].as_array().context("no list of tools")?.len())
+}
+
+async fn ask_once(
+    target: &Target,
+    request: impl FnOnce(&Script) -> Request<Full<Bytes>>,
+) -> anyhow::Result<Value> {
+    let mut peer = Peer::open(target).await?;
+    let answer = peer.ask(request(&peer.script)).await?;
+    peer.close().await;
+    let mut answer: Value = serde_json::from_slice(&answer.body().concat())?;
+    Ok(answer["result"].take())
 }

@@ -1,0 +1,203 @@
+//! The aims, and whether they are met.
+//!
+//! An aim holds in the worst of the cases that it is about. One that was not measured is no aim
+//! of this run.
+
+use super::plan::{Case, Era, Way, Work};
+use super::results::{Results, Row};
+
+/// How many times nginx's processor time a call may take.
+const CPU_RATIO: f64 = 2.0;
+/// How much longer than directly a call may take, alone on its connection.
+const ADDED_P50_US: f64 = 150.0;
+/// The least rate of a cached list, as part of the small call's.
+const LIST_RATE: f64 = 0.7;
+/// What an idle session may add.
+const SESSION_BYTES: f64 = 32.0 * 1024.0;
+
+pub(super) struct Aim {
+    pub(super) name: String,
+    pub(super) wanted: String,
+    pub(super) found: String,
+    pub(super) is_met: bool,
+}
+
+pub(super) fn check(results: &Results) -> Vec<Aim> {
+    let mut aims = Vec::new();
+    let works = [Work::Echo, Work::Progress, Work::Blob100k, Work::Blob5m];
+    for work in works {
+        aims.extend(cpu(results, work));
+    }
+    aims.extend(added_latency(results));
+    aims.extend(no_faults(results));
+    aims.extend(list_rate(results));
+    aims.extend(idle(results));
+    aims
+}
+
+/// A value of a case, and how it is told.
+struct Found {
+    value: f64,
+    text: String,
+}
+
+fn worst(found: impl Iterator<Item = Found>) -> Option<Found> {
+    found.max_by(|one, other| one.value.total_cmp(&other.value))
+}
+
+fn narthex(results: &Results, work: Work) -> impl Iterator<Item = &Row> {
+    results.rows.iter().filter(move |row| row.case.work == work && row.way.is_narthex())
+}
+
+fn place(row: &Row) -> String {
+    let Case { era, connections, work: _ } = row.case;
+    format!("{}, {} connections, {}", era.name(), connections, row.way.title())
+}
+
+fn cpu(results: &Results, work: Work) -> Option<Aim> {
+    let found = narthex(results, work).filter_map(|row| {
+        let (own, nginx) = (row.cpu_us(), results.row(row.case, Way::Nginx)?.cpu_us());
+        let text = format!("{:.2} × ({own:.1} to {nginx:.1} µs; {})", own / nginx, place(row));
+        Some(Found { value: own / nginx, text })
+    });
+    worst(found).map(|found| Aim {
+        name: format!("Processor time per call: {}", work.title()),
+        wanted: format!("≤ {CPU_RATIO} × nginx's"),
+        is_met: found.value <= CPU_RATIO,
+        found: found.text,
+    })
+}
+
+fn added_latency(results: &Results) -> Option<Aim> {
+    let found = narthex(results, Work::Echo).filter(|row| row.case.connections == 1);
+    let found = found.filter_map(|row| {
+        let direct = results.row(row.case, Way::Direct)?.p50_us();
+        let added = row.p50_us() - direct;
+        let nginx = results.row(row.case, Way::Nginx).map(|nginx| nginx.p50_us() - direct);
+        let nginx = nginx.map(|added| format!("; nginx {added:.0} µs")).unwrap_or_default();
+        Some(Found { value: added, text: format!("{added:.0} µs ({}{nginx})", place(row)) })
+    });
+    worst(found).map(|found| Aim {
+        name: "Added median latency of a small call, 1 connection".to_owned(),
+        wanted: format!("≤ {ADDED_P50_US} µs"),
+        is_met: found.value <= ADDED_P50_US,
+        found: found.text,
+    })
+}
+
+fn no_faults(results: &Results) -> Option<Aim> {
+    let rows: Vec<&Row> = results.rows.iter().filter(|row| row.way.is_narthex()).collect();
+    let busy = |row: &&&Row| row.case.connections == 64;
+    let count = |rows: &[&Row]| -> u64 { rows.iter().map(|row| row.faults()).sum() };
+    let at_64: Vec<&Row> = rows.iter().filter(busy).copied().collect();
+    let sent: u64 = at_64.iter().map(|row| row.sent()).sum();
+    let (faults, all) = (count(&at_64), count(&rows));
+    (!at_64.is_empty()).then(|| Aim {
+        name: "Failed, wrong, lost or doubled calls, 64 connections".to_owned(),
+        wanted: "none".to_owned(),
+        found: format!("{faults} of {sent} calls ({all} in all cases together)"),
+        is_met: faults == 0 && all == 0,
+    })
+}
+
+fn list_rate(results: &Results) -> Option<Aim> {
+    let found = narthex(results, Work::List).filter_map(|row| {
+        let case = Case { work: Work::Echo, ..row.case };
+        let rate = row.per_second() / results.row(case, row.way)?.per_second();
+        let text = format!("{:.0} % ({})", rate * 100.0, place(row));
+        Some(Found { value: -rate, text })
+    });
+    worst(found).map(|found| Aim {
+        name: "Rate of the cached list of 200 tools, as part of the small call's".to_owned(),
+        wanted: format!("≥ {:.0} %", LIST_RATE * 100.0),
+        is_met: -found.value >= LIST_RATE,
+        found: found.text,
+    })
+}
+
+fn idle(results: &Results) -> Option<Aim> {
+    let found = results.idle.iter().map(|idle| {
+        let streams = if idle.has_streams { "with" } else { "without" };
+        let kib = idle.bytes_per_session / 1024.0;
+        let text = format!("{kib:.1} KiB ({} an open stream, {})", streams, idle.way.title());
+        Found { value: idle.bytes_per_session, text }
+    });
+    worst(found).map(|found| Aim {
+        name: format!("Memory of an idle session ({})", Era::Legacy.name()),
+        wanted: format!("≤ {:.0} KiB", SESSION_BYTES / 1024.0),
+        is_met: found.value <= SESSION_BYTES,
+        found: found.text,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::load::Sample;
+
+    fn row(work: Work, connections: usize, way: Way, change: impl Fn(&mut Sample)) -> Row {
+        let mut sample = Sample {
+            per_second: 1000.0,
+            p50_us: 100.0,
+            p99_us: 200.0,
+            cpu_us_per_call: 10.0,
+            memory_bytes: 0,
+            sent: 5,
+            right: 5,
+            failed: 0,
+            wrong: 0,
+            doubled: 0,
+            reconnected: 0,
+            received: Some(5),
+            first_problem: None,
+        };
+        change(&mut sample);
+        Row { case: Case { era: Era::Modern, work, connections }, way, samples: vec![sample] }
+    }
+
+    fn missed(rows: Vec<Row>) -> Vec<String> {
+        let results = Results { rows, ..Results::new(Vec::new(), 1) };
+        let missed = check(&results).into_iter().filter(|aim| !aim.is_met);
+        missed.map(|aim| aim.found).collect()
+    }
+
+    #[test]
+    fn the_worst_case_counts() {
+        let good = |connections| row(Work::Echo, connections, Way::Nginx, |_| {});
+        let cheap = row(Work::Echo, 1, Way::Transparent, |s| s.cpu_us_per_call = 20.0);
+        let dear = row(Work::Echo, 8, Way::Transparent, |s| s.cpu_us_per_call = 20.1);
+        assert_eq!(missed(vec![good(1), cheap]), Vec::<String>::new());
+        let cheap = row(Work::Echo, 1, Way::Transparent, |_| {});
+        let missed = missed(vec![good(1), good(8), cheap, dear]);
+        assert!(missed.len() == 1 && missed[0].starts_with("2.01 ×"), "{missed:?}");
+    }
+
+    #[test]
+    fn latency_is_compared_with_the_direct_way() {
+        let direct = row(Work::Echo, 1, Way::Direct, |_| {});
+        let slow = row(Work::Echo, 1, Way::Aggregated, |sample| sample.p50_us = 251.0);
+        assert_eq!(
+            missed(vec![direct, slow]),
+            ["151 µs (modern, 1 connections, narthex, all servers)"]
+        );
+    }
+
+    #[test]
+    fn a_call_that_arrived_twice_is_a_fault() {
+        let twice = row(Work::Echo, 64, Way::Transparent, |sample| sample.received = Some(6));
+        assert_eq!(missed(vec![twice]), ["1 of 5 calls (1 in all cases together)"]);
+    }
+
+    #[test]
+    fn the_list_is_compared_with_the_small_call() {
+        let echo = row(Work::Echo, 64, Way::Aggregated, |_| {});
+        let list = row(Work::List, 64, Way::Aggregated, |sample| {
+            sample.per_second = 699.0;
+            sample.received = None;
+        });
+        assert_eq!(
+            missed(vec![echo, list]),
+            ["70 % (modern, 64 connections, narthex, all servers)"]
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! What is measured: eras, kinds of work, numbers of connections, ways to the server.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum Era {
+    Legacy,
+    Modern,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum Work {
+    /// A small call of `echo`.
+    Echo,
+    /// A result of 100 KB.
+    Blob100k,
+    /// A result of 5 MB.
+    Blob5m,
+    /// A call with ten messages of progress.
+    Progress,
+    /// The whole list of tools.
+    List,
+}
+
+/// How a call gets to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) enum Way {
+    Direct,
+    Nginx,
+    /// narthex's endpoint of one server.
+    Transparent,
+    /// narthex's endpoint of all servers.
+    Aggregated,
+}
+
+/// Tools of each server.
+pub(super) const TOOLS: usize = 100;
+
+impl Era {
+    pub(super) const ALL: [Self; 2] = [Self::Legacy, Self::Modern];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
+impl Work {
+    pub(super) const ALL: [Self; 5] =
+        [Self::Echo, Self::List, Self::Progress, Self::Blob100k, Self::Blob5m];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Blob100k => "100k",
+            Self::Blob5m => "5m",
+            Self::Progress => "progress",
+            Self::List => "list",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Echo => "Small call (`echo`)",
+            Self::Blob100k => "Result of 100 KB",
+            Self::Blob5m => "Result of 5 MB",
+            Self::Progress => "Call with 10 progress messages",
+            Self::List => "Cached list of 200 tools",
+        }
+    }
+
+    /// What the load generator calls it, with its size.
+    pub(super) fn for_load(self) -> (&'static str, usize) {
+        match self {
+            Self::Echo => ("echo", 0),
+            Self::Blob100k => ("blob", 100_000),
+            Self::Blob5m => ("blob", 5_000_000),
+            Self::Progress => ("progress", 10),
+            Self::List => ("list", 2 * TOOLS),
+        }
+    }
+
+    fn connections(self) -> &'static [usize] {
+        match self {
+            Self::Echo => &[1, 8, 64],
+            Self::List => &[8, 64],
+            Self::Blob100k | Self::Progress => &[8],
+            Self::Blob5m => &[1, 8],
+        }
+    }
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Direct, Self::Nginx, Self::Transparent, Self::Aggregated];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Nginx => "nginx",
+            Self::Transparent => "transparent",
+            Self::Aggregated => "aggregated",
+        }
+    }
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Nginx => "nginx",
+            Self::Transparent => "narthex, one server",
+            Self::Aggregated => "narthex, all servers",
+        }
+    }
+
+    pub(super) fn is_narthex(self) -> bool {
+        matches!(self, Self::Transparent | Self::Aggregated)
+    }
+}
+
+/// What is measured by all ways in turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(super) struct Case {
+    pub(super) era: Era,
+    pub(super) work: Work,
+    pub(super) connections: usize,
+}
+
+impl Case {
+    /// All cases of an era, those that use much memory last.
+    pub(super) fn all(era: Era) -> Vec<Self> {
+        let of = |work: Work| {
+            let connections = work.connections().iter();
+            connections.map(move |connections| Self { era, work, connections: *connections })
+        };
+        Work::ALL.into_iter().flat_map(of).collect()
+    }
+
+    pub(super) fn ways(&self) -> Vec<Way> {
+        match self.work {
+            Work::List => vec![Way::Aggregated],
+            _ => Way::ALL.to_vec(),
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:<8} {:>2}", self.era.name(), self.work.name(), self.connections)
+    }
+}
+
+/// What was chosen by words. Words of one kind are alternatives; of a kind that no word is of,
+/// everything is chosen.
+#[derive(Debug, Default)]
+pub(super) struct Selection {
+    eras: Vec<Era>,
+    works: Vec<Work>,
+    connections: Vec<usize>,
+    ways: Vec<Way>,
+    is_idle_chosen: bool,
+}
+
+impl Selection {
+    pub(super) fn read(words: &[String]) -> Result<Self> {
+        let mut selection = Self::default();
+        for word in words {
+            if let Some(era) = Era::ALL.into_iter().find(|era| era.name() == word) {
+                selection.eras.push(era);
+            } else if let Some(work) = Work::ALL.into_iter().find(|work| work.name() == word) {
+                selection.works.push(work);
+            } else if let Some(way) = Way::ALL.into_iter().find(|way| way.name() == word) {
+                selection.ways.push(way);
+            } else if let Ok(connections) = word.parse() {
+                selection.connections.push(connections);
+            } else if word == "idle" {
+                selection.is_idle_chosen = true;
+            } else {
+                bail!(
+                    "--only {word}: there is legacy, modern; echo, list, progress, 100k, 5m; \
+                     1, 8, 64; direct, nginx, transparent, aggregated; idle"
+                );
+            }
+        }
+        Ok(selection)
+    }
+
+    pub(super) fn has_era(&self, era: Era) -> bool {
+        is_chosen(&self.eras, &era) || (self.is_idle_chosen && era == Era::Legacy)
+    }
+
+    pub(super) fn has_case(&self, case: &Case) -> bool {
+        let is_only_idle = self.is_idle_chosen && self.works.is_empty();
+        !is_only_idle
+            && is_chosen(&self.eras, &case.era)
+            && is_chosen(&self.works, &case.work)
+            && is_chosen(&self.connections, &case.connections)
+    }
+
+    pub(super) fn has_way(&self, way: Way) -> bool {
+        is_chosen(&self.ways, &way)
+    }
+
+    /// Idle sessions are measured when chosen, and when nothing is.
+    pub(super) fn has_idle(&self) -> bool {
+        let Self { eras, works, connections, ways, is_idle_chosen } = self;
+        let is_all = works.is_empty() && connections.is_empty() && ways.is_empty();
+        *is_idle_chosen || (is_all && eras.is_empty())
+    }
+}
+
+fn is_chosen<T: PartialEq>(chosen: &[T], one: &T) -> bool {
+    chosen.is_empty() || chosen.contains(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn select(words: &[&str]) -> Selection {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Selection::read(&words).unwrap()
+    }
+
+    #[test]
+    fn words_of_a_kind_are_alternatives() {
+        let selection = select(&["echo", "5m", "8", "nginx"]);
+        let chosen: Vec<_> =
+            Case::all(Era::Modern).into_iter().filter(|case| selection.has_case(case)).collect();
+        let chosen: Vec<_> = chosen.iter().map(|case| (case.work, case.connections)).collect();
+        assert_eq!(chosen, [(Work::Echo, 8), (Work::Blob5m, 8)]);
+        assert!(selection.has_way(Way::Nginx) && !selection.has_way(Way::Direct));
+        assert!(selection.has_era(Era::Legacy) && !selection.has_idle());
+    }
+
+    #[test]
+    fn idle_alone_is_only_idle() {
+        let selection = select(&["idle"]);
+        assert!(selection.has_idle());
+        assert!(!Case::all(Era::Legacy).iter().any(|case| selection.has_case(case)));
+        assert!(select(&[]).has_idle() && !select(&["modern"]).has_idle());
+        assert!(Selection::read(&["nonsense".to_owned()]).is_err());
+    }
+}

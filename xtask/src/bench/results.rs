@@ -1,0 +1,129 @@
+//! What was measured, and its medians.
+
+use serde::Serialize;
+
+use super::load::Sample;
+use super::plan::{Case, Era, Way, Work};
+
+/// Everything of one run.
+#[derive(Serialize)]
+pub(super) struct Results {
+    /// Lines on the machine and the programs.
+    pub(super) machine: Vec<String>,
+    pub(super) rounds: usize,
+    pub(super) rows: Vec<Row>,
+    pub(super) idle: Vec<Idle>,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) nginx_config: String,
+}
+
+/// One way's samples of one case.
+#[derive(Serialize)]
+pub(super) struct Row {
+    pub(super) case: Case,
+    pub(super) way: Way,
+    pub(super) samples: Vec<Sample>,
+}
+
+/// What one idle session adds to the gateway's memory.
+#[derive(Serialize)]
+pub(super) struct Idle {
+    pub(super) way: Way,
+    pub(super) has_streams: bool,
+    pub(super) sessions: u64,
+    pub(super) bytes_per_session: f64,
+}
+
+/// Where processor time goes.
+#[derive(Serialize)]
+pub(super) struct Profile {
+    pub(super) title: String,
+    pub(super) text: String,
+}
+
+/// A median and what it lies between.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) median: f64,
+    pub(super) min: f64,
+    pub(super) max: f64,
+}
+
+impl Spread {
+    fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut sorted: Vec<f64> = values.collect();
+        sorted.sort_by(f64::total_cmp);
+        let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
+        let (length, middle) = (sorted.len(), sorted.len() / 2);
+        let median = if length % 2 == 1 {
+            at(middle)
+        } else {
+            f64::midpoint(at(middle.wrapping_sub(1)), at(middle))
+        };
+        Self { median, min: at(0), max: at(length.wrapping_sub(1)) }
+    }
+}
+
+impl Row {
+    pub(super) fn new(case: Case, way: Way) -> Self {
+        Self { case, way, samples: Vec::new() }
+    }
+
+    pub(super) fn spread(&self, value: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(self.samples.iter().map(value))
+    }
+
+    pub(super) fn per_second(&self) -> f64 {
+        self.spread(|sample| sample.per_second).median
+    }
+
+    pub(super) fn p50_us(&self) -> f64 {
+        self.spread(|sample| sample.p50_us).median
+    }
+
+    pub(super) fn cpu_us(&self) -> f64 {
+        self.spread(|sample| sample.cpu_us_per_call).median
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.samples.iter().map(|sample| sample.sent).sum()
+    }
+
+    pub(super) fn faults(&self) -> u64 {
+        self.samples.iter().map(Sample::faults).sum()
+    }
+}
+
+impl Results {
+    pub(super) fn new(machine: Vec<String>, rounds: usize) -> Self {
+        Self {
+            machine,
+            rounds,
+            rows: Vec::new(),
+            idle: Vec::new(),
+            profiles: Vec::new(),
+            nginx_config: String::new(),
+        }
+    }
+
+    pub(super) fn row(&self, case: Case, way: Way) -> Option<&Row> {
+        self.rows.iter().find(|row| row.case == case && row.way == way)
+    }
+
+    pub(super) fn rows_of(&self, era: Era, work: Work) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.case.era == era && row.case.work == work)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let odd = Spread::of([3.0, 1.0, 2.0].into_iter());
+        assert_eq!(odd, Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert_eq!(Spread::of([4.0, 1.0].into_iter()).median.to_bits(), 2.5_f64.to_bits());
+        assert!(Spread::of([].into_iter()).median.is_nan());
+    }
+}
