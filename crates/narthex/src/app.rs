@@ -7,11 +7,16 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_gateway::{Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
+use narthex_gateway::{
+    Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
+};
 use narthex_http::{HttpOptions, ServeOptions};
 use narthex_model::{Alias, ErrorKind};
 use narthex_policy::RunPolicy;
-use narthex_registry::{Registry, RegistryOptions, config::{Entry, LoadedConfig}};
+use narthex_registry::{
+    Registry, RegistryOptions,
+    config::{Entry, LoadedConfig},
+};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};
@@ -61,6 +66,7 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
+    audit: Audit,
     local: Arc<RunView>,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -83,16 +89,16 @@ impl App {
             limits: options.gateway.limits,
             environment: options.environment,
         });
-        let audit = Audit::open(&options.audit_dir, &AuditSettings::default()).map_err(|error| {
-            Failure::new(ErrorKind::Unavailable, with_causes(&error))
-        })?;
-        let gateway = Gateway::new(registry.clone(), audit, options.gateway)
+        let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
+            .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
+        let gateway = Gateway::new(registry.clone(), audit.clone(), options.gateway)
             .map_err(|error| no_randomness(&error))?;
         // Live mode (D11): the run `local` has whatever is registered.
         let local = Arc::new(RunView::new(&options.token, RunPolicy::AllAttached));
         gateway.runs().insert(local.clone());
         let mut app = Self {
             gateway,
+            audit,
             local,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -172,14 +178,15 @@ impl App {
     async fn end(&self) {
         self.closing.cancel();
         self.tasks.close();
-        let finishing = async {
-            self.gateway.drain().await;
-            self.tasks.wait().await;
-        };
-        if tokio::time::timeout(DRAIN, finishing).await.is_err() {
+        // Servers are needed until the doors have given their last answer, and the gateway stops
+        // them when its own tasks have ended: so the doors' end is one of these.
+        let doors = self.tasks.clone();
+        self.gateway.tasks().spawn(async move { doors.wait().await });
+        if tokio::time::timeout(DRAIN, self.gateway.drain()).await.is_err() {
             tracing::warn!("calls were still open after {} s and are cut off", DRAIN.as_secs());
+            self.gateway.registry().close().await;
+            self.audit.close().await;
         }
-        self.gateway.registry().close().await;
     }
 }
 

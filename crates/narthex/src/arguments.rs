@@ -45,7 +45,8 @@ fn whole(text: &str) -> Result<Map<String, Value>, Failure> {
 }
 
 fn pair<'w>(word: &'w str, schema: Option<&Value>) -> Result<(&'w str, Value), Failure> {
-    let Some((key, text)) = word.split_once('=').filter(|(key, _)| !matches!(*key, "" | ":")) else {
+    let Some((key, text)) = word.split_once('=').filter(|(key, _)| !matches!(*key, "" | ":"))
+    else {
         return Err(Failure::usage(format!(
             "the argument `{word}` is neither key=value nor a JSON object"
         )));
@@ -77,9 +78,10 @@ fn wants_text(property: &Value) -> bool {
     match property.get("type") {
         Some(Value::String(one)) => one == "string",
         Some(Value::Array(several)) => several.iter().any(|one| one == "string"),
-        _ => property.get("enum").and_then(Value::as_array).is_some_and(|values| {
-            !values.is_empty() && values.iter().all(Value::is_string)
-        }),
+        _ => property
+            .get("enum")
+            .and_then(Value::as_array)
+            .is_some_and(|values| !values.is_empty() && values.iter().all(Value::is_string)),
     }
 }
 
@@ -95,7 +97,12 @@ pub(crate) fn near<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Vec<
         let name = name.to_lowercase();
         // A part of a name is what people remember.
         let is_part = word.len() >= 3 && (name.contains(&word) || word.contains(&name));
-        if is_part { 1.0 } else { strsim::normalized_damerau_levenshtein(&word, &name).max(strsim::jaro_winkler(&word, &name) - 0.1) }
+        if is_part {
+            1.0
+        } else {
+            strsim::normalized_damerau_levenshtein(&word, &name)
+                .max(strsim::jaro_winkler(&word, &name) - 0.1)
+        }
     };
     let mut rated: Vec<_> = known.map(|name| (likeness(name), name)).collect();
     rated.retain(|(rate, _)| *rate >= ALIKE);

@@ -96,7 +96,7 @@ pub(crate) struct CallArgs {
     /// Its tool
     pub(crate) tool: String,
     /// One JSON object, or key=value, key:=JSON, key=@FILE
-    #[arg(value_name = "ARGUMENT", allow_hyphen_values = true)]
+    #[arg(value_name = "ARGUMENT")]
     pub(crate) arguments: Vec<String>,
 }
 

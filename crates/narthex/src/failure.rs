@@ -38,11 +38,7 @@ impl Failure {
     }
 
     pub(crate) fn call(error: CallError) -> Self {
-        Self {
-            kind: FailureKind::Call(error.kind),
-            message: error.message,
-            details: error.details,
-        }
+        Self { kind: FailureKind::Call(error.kind), message: error.message, details: error.details }
     }
 
     /// The code that the program ends with.

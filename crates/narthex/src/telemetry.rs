@@ -15,9 +15,7 @@ pub(crate) fn start(settings: &Settings) -> Result<(), Failure> {
         Failure::usage(format!("the log level `{}` is not valid: {error}", settings.log_filter))
     })?;
     let registry = tracing_subscriber::registry().with(filter);
-    let lines = fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(output::is_error_terminal());
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(output::is_error_terminal());
     let started = match settings.log_format {
         LogFormat::Text => registry.with(lines.with_target(false)).try_init(),
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),

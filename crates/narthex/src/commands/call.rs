@@ -37,10 +37,8 @@ async fn call(peer: Peer<'_>, args: &CallArgs, context: &Context) -> Result<Exit
     let known = tools.iter().find(|tool| tool.name == args.tool);
     let schema = known.and_then(Tool::input_schema);
     let arguments = arguments::parse(&args.arguments, schema)?;
-    let tool = known.cloned().unwrap_or_else(|| Tool {
-        name: args.tool.clone(),
-        definition: Value::Null,
-    });
+    let tool =
+        known.cloned().unwrap_or_else(|| Tool { name: args.tool.clone(), definition: Value::Null });
     let calling = peer.call(&args.alias, &tool, arguments);
     let answer = match args.timeout {
         None => calling.await?,

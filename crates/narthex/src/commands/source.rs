@@ -69,11 +69,7 @@ fn name(entry: &Entry) -> &str {
 }
 
 /// Leaves only one server, so that nothing is started that the command does not need.
-pub(crate) fn narrow(
-    loaded: &mut LoadedConfig,
-    alias: &Alias,
-    file: &Path,
-) -> Result<(), Failure> {
+pub(crate) fn narrow(loaded: &mut LoadedConfig, alias: &Alias, file: &Path) -> Result<(), Failure> {
     if !loaded.entries.iter().any(|entry| name(entry) == alias.as_str()) {
         let names: Vec<_> = loaded.entries.iter().map(name).collect();
         return Err(unknown(alias, &file.display().to_string(), &names));

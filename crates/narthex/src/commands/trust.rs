@@ -110,7 +110,11 @@ fn address(text: &str) -> String {
 /// A word that can be told from its neighbours and cannot play tricks with a terminal.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%${}".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("{word:?}") }
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("{word:?}")
+    }
 }
 
 #[cfg(test)]

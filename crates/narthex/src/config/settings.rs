@@ -152,12 +152,18 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         },
         config: text("config").map(PathBuf::from),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),
-        log_format: if format.as_deref() == Some("json") { LogFormat::Json } else { LogFormat::Text },
+        log_format: if format.as_deref() == Some("json") {
+            LogFormat::Json
+        } else {
+            LogFormat::Text
+        },
         limits: Limits {
-            message_bytes: number("limits.message_bytes").unwrap_or(usual_gateway.limits.message_bytes),
+            message_bytes: number("limits.message_bytes")
+                .unwrap_or(usual_gateway.limits.message_bytes),
         },
         sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
-        connections_max: number("limits.connections").unwrap_or(ServeOptions::default().max_connections),
+        connections_max: number("limits.connections")
+            .unwrap_or(ServeOptions::default().max_connections),
         name_length_max: name_length.unwrap_or(usual_gateway.name_limit),
         deadlines: Deadlines {
             probe: duration("timeouts.probe").unwrap_or(usual.probe),
@@ -176,7 +182,8 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
 
 /// What the shape of a value does not tell.
 fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) {
-    let source = |path: &str| layers.get(path).map_or_else(String::new, |given| given.source.clone());
+    let source =
+        |path: &str| layers.get(path).map_or_else(String::new, |given| given.source.clone());
     let mut faults = Vec::new();
     if format.is_some_and(|format| !matches!(format, "text" | "json")) {
         faults.push(format!("{} must be `text` or `json`", source("log.format")));

@@ -1,0 +1,61 @@
+//! The assembly as a library.
+
+use std::time::Duration;
+
+use narthex::{App, AppOptions};
+use narthex_gateway::{Endpoint, GatewayOptions, RunToken, Step};
+use narthex_model::Alias;
+use narthex_registry::config;
+use narthex_supervisor::BaseEnvironment;
+use narthex_upstream::Deadlines;
+use narthex_wire::{Message, Raw, rpc};
+use serde_json::json;
+
+use crate::support::fixture_entry;
+
+const SOON: Duration = Duration::from_secs(60);
+
+async fn start(dir: &std::path::Path) -> App {
+    let file = dir.join("mcp.json");
+    let text = json!({ "servers": { "fixture": fixture_entry() } }).to_string();
+    fs_err::write(&file, text).unwrap();
+    App::start(AppOptions {
+        config: config::load_file(&file, dir, &|_| None).unwrap(),
+        environment: BaseEnvironment::from_process(),
+        deadlines: Deadlines::default(),
+        gateway: GatewayOptions::default(),
+        token: RunToken::generate().unwrap(),
+        audit_dir: dir.join("audit"),
+        doors: None,
+    })
+    .await
+    .unwrap()
+}
+
+#[tokio::test]
+async fn one_app_calls_and_drains_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let app = start(dir.path()).await;
+    app.registry().wait_until(SOON, |snapshot| snapshot.is_settled()).await;
+    let params = json!({
+        "name": "echo",
+        "arguments": { "message": "hello" },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    });
+    let request = rpc::request(Raw::new(b"1"), "tools/call", Some(params.to_string().as_bytes()));
+    let request = Message::parse(request.into_bytes(), app.gateway().limits()).unwrap();
+    let caller = app.local_caller(Endpoint::Transparent(Alias::new("fixture").unwrap()));
+    let mut answering = app.gateway().call(&caller, request).await;
+    let Some(Step::Answer(answer)) = answering.next().await else { panic!("no answer") };
+    let text = String::from_utf8(answer.payload.into_bytes().to_vec()).unwrap();
+    assert!(text.contains("hello"), "{text}");
+
+    tokio::join!(app.drain(), app.drain());
+    app.drain().await;
+    assert!(app.registry().snapshot().servers.is_empty());
+    let record = fs_err::read_to_string(dir.path().join("audit/audit.jsonl")).unwrap();
+    assert!(record.contains("\"echo\"") && !record.contains("hello"), "{record}");
+}

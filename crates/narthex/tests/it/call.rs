@@ -1,0 +1,137 @@
+//! `narthex call` and `narthex tools` in process: arguments, output, exit codes.
+
+use serde_json::json;
+
+use crate::support::{Place, fixture_entry};
+
+const HERE: [&str; 3] = ["call", "--config", "mcp.json"];
+
+fn words<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    HERE.into_iter().chain(more.iter().copied()).collect()
+}
+
+#[test]
+fn a_call_prints_the_text_alone() {
+    let place = Place::new();
+    let done = place.run(words(&["fixture", "echo", "message=hello"])).succeeded();
+    assert_eq!(done.stdout, "hello\n");
+    let done = place.run(words(&["fixture", "echo", r#"{"message":"as JSON"}"#])).succeeded();
+    assert_eq!(done.stdout, "as JSON\n");
+}
+
+#[test]
+fn values_follow_the_schema_of_the_tool() {
+    let place = Place::new();
+    // `message` is a text, although 12 reads as a number; `a` and `b` are numbers.
+    assert_eq!(place.run(words(&["fixture", "echo", "message=12"])).succeeded().stdout, "12\n");
+    assert_eq!(place.run(words(&["fixture", "add", "a=2", "b:=3"])).succeeded().stdout, "5\n");
+    place.write("text", "from a file");
+    let done = place.run(words(&["fixture", "echo", "message=@text"])).succeeded();
+    assert_eq!(done.stdout, "from a file\n");
+}
+
+#[test]
+fn json_is_the_raw_result() {
+    let done = Place::new().run(words(&["fixture", "add", "a=2", "b=3", "--json"])).succeeded();
+    assert_eq!(done.json()["structuredContent"], json!({ "sum": 5 }));
+    assert_eq!(done.stdout.lines().count(), 1);
+}
+
+#[test]
+fn content_that_is_no_text_is_described() {
+    let done = Place::new().run(words(&["fixture", "test_image_content"])).succeeded();
+    assert!(done.stdout.starts_with("[image, image/png,"), "{done:?}");
+}
+
+/// D16: the exit code and the kind tell that a call failed.
+#[test]
+fn d16_a_failed_call_ends_with_1_and_its_kind() {
+    let place = Place::new();
+    place.run(words(&["fixture", "fail"])).failed(1, &["error: server_error: this tool always"]);
+    let done = place.run(words(&["fixture", "fail", "--json"])).failed(1, &[]);
+    assert_eq!(done.json()["isError"], true);
+    let done = place.run(words(&["fixture", "ecko", "message=x"]));
+    done.failed(1, &["tool_not_found", "did you mean", "echo"]);
+    let done = place.run(words(&["fixture", "ecko", "--json"])).failed(1, &[]);
+    assert_eq!(done.json()["structuredContent"]["error"]["kind"], "tool_not_found");
+    place.run(words(&["nobody", "echo"])).failed(1, &["not_found", "`nobody`", "it has fixture"]);
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_given_up() {
+    let done = Place::new().run(words(&["--timeout", "50ms", "fixture", "sleep", "ms=60000"]));
+    done.failed(1, &["error: timeout"]);
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    let place = Place::new();
+    place.run(words(&["fixture", "echo", "message=a", "message=b"])).failed(2, &["given twice"]);
+    place.run(words(&["fixture", "echo", "{\"a\":1,\"a\":2}"])).failed(2, &["usage"]);
+    place.run(["call"]).failed(2, &["Usage"]);
+    place.run(["no-such-command"]).failed(2, &[]);
+    place.run(words(&["Not-An-Alias", "echo"])).failed(2, &["no valid server name"]);
+}
+
+#[test]
+fn wrong_files_are_told_by_name_place_and_remedy() {
+    let place = Place::new();
+    place.write("mcp.json", "{\"servers\": {},}");
+    place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "line 1", "comma"]);
+    place.write("mcp.json", r#"{"severs": {}}"#);
+    place.run(words(&["fixture", "echo"])).failed(1, &["mcp.json", "`severs`", "`servers`"]);
+    place.write("mcp.json", r#"{"servers": {"fixture": {"transport": "stdio", "comand": "x"}}}"#);
+    let told = ["mcp.json", "servers.fixture", "command"];
+    place.run(words(&["fixture", "echo"])).failed(1, &told);
+    place.run(["call", "--config", "none.json", "fixture", "echo"]).failed(1, &["none.json"]);
+}
+
+#[test]
+fn a_missing_npx_is_a_row_that_says_so() {
+    let place = Place::with(&json!({
+        "fixture": fixture_entry(),
+        "remote": { "transport": "stdio", "command": "npx", "args": ["-y", "some-package"] },
+    }));
+    let mut command = place.command(["tools", "--config", "mcp.json", "--json"]);
+    let done = crate::support::Done::from(command.env("PATH", place.path("")).output().unwrap());
+    let servers = done.succeeded().json()["servers"].clone();
+    assert_eq!(servers[0]["status"], "ready");
+    assert_eq!(servers[1]["status"], "error");
+    assert_eq!(servers[1]["error"]["kind"], "transport_error");
+    let message = servers[1]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("npx") && message.contains("install"), "{message}");
+}
+
+#[test]
+fn tools_are_a_table_with_error_rows() {
+    let place = Place::with(&json!({
+        "fixture": fixture_entry(),
+        "broken": { "transport": "stdio" },
+    }));
+    let done = place.run(["tools", "--config", "mcp.json"]).succeeded();
+    let has = |words: &[&str]| {
+        done.stdout.lines().any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    assert!(has(&["SERVER", "TOOL", "DESCRIPTION"]), "{done:?}");
+    assert!(has(&["fixture", "echo", "Returns the message"]), "{done:?}");
+    assert!(has(&["broken", "error", "command"]), "{done:?}");
+    let done = place.run(["tools", "--config", "mcp.json", "fixture", "--json"]).succeeded();
+    assert_eq!(done.json()["servers"].as_array().unwrap().len(), 1);
+}
+
+/// What a call says goes to standard output, what it is busy with to standard error.
+#[test]
+fn progress_is_told_on_standard_error() {
+    let done = Place::new().run(words(&["fixture", "echo", "message=x"])).succeeded();
+    assert!(done.stderr.contains("fixture (narthex-fixture …)…"), "{done:?}");
+}
+
+#[test]
+fn help_and_completions_work_without_any_file() {
+    let place = Place::new();
+    for command in ["up", "call", "tools", "status", "connect", "trust", "completions"] {
+        let done = place.run([command, "--help"]).succeeded();
+        assert!(done.stdout.contains("--json"), "{command}");
+    }
+    assert!(place.run(["completions", "bash"]).succeeded().stdout.contains("narthex"));
+}

@@ -1,0 +1,96 @@
+//! `narthex connect`: a client that speaks over standard input and output, in both eras.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place};
+
+fn modern(id: u32, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+fn legacy(tool: &str) -> [Value; 3] {
+    [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        } }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": tool, "arguments": { "message": "hello" },
+        } }),
+    ]
+}
+
+fn answer(done: &Done, id: u32) -> Value {
+    let found = done.lines().into_iter().find(|line| line["id"] == id);
+    found.unwrap_or_else(|| panic!("no answer {id} in {done:?}"))
+}
+
+#[test]
+fn both_eras_reach_both_endpoints() {
+    let place = Place::new();
+    let _daemon = place.up();
+    for (words, tool) in
+        [(&["connect"][..], "mcp__fixture__echo"), (&["connect", "--server", "fixture"], "echo")]
+    {
+        let done = place.feed(words, &legacy(tool)).succeeded();
+        assert_eq!(answer(&done, 1)["result"]["protocolVersion"], "2025-11-25");
+        assert_eq!(answer(&done, 2)["result"]["content"][0]["text"], "hello");
+        let params = json!({ "name": tool, "arguments": { "message": "hello" } });
+        let call = modern(7, "tools/call", params);
+        let done = place.feed(words, &[call]).succeeded();
+        assert_eq!(answer(&done, 7)["result"]["content"][0]["text"], "hello");
+        assert!(done.stderr.is_empty(), "{done:?}");
+    }
+}
+
+/// The end of the input is no end of the calls.
+#[test]
+fn answers_are_waited_for_after_the_last_line() {
+    let place = Place::new();
+    let _daemon = place.up();
+    let params = json!({ "name": "sleep", "arguments": { "ms": 300 } });
+    let call = modern(1, "tools/call", params);
+    let done = place.feed(&["connect", "--server", "fixture"], &[call]).succeeded();
+    assert!(answer(&done, 1)["result"]["content"].is_array());
+}
+
+#[test]
+fn failures_leave_standard_output_to_the_protocol() {
+    let place = Place::new();
+    let done = place.run(["connect", "--json"]).failed(1, &["no daemon", "narthex up"]);
+    assert!(done.stdout.is_empty(), "{done:?}");
+    let _daemon = place.up();
+    let done = place.run(["connect", "--server", "nobody"]).failed(1, &["nobody"]);
+    assert!(done.stdout.is_empty(), "{done:?}");
+}
+
+#[test]
+fn the_end_of_the_daemon_is_a_failure() {
+    let place = Place::new();
+    let daemon = place.up();
+    let mut command = place.command(["connect"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Held open, so that only the daemon's end can be what ends it.
+    let mut input = child.stdin.take().unwrap();
+    writeln!(input, "{}", modern(1, "server/discover", json!({}))).unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.contains("2026-07-28"), "{line}");
+    daemon.signal("TERM");
+    let done = Done::from(child.wait_with_output().unwrap());
+    drop(input);
+    done.failed(1, &["the daemon closed the connection"]);
+}

@@ -1,0 +1,15 @@
+//! The built program against the fixture server: what it prints, returns and leaves behind.
+
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "this whole program is tests; clippy looks for the module of unit tests"
+)]
+
+mod app;
+mod call;
+mod connect;
+mod settings;
+mod support;
+mod trust;
+mod up;

@@ -1,0 +1,238 @@
+//! A folder of a test's own, the program run in it, and the daemon as a guard.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Output, Stdio},
+    sync::{
+        OnceLock,
+        mpsc::{Receiver, sync_channel},
+    },
+    thread,
+    time::{Duration, SystemTime},
+};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Longer than anything here takes, however busy the machine is.
+const SOON: Duration = Duration::from_secs(60);
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_narthex");
+
+/// A folder with an `mcp.json` and a data directory.
+pub(crate) struct Place {
+    dir: TempDir,
+}
+
+/// What a command printed, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A running `narthex up --json`.
+pub(crate) struct Daemon {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Place {
+    /// With one server, the fixture over stdio.
+    pub(crate) fn new() -> Self {
+        Self::with(&json!({ "fixture": fixture_entry() }))
+    }
+
+    pub(crate) fn with(servers: &Value) -> Self {
+        let place = Self { dir: tempfile::tempdir().unwrap() };
+        place.write("mcp.json", &json!({ "servers": servers }).to_string());
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.path(name)).unwrap().permissions().mode() & 0o777
+    }
+
+    pub(crate) fn set_mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The program in this folder, with nothing of the tester's own settings.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.env_clear();
+        for name in ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.current_dir(self.dir.path());
+        command.env("NARTHEX_DATA", self.path("data"));
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.args(words);
+        command
+    }
+
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Done {
+        Done::from(self.command(words).stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Runs a command that reads these lines and then the end of its input.
+    pub(crate) fn feed(&self, words: &[&str], lines: &[Value]) -> Done {
+        let mut command = self.command(words);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        for line in lines {
+            writeln!(input, "{line}").unwrap();
+        }
+        drop(input);
+        Done::from(child.wait_with_output().unwrap())
+    }
+
+    /// Starts the daemon on a free port and waits until all servers have settled.
+    pub(crate) fn up(&self) -> Daemon {
+        let daemon = self.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+        daemon.event("ready");
+        daemon
+    }
+
+    pub(crate) fn start(&self, words: &[&str]) -> Daemon {
+        let mut command = self.command(words);
+        command.arg("--json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = sync_channel(1000);
+        thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Daemon { child, lines }
+    }
+}
+
+impl Done {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// One JSON document a line.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+
+    /// Checks the exit code and that the error line has all of these words.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32, words: &[&str]) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for word in words {
+            assert!(self.stderr.contains(word), "no {word:?} in {self:?}");
+        }
+        self
+    }
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Daemon {
+    /// The next event of this kind; those before it are passed over.
+    #[track_caller]
+    pub(crate) fn event(&self, kind: &str) -> Value {
+        loop {
+            let line = self.lines.recv_timeout(SOON);
+            let line = line.unwrap_or_else(|error| panic!("no event {kind}: {error}"));
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if event["event"] == kind {
+                return event;
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.pid().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end; the last lines can still be read.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Both fail if it has ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+pub(crate) fn fixture_entry() -> Value {
+    json!({ "transport": "stdio", "command": fixture(), "args": ["--stdio"] })
+}
+
+/// The fixture server, built if it is older than its source.
+pub(crate) fn fixture() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let path = Path::new(PROGRAM).with_file_name("narthex-fixture");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/src");
+        let built = fs::metadata(&path).and_then(|metadata| metadata.modified());
+        if built.is_ok_and(|built| built > newest(&source)) {
+            return path;
+        }
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "-p", "narthex-testkit", "--bin", "narthex-fixture"]);
+        if path.parent().is_some_and(|dir| dir.ends_with("release")) {
+            cargo.arg("--release");
+        }
+        cargo.arg("--target-dir").arg(path.parent().and_then(Path::parent).unwrap());
+        cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(cargo.status().unwrap().success(), "the fixture server does not build");
+        path
+    })
+}
+
+fn newest(path: &Path) -> SystemTime {
+    let metadata = fs::metadata(path).unwrap();
+    let own = metadata.modified().unwrap();
+    if !metadata.is_dir() {
+        return own;
+    }
+    let below = fs::read_dir(path).unwrap().map(|entry| newest(&entry.unwrap().path()));
+    below.chain([own]).max().unwrap_or(own)
+}

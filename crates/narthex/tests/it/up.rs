@@ -1,0 +1,185 @@
+//! `narthex up`: events, tokens, one daemon for each data directory, and an end without remains.
+
+use std::process::{Child, Command, Stdio};
+
+use fs_err as fs;
+use serde_json::json;
+
+use crate::support::{Place, fixture, fixture_entry};
+
+#[test]
+fn events_tell_what_a_program_needs() {
+    let place = Place::with(&json!({
+        "fixture": fixture_entry(),
+        "idle": { "transport": "stdio", "command": fixture(), "disabled": true },
+        "missing": { "transport": "stdio", "command": "no-such-program" },
+    }));
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    let listening = daemon.event("listening");
+    let url = listening["url"].as_str().unwrap();
+    assert!(url.starts_with("http://127.0.0.1:"), "{listening}");
+    assert_eq!(listening["mcp"], format!("{url}/mcp"));
+    for file in ["token_file", "admin_token_file", "socket"] {
+        assert!(fs::metadata(listening[file].as_str().unwrap()).is_ok(), "{file}");
+    }
+    let ready = daemon.event("ready");
+    let states: Vec<_> = ready["servers"].as_array().unwrap().iter().collect();
+    assert_eq!(states[0]["alias"], "fixture");
+    assert_eq!(states[0]["status"], "ready");
+    assert!(states[0]["tools"].as_u64().unwrap() > 10);
+    assert_eq!(states[1]["status"], "disabled");
+    assert_eq!(states[2]["status"], "error");
+    assert_eq!(states[2]["error"]["kind"], "transport_error");
+}
+
+#[test]
+fn commands_work_through_the_daemon() {
+    let place = Place::new();
+    place.run(["call", "fixture", "echo", "message=x"]).failed(1, &["no daemon", "narthex up"]);
+    place.run(["status"]).failed(1, &["no daemon"]);
+    let _daemon = place.up();
+    let done = place.run(["call", "fixture", "echo", "message=hello"]).succeeded();
+    assert_eq!(done.stdout, "hello\n");
+    place.run(["call", "fixture", "fail"]).failed(1, &["server_error"]);
+    place.run(["call", "fixture", "ecko"]).failed(1, &["tool_not_found", "echo"]);
+    place.run(["call", "nobody", "echo"]).failed(1, &[]);
+    let status = place.run(["status", "--json"]).succeeded().json();
+    assert_eq!(status["servers"][0]["status"], "ready");
+    assert!(place.run(["status"]).succeeded().stdout.contains("ready"));
+    let tools = place.run(["tools", "--json"]).succeeded().json();
+    let tools = tools["servers"][0]["tools"].as_array().unwrap();
+    assert_eq!(Some(tools.len() as u64), status["servers"][0]["tools"].as_u64());
+    place.run(["tools", "nobody"]).failed(1, &["nobody", "it has fixture"]);
+}
+
+/// D4: tokens are made once, for their owner alone.
+#[test]
+fn d4_token_files_are_private_and_stay() {
+    let place = Place::new();
+    drop(place.up());
+    assert_eq!(place.mode("data"), 0o700);
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    let tokens = ["data/client.token", "data/admin.token"];
+    let first = tokens.map(read);
+    assert_ne!(first[0], first[1]);
+    for name in tokens {
+        assert_eq!(place.mode(name), 0o600);
+    }
+    drop(place.up());
+    assert_eq!(tokens.map(read), first);
+    place.set_mode("data/client.token", 0o640);
+    let done = place.run(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    done.failed(1, &["client.token", "0640", "chmod 600"]);
+    assert!(!read("data/daemon.lock").contains(first[0].trim()));
+}
+
+#[test]
+fn a_damaged_token_is_told_with_its_remedy() {
+    let place = Place::new();
+    drop(place.up());
+    place.write("data/client.token", "not a token\n");
+    let done = place.run(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    done.failed(1, &["client.token", "delete it"]);
+}
+
+#[test]
+fn two_daemons_never_share_a_data_directory() {
+    let place = Place::new();
+    let daemon = place.up();
+    let done = place.run(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    done.failed(1, &["conflict", &daemon.pid().to_string(), "--data"]);
+    let done = place.run(["up", "--config", "mcp.json", "--data", "other", "--listen", "x"]);
+    done.failed(2, &["127.0.0.1:7717"]);
+}
+
+#[test]
+fn sigterm_ends_everything_and_leaves_no_child() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let children = descendants(daemon.pid());
+    assert_eq!(children.len(), 1, "{children:?}");
+    daemon.signal("TERM");
+    daemon.event("stopped");
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(children.iter().all(|pid| !is_alive(*pid)), "{children:?}");
+    for left in ["data/daemon.json", "data/run/mcp.sock", "data/run/fixture.sock"] {
+        assert!(!place.path(left).exists(), "{left}");
+    }
+}
+
+#[test]
+fn open_calls_finish_before_the_end() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let call = open_call(&place, "ms=1000");
+    daemon.signal("INT");
+    assert_eq!(daemon.wait().code(), Some(0));
+    let output = call.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let children = descendants(daemon.pid());
+    let mut call = open_call(&place, "ms=600000");
+    daemon.signal("TERM");
+    daemon.signal("INT");
+    assert_eq!(daemon.wait().code(), Some(0));
+    assert!(children.iter().all(|pid| !is_alive(*pid)), "{children:?}");
+    call.wait().unwrap();
+}
+
+#[test]
+fn other_machines_are_let_in_only_on_demand() {
+    let place = Place::new();
+    let words = ["up", "--config", "mcp.json", "--listen", "0.0.0.0:0"];
+    place.run(words).failed(2, &["other machines", "--allow-remote"]);
+    let daemon = place.start(&[&words[..], &["--allow-remote"]].concat());
+    daemon.event("listening");
+}
+
+/// Starts a call through the daemon and waits until the server has it.
+fn open_call(place: &Place, duration: &str) -> Child {
+    let before = calls_so_far(place);
+    let mut command = place.command(["call", "fixture", "sleep", duration]);
+    let call = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // Each question is a call as well.
+    let mut asked = 1;
+    while calls_so_far(place) <= before + asked {
+        asked += 1;
+    }
+    call
+}
+
+fn calls_so_far(place: &Place) -> u64 {
+    let done = place.run(["call", "fixture", "fixture_stats", "--json"]).succeeded();
+    done.json()["structuredContent"]["calls"].as_u64().unwrap()
+}
+
+/// Every process below this one.
+fn descendants(pid: u32) -> Vec<u32> {
+    let output = Command::new("ps").args(["-e", "-o", "pid=,ppid="]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let pairs: Vec<(u32, u32)> = text
+        .lines()
+        .filter_map(|line| {
+            let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
+            Some((numbers.next()?, numbers.next()?))
+        })
+        .collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        found.extend(pairs.iter().filter(|pair| pair.1 == parent).map(|pair| pair.0));
+        next += 1;
+    }
+    found.split_off(1)
+}
+
+fn is_alive(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat"));
+    state.is_ok_and(|text| !text.contains(") Z "))
+}
