@@ -1,17 +1,28 @@
 //! The life of one server's shared link: connect, list, listen, reconnect, end.
 
+mod changes;
+
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerState};
-use narthex_upstream::{Dialect, Inventory, Link, LinkError, LinkEvent};
-use narthex_wire::{Message, Raw, method, rpc};
-use tokio::{sync::mpsc, time::timeout};
+use narthex_upstream::{Dialect, Inventory, Link, LinkEvent, Phase};
+use narthex_wire::{Message, method, rpc};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
 
-use crate::registry::{EVENT_QUEUE, Notice, Shared};
+use crate::registry::{EVENT_QUEUE, Shared};
 
 /// The pauses before a server that was ready is connected again (D17).
 const BACKOFF: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// A server that lives this long has recovered: the next loss begins with the shortest pause.
+const STABLE_AFTER: Duration = Duration::from_secs(30);
+/// How long a modern server may take to acknowledge that it will announce changes.
+const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
+/// How long a server may take to hear that its question is refused.
+const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why the life of a link came to its end.
 enum End {
@@ -19,100 +30,132 @@ enum End {
     Lost(Arc<str>),
 }
 
+/// How often a server was lost lately.
+#[derive(Default)]
+struct Losses {
+    /// Losses without a stable life in between.
+    in_a_row: usize,
+    /// Attempts to connect since the last loss that failed.
+    failures: usize,
+}
+
+impl Losses {
+    /// The pause before the next attempt; `None` when enough were made.
+    fn pause(&self) -> Option<Duration> {
+        if self.failures >= BACKOFF.len() {
+            return None;
+        }
+        let step = (self.in_a_row.saturating_sub(1) + self.failures).min(BACKOFF.len() - 1);
+        Some(BACKOFF[step])
+    }
+
+    fn lost(&mut self, lived: Duration) {
+        self.in_a_row = if lived >= STABLE_AFTER { 1 } else { self.in_a_row + 1 };
+        self.failures = 0;
+    }
+}
+
 /// Connects a server and keeps it connected until the registry closes or it fails for good.
 pub(crate) async fn run(shared: Arc<Shared>, definition: Arc<ServerDefinition>) {
     let alias = definition.alias.clone();
     let mut dialect = None;
-    let mut failures = 0;
-    let mut lost: Option<Arc<str>> = None;
+    let mut losses = Losses::default();
     loop {
-        if let Some(why) = &lost {
-            let Some(pause) = BACKOFF.get(failures) else {
-                let text = format!("{why}; gave up after {failures} attempts to reconnect");
-                return shared.failed(&alias, CallErrorKind::TransportError, text);
-            };
-            tokio::select! {
-                biased;
-                () = shared.shutdown.cancelled() => return,
-                () = tokio::time::sleep(*pause) => {}
-            }
-        }
         let (events, mut received) = mpsc::channel(EVENT_QUEUE);
-        let connecting = open(&shared, &definition, dialect, events);
+        let connecting = open(&shared, &definition, dialect, events, &mut received);
         let opened = tokio::select! {
             biased;
             () = shared.shutdown.cancelled() => return,
-            opened = connecting => opened,
+            opened = Box::pin(connecting) => opened,
         };
-        let (link, inventory) = match opened {
-            Ok((link, found, inventory)) => {
-                dialect = Some(found);
-                (link, inventory)
-            }
-            Err((kind, message)) if lost.is_none() => {
-                return shared.failed(&alias, kind, message);
-            }
-            Err((_, message)) => {
-                lost = Some(message.into());
-                failures += 1;
-                // What it spoke before may have changed with its new start.
-                dialect = None;
-                continue;
-            }
-        };
-        shared.ready(&alias, link.clone(), inventory);
-        failures = 0;
-        if link.facts().revision.is_modern() {
-            shared.tasks.spawn(hear_changes(shared.clone(), link.clone()));
-        }
-        let end = live(&shared, &alias, &link, &mut received).await;
-        link.stop().await;
-        match end {
-            End::Shutdown => return,
-            End::Lost(why) => {
+        let mut pauses = true;
+        match opened {
+            Ok(opened) => {
+                dialect = Some(opened.dialect);
+                let link = opened.link.clone();
+                let since = Instant::now();
+                let end = live(&shared, &alias, opened, &mut received).await;
+                link.stop().await;
+                let End::Lost(why) = end else { return };
+                losses.lost(since.elapsed());
+                // A session that the server forgot is no failure, unless it makes a habit of it.
+                pauses = !(link.is_session_over() && losses.in_a_row == 1);
                 tracing::info!(server.name = %alias, "connection lost: {why}");
                 shared.update(&alias, |row| {
                     row.state = ServerState::Connecting;
                     row.activity = Some("reconnecting");
                     row.link = None;
                 });
-                lost = Some(why);
             }
+            Err((kind, message)) if losses.in_a_row == 0 => {
+                return shared.failed(&alias, kind, message);
+            }
+            Err((kind, message)) => {
+                losses.failures += 1;
+                // What it spoke before may have changed with its new start.
+                dialect = None;
+                if losses.pause().is_none() {
+                    let text = format!(
+                        "{message}; gave up after {} attempts to reconnect",
+                        losses.failures
+                    );
+                    return shared.failed(&alias, kind, text);
+                }
+            }
+        }
+        let pause = losses.pause().filter(|_| pauses).unwrap_or_default();
+        tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
         }
     }
 }
 
-type Opened = (Arc<Link>, Dialect, Inventory);
+/// A server that is about to be ready.
+struct Opened {
+    link: Arc<Link>,
+    dialect: Dialect,
+    inventory: Inventory,
+    /// The lists changed while they were read.
+    is_stale: bool,
+}
 
 async fn open(
     shared: &Arc<Shared>,
     definition: &ServerDefinition,
     dialect: Option<Dialect>,
     events: mpsc::Sender<LinkEvent>,
+    received: &mut mpsc::Receiver<LinkEvent>,
 ) -> Result<Opened, (CallErrorKind, String)> {
     let mut context = shared.context(events);
     context.dialect = dialect;
-    if narthex_upstream::may_install(definition) {
-        shared.update(&definition.alias, |row| row.activity = Some("starting or installing"));
-    }
+    let (observer, alias) = (shared.clone(), definition.alias.clone());
+    context.on_phase = Some(Arc::new(move |phase| {
+        let activity = match phase {
+            Phase::Installing => "installing",
+            Phase::Connecting => "connecting",
+        };
+        observer.update(&alias, |row| row.activity = Some(activity));
+    }));
     let (link, dialect) = narthex_upstream::connect(definition, &context)
         .await
         .map_err(|error| (error.call_kind(), error.to_string()))?;
+    let link = Arc::new(link);
     shared.update(&definition.alias, |row| {
         row.activity = Some("listing");
         row.dialect = Some(dialect);
     });
-    let within = shared.options.deadlines.connect;
-    let listed = match timeout(within, Inventory::fetch(&link)).await {
-        Ok(Ok(inventory)) => Ok(inventory),
-        Ok(Err(error)) => Err((error.call_kind(), format!("listing failed: {error}"))),
-        Err(_) => Err((
-            CallErrorKind::Timeout,
-            format!("listing took longer than {} s", within.as_secs()),
-        )),
-    };
-    match listed {
-        Ok(inventory) => Ok((Arc::new(link), dialect, inventory)),
+    if link.facts().revision.is_modern() {
+        let (acknowledged, acknowledgement) = oneshot::channel();
+        shared.tasks.spawn(changes::hear(shared.clone(), link.clone(), acknowledged));
+        // Lists that are read after it cannot miss a change. Silence must not hold them up.
+        if timeout(ACKNOWLEDGE_DEADLINE, acknowledgement).await.is_err() {
+            tracing::debug!(server.name = link.name(), "has not acknowledged its subscription");
+        }
+    }
+    match list(shared, &link, received).await {
+        Ok((inventory, is_stale)) => Ok(Opened { link, dialect, inventory, is_stale }),
         Err(error) => {
             link.stop().await;
             Err(error)
@@ -120,66 +163,75 @@ async fn open(
     }
 }
 
-/// Handles what the server says by itself, until the link ends.
-async fn live(
+/// Reads all lists, while the server may already ask and tell things; whether they changed
+/// meanwhile comes with them.
+async fn list(
     shared: &Arc<Shared>,
-    alias: &Alias,
     link: &Arc<Link>,
-    events: &mut mpsc::Receiver<LinkEvent>,
-) -> End {
-    loop {
+    received: &mut mpsc::Receiver<LinkEvent>,
+) -> Result<(Inventory, bool), (CallErrorKind, String)> {
+    let within = shared.options.deadlines.connect;
+    let mut is_stale = false;
+    let fetching = timeout(within, Box::pin(Inventory::fetch(link)));
+    tokio::pin!(fetching);
+    let fetched = loop {
         let event = tokio::select! {
             biased;
-            () = shared.shutdown.cancelled() => return End::Shutdown,
-            event = events.recv() => event,
+            fetched = &mut fetching => break fetched,
+            Some(event) = received.recv() => event,
         };
         match event {
-            None => return End::Lost("the connection ended".into()),
-            Some(LinkEvent::Closed(why)) => return End::Lost(why),
-            Some(LinkEvent::Request(request)) => refuse(link, &request).await,
-            Some(LinkEvent::Notification(message)) => {
-                if is_list_change(message.method()) {
-                    tokio::select! {
-                        biased;
-                        () = shared.shutdown.cancelled() => return End::Shutdown,
-                        () = relist(shared, alias, link) => {}
-                    }
-                }
-                let notice = Notice { alias: alias.clone(), message };
-                if shared.notices.send(notice).is_err() {
-                    tracing::trace!("nobody listens to notices");
-                }
+            LinkEvent::Request(request) => refuse(link, &request).await,
+            LinkEvent::Notification(message) => {
+                is_stale |= is_list_change(message.method());
+                shared.notice(link.alias(), message);
+            }
+            LinkEvent::Closed(why) => {
+                return Err((CallErrorKind::TransportError, format!("listing failed: {why}")));
             }
         }
+    };
+    match fetched {
+        Ok(Ok(inventory)) => Ok((inventory, is_stale)),
+        Ok(Err(error)) => Err((error.call_kind(), format!("listing failed: {error}"))),
+        Err(_) => Err((
+            CallErrorKind::Timeout,
+            format!("listing took longer than {} s", within.as_secs()),
+        )),
     }
 }
 
-/// Keeps a modern server's stream of list changes open as long as the link lives.
-async fn hear_changes(shared: Arc<Shared>, link: Arc<Link>) {
-    let filter = br#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
-    for pause in BACKOFF.into_iter().cycle() {
-        let ended = tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => return,
-            () = link.closed().cancelled() => return,
-            ended = link.listen(filter) => ended,
-        };
-        match ended {
-            Err(LinkError::Protocol(why)) => {
-                tracing::debug!(server.name = link.name(), "does not announce changes: {why}");
-                return;
+/// Shows a server as ready and handles what it says by itself, until the link ends.
+async fn live(
+    shared: &Arc<Shared>,
+    alias: &Alias,
+    opened: Opened,
+    events: &mut mpsc::Receiver<LinkEvent>,
+) -> End {
+    let Opened { link, dialect: _, inventory, is_stale } = opened;
+    shared.ready(alias, link.clone(), inventory);
+    let handling = async {
+        if is_stale {
+            relist(shared, alias, &link).await;
+        }
+        loop {
+            match events.recv().await {
+                None => return End::Lost("the connection ended".into()),
+                Some(LinkEvent::Closed(why)) => return End::Lost(why),
+                Some(LinkEvent::Request(request)) => refuse(&link, &request).await,
+                Some(LinkEvent::Notification(message)) => {
+                    if is_list_change(message.method()) {
+                        relist(shared, alias, &link).await;
+                    }
+                    shared.notice(alias, message);
+                }
             }
-            Err(error) => tracing::debug!(server.name = link.name(), %error, "stream lost"),
-            Ok(()) => {}
         }
-        tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => return,
-            () = link.closed().cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-        }
-        // What happened meanwhile was not heard.
-        relist(&shared, link.alias(), &link).await;
+    };
+    tokio::select! {
+        biased;
+        () = shared.shutdown.cancelled() => End::Shutdown,
+        end = Box::pin(handling) => end,
     }
 }
 
@@ -205,7 +257,9 @@ async fn relist(shared: &Arc<Shared>, alias: &Alias, link: &Arc<Link>) {
 async fn refuse(link: &Link, request: &Message) {
     let text = "this client declared no such capability";
     let answer = rpc::error_response(request.id(), rpc::code::METHOD_NOT_FOUND, text, None);
-    if let Err(error) = link.respond(answer).await {
-        tracing::debug!(%error, id = ?request.id().map(Raw::as_bytes), "could not refuse");
+    match timeout(REFUSE_DEADLINE, link.respond(answer)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, method = request.method(), "could not refuse"),
+        Err(_) => tracing::debug!(method = request.method(), "could not refuse in time"),
     }
 }

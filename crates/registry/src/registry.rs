@@ -173,7 +173,16 @@ impl Registry {
         let mut context = self.shared.context(events);
         context.identity = identity;
         context.dialect = dialect.or(row.dialect);
-        match narthex_upstream::connect(&definition, &context).await {
+        let connecting = narthex_upstream::connect(&definition, &context);
+        let connected = tokio::select! {
+            biased;
+            () = self.shared.shutdown.cancelled() => {
+                let error = CallError::new(CallErrorKind::TransportError, "narthex is stopping");
+                return Err(OpenError::Failed(error));
+            }
+            connected = connecting => connected,
+        };
+        match connected {
             Ok((link, _dialect)) => Ok(link),
             Err(error) => {
                 Err(OpenError::Failed(CallError::new(error.call_kind(), error.to_string())))
@@ -259,7 +268,14 @@ impl Shared {
             tasks: self.tasks.clone(),
             limits: self.options.limits,
             environment: self.options.environment.clone(),
-            redact: None,
+            on_phase: None,
+        }
+    }
+
+    /// Passes on what a server says outside requests.
+    pub(crate) fn notice(&self, alias: &Alias, message: Message) {
+        if self.notices.send(Notice { alias: alias.clone(), message }).is_err() {
+            tracing::trace!("nobody listens to notices");
         }
     }
 
@@ -283,6 +299,10 @@ impl Shared {
             row.activity = None;
             row.link = None;
             row.error = Some(CallError::new(kind, message));
+            if !row.inventory.is_empty() {
+                row.inventory = Arc::default();
+                row.inventory_version += 1;
+            }
         });
     }
 }

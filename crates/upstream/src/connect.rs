@@ -1,27 +1,18 @@
-//! Reaching a server and finding out which era it speaks (both sides may speak several).
+//! Reaching a server: what it takes, what comes of it, and how it fails.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use narthex_model::{HttpTarget, ServerAuth, ServerDefinition, Target};
-use narthex_supervisor::{BaseEnvironment, Redact, SpawnError};
-use narthex_wire::{
-    Limits, Message, MessageKind, Payload, Raw, Revision,
-    headers::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-    method, rpc,
-};
+use narthex_model::{ServerDefinition, Target};
+use narthex_supervisor::{BaseEnvironment, SpawnError};
+use narthex_wire::{Limits, Redactor};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Frame, LinkError, LinkEvent,
-    client::{ClientError, ClientSettings, HttpClient},
-    duplex::Wants,
-    http::{HttpLink, HttpParts, is_event_stream},
-    link::{ClientIdentity, Inner, Link, ServerCapabilities, ServerFacts, modern_meta},
-    sse::{SseLink, SseParts},
-    stdio::{StdioContext, StdioLink},
+    LinkError, LinkEvent,
+    client::ClientError,
+    link::{ClientIdentity, Inner, Link, ServerFacts},
+    outlet::Outlet,
 };
 
 /// Which way of talking a server was found to understand; kept, so that later links ask less.
@@ -73,8 +64,29 @@ pub struct ConnectContext {
     pub limits: Limits,
     /// The environment that every child gets.
     pub environment: BaseEnvironment,
-    /// Takes known secrets out of a child's log lines.
-    pub redact: Option<Redact>,
+    /// Hears what a connection is busy with.
+    pub on_phase: Option<OnPhase>,
+}
+
+/// Hears what a connection is busy with. Must not block.
+pub type OnPhase = Arc<dyn Fn(Phase) + Send + Sync>;
+
+/// What a connection is busy with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// A package runner may be downloading what it is to run.
+    Installing,
+    /// The server runs, or is reached, and the handshake is under way.
+    Connecting,
+}
+
+impl fmt::Debug for ConnectContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectContext")
+            .field("dialect", &self.dialect)
+            .field("deadlines", &self.deadlines)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a server could not be connected.
@@ -125,286 +137,85 @@ impl ConnectError {
     }
 }
 
+impl ConnectError {
+    /// The same without known secrets, which servers like to repeat when they refuse them.
+    fn redacted(self, redactor: &Redactor) -> Self {
+        let clean = |text: String| redactor.text(&text).into_owned();
+        match self {
+            Self::Refused(text) => Self::Refused(clean(text)),
+            Self::Link(error) => Self::Link(error.redacted(redactor)),
+            Self::Deadline { after, hint } => Self::Deadline { after, hint: clean(hint) },
+            Self::Spawn(_) | Self::Client(_) | Self::Header(_) | Self::Auth(_) => self,
+        }
+    }
+}
+
 impl From<LinkError> for ConnectError {
     fn from(error: LinkError) -> Self {
         Self::Link(error)
     }
 }
 
+/// What one connection is made from.
+pub(crate) struct Setup<'a> {
+    pub(crate) definition: &'a ServerDefinition,
+    pub(crate) context: &'a ConnectContext,
+    pub(crate) redactor: Option<Arc<Redactor>>,
+}
+
+impl Setup<'_> {
+    /// A way out for the events of one link.
+    pub(crate) fn outlet(&self) -> Outlet {
+        Outlet::new(self.context.events.clone(), self.redactor.clone())
+    }
+
+    pub(crate) fn phase(&self, phase: Phase) {
+        if let Some(on_phase) = &self.context.on_phase {
+            on_phase(phase);
+        }
+    }
+}
+
+/// A handshake that succeeded.
+pub(crate) type Shaken = (Inner, ServerFacts, Dialect);
+
 /// Connects to a server; the dialect it was found to understand comes with the link.
 ///
 /// # Errors
-/// When the server cannot be reached or does not complete a handshake in time.
+/// When the server cannot be reached or does not complete a handshake in time. No error contains a
+/// secret of the definition.
 pub async fn connect(
     definition: &ServerDefinition,
     context: &ConnectContext,
 ) -> Result<(Link, Dialect), ConnectError> {
-    match &definition.target {
-        Target::Stdio(_) => crate::connect_stdio::connect(definition, context).await,
+    let redactor = Redactor::new(&definition.secrets());
+    let redactor = (!redactor.is_empty()).then(|| Arc::new(redactor));
+    let setup = Setup { definition, context, redactor };
+    let shaken = match &definition.target {
+        Target::Stdio(target) => Box::pin(crate::connect_stdio::shake(&setup, target)).await,
         Target::Http(target) => {
             let within = context.deadlines.connect;
-            let connecting = connect_http(definition, target, context);
-            tokio::time::timeout(within, connecting)
-                .await
-                .map_err(|_elapsed| ConnectError::Deadline { after: within, hint: String::new() })?
+            setup.phase(Phase::Connecting);
+            let connecting = Box::pin(crate::connect_http::shake(&setup, target));
+            tokio::time::timeout(within, connecting).await.unwrap_or_else(|_elapsed| {
+                Err(ConnectError::Deadline { after: within, hint: String::new() })
+            })
         }
-    }
-}
-
-async fn connect_http(
-    definition: &ServerDefinition,
-    target: &HttpTarget,
-    context: &ConnectContext,
-) -> Result<(Link, Dialect), ConnectError> {
-    let headers = static_headers(target)?;
-    let url = url::Url::parse(&target.url)
-        .map_err(|error| ConnectError::Refused(format!("its URL is invalid: {error}")))?;
-    let client = HttpClient::new(&url, ClientSettings::default()).map_err(ConnectError::Client)?;
-    let alias = definition.alias.clone();
-    let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
-    let link = |inner, facts| Link { inner, facts, identity: context.identity.clone(), alias };
-    let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse();
-    let path = path.map_err(|_invalid| ConnectError::Refused("its URL has no path".to_owned()))?;
-    let http = HttpLink::new(HttpParts {
-        client: client.clone(),
-        path,
-        headers: headers.clone(),
-        events: context.events.clone(),
-        limits: context.limits,
-        tasks: context.tasks.clone(),
-    });
-    if matches!(dialect, None | Some(Dialect::Modern))
-        && let Some(facts) = probe_http(&http, &context.identity, context.deadlines).await?
-    {
-        http.established(facts.revision, None);
-        return Ok((link(Inner::Http(http), facts), Dialect::Modern));
-    }
-    if dialect != Some(Dialect::Sse) {
-        match initialize_http(&http, &context.identity).await {
-            Ok(facts) => return Ok((link(Inner::Http(http), facts), Dialect::Legacy)),
-            Err(ConnectError::Link(LinkError::Status {
-                status: 400 | 404 | 405 | 406 | 415,
-                ..
-            })) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let parts = SseParts {
-        client,
-        url,
-        headers,
-        events: context.events.clone(),
-        limits: context.limits,
-        tasks: context.tasks.clone(),
     };
-    let sse = SseLink::open(parts).await?;
-    let facts = initialize_duplex(&sse.duplex, &context.identity).await?;
-    Ok((link(Inner::Sse(sse), facts), Dialect::Sse))
-}
-
-/// Static headers and the credential (E22, E62). Nothing is sent if they cannot work.
-fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
-    let mut headers = HeaderMap::new();
-    let mut insert = |name: &str, value: &str| {
-        let invalid = || ConnectError::Header(name.to_owned());
-        let key = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| invalid())?;
-        let mut value = HeaderValue::from_str(value).map_err(|_invalid| invalid())?;
-        value.set_sensitive(true);
-        headers.insert(key, value);
-        Ok::<(), ConnectError>(())
-    };
-    for (name, value) in &target.headers {
-        insert(name, value.expose())?;
-    }
-    match &target.auth {
-        ServerAuth::None => {}
-        ServerAuth::NotYet { mode } => {
-            return Err(ConnectError::Auth(format!("auth mode `{mode}` is not supported yet")));
-        }
-        ServerAuth::ApiKey(auth) => {
-            let Some(key) = &auth.key else {
-                let why =
-                    "auth mode apiKey needs a key: set `auth.key`, for example to ${env:NAME}";
-                return Err(ConnectError::Auth(why.to_owned()));
-            };
-            insert(&auth.header_name, &format!("{}{}", auth.value_prefix, key.expose()))?;
-        }
-    }
-    Ok(headers)
-}
-
-/// Asks for revision 2026-07-28; `None` if the server does not speak it.
-async fn probe_http(
-    http: &Arc<HttpLink>,
-    identity: &ClientIdentity,
-    deadlines: Deadlines,
-) -> Result<Option<ServerFacts>, ConnectError> {
-    let mut extra = HeaderMap::new();
-    extra.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(Revision::LATEST.as_str()));
-    extra.insert(MCP_METHOD, HeaderValue::from_static(method::SERVER_DISCOVER));
-    let asking = exchange(http, discover(http.next_id(), identity), extra);
-    match tokio::time::timeout(deadlines.probe, asking).await {
-        Ok(Ok((message, session))) => {
-            drop_leaked_session(http, session).await;
-            Ok(modern_facts(&message))
-        }
-        Ok(Err(error @ (LinkError::Client(_) | LinkError::AuthRejected { .. }))) => {
-            Err(error.into())
-        }
-        // Whatever else an old server makes of it: the handshake will tell.
-        Ok(Err(_)) | Err(_) => Ok(None),
-    }
-}
-
-/// Some servers open a session even for a request that they refuse.
-async fn drop_leaked_session(http: &Arc<HttpLink>, session: Option<HeaderValue>) {
-    if let Some(session) = session {
-        let mut request = http::Request::new(Payload::default());
-        *request.method_mut() = Method::DELETE;
-        *request.uri_mut() = http.path().clone();
-        request.headers_mut().insert(MCP_SESSION_ID, session);
-        if let Err(error) = http.client.send(request).await {
-            tracing::debug!(%error, "could not give back a session that was not asked for");
-        }
-    }
-}
-
-async fn initialize_http(
-    http: &Arc<HttpLink>,
-    identity: &ClientIdentity,
-) -> Result<ServerFacts, ConnectError> {
-    let body = initialize(http.next_id(), identity);
-    let (message, session) = exchange(http, body, HeaderMap::new()).await?;
-    let facts = legacy_facts(&message)?;
-    let has_session = session.is_some();
-    http.established(facts.revision, session);
-    http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new()).await?;
-    if has_session {
-        // Before the first call: a server may answer or ask on this stream (no replay exists for
-        // what it sends earlier).
-        match http.open_stream(None).await {
-            Ok(body) => http.listen(body),
-            Err(LinkError::Status { status, .. })
-                if status == StatusCode::METHOD_NOT_ALLOWED.as_u16() => {}
-            Err(error) => tracing::debug!(%error, "the server has no stream of its own"),
-        }
-    }
-    Ok(facts)
-}
-
-/// One request outside any established session, with the session id that came with the answer.
-async fn exchange(
-    http: &Arc<HttpLink>,
-    (id, body): (u64, Payload),
-    extra: HeaderMap,
-) -> Result<(Message, Option<HeaderValue>), LinkError> {
-    let response = http.post(body, extra).await?;
-    let session = response.headers.get(MCP_SESSION_ID).cloned();
-    if is_event_stream(&response.headers) && response.status.is_success() {
-        let mut stream = http.stream(id, response.body);
-        loop {
-            if let Frame::Answer(message) = stream.next().await? {
-                return Ok((message, session));
+    let redactor = setup.redactor.clone();
+    match shaken {
+        Ok((inner, mut facts, dialect)) => {
+            if let Some(clean) = redactor.as_ref().and_then(|all| all.json(&facts.result)) {
+                facts.result = clean.into();
             }
+            let (identity, alias) = (context.identity.clone(), definition.alias.clone());
+            let link = Link { inner, facts, identity, alias, redactor };
+            link.outlet().establish();
+            Ok((link, dialect))
         }
+        Err(error) => Err(match &redactor {
+            Some(redactor) => error.redacted(redactor),
+            None => error,
+        }),
     }
-    Ok((http.single(response).await?, session))
-}
-
-pub(crate) fn discover(id: u64, identity: &ClientIdentity) -> (u64, Payload) {
-    let params = [b"{", &modern_meta(identity)[..], b"}"].concat();
-    let text = id.to_string();
-    (id, rpc::request(Raw::new(text.as_bytes()), method::SERVER_DISCOVER, Some(&params)))
-}
-
-pub(crate) fn initialize(id: u64, identity: &ClientIdentity) -> (u64, Payload) {
-    let mut params =
-        format!(r#"{{"protocolVersion":"{}","capabilities":"#, identity.revision).into_bytes();
-    params.extend_from_slice(&identity.capabilities);
-    params.extend_from_slice(br#","clientInfo":"#);
-    params.extend_from_slice(&identity.info);
-    params.push(b'}');
-    let text = id.to_string();
-    (id, rpc::request(Raw::new(text.as_bytes()), method::INITIALIZE, Some(&params)))
-}
-
-pub(crate) async fn initialize_duplex(
-    duplex: &Arc<crate::duplex::Duplex>,
-    identity: &ClientIdentity,
-) -> Result<ServerFacts, ConnectError> {
-    let (id, body) = initialize(duplex.next_id(), identity);
-    let message = ask_duplex(duplex, id, body).await?;
-    let facts = legacy_facts(&message)?;
-    duplex.send(rpc::notification(method::INITIALIZED, None)).await?;
-    Ok(facts)
-}
-
-pub(crate) async fn ask_duplex(
-    duplex: &Arc<crate::duplex::Duplex>,
-    id: u64,
-    body: Payload,
-) -> Result<Message, LinkError> {
-    let mut call = duplex.request(id, body, Wants { progress: false, cancel: false }).await?;
-    loop {
-        if let Frame::Answer(message) = call.next().await? {
-            return Ok(message);
-        }
-    }
-}
-
-/// The facts in a discover answer, if the server speaks our modern revision.
-pub(crate) fn modern_facts(message: &Message) -> Option<ServerFacts> {
-    if message.kind() != MessageKind::Result {
-        return None;
-    }
-    let speaks = |raw: Raw<'_>| raw.as_str().is_some_and(|text| text == Revision::LATEST.as_str());
-    if !message.get("supportedVersions")?.items().into_iter().any(speaks) {
-        return None;
-    }
-    Some(ServerFacts {
-        revision: Revision::LATEST,
-        result: body(message),
-        capabilities: ServerCapabilities::read(message.get("capabilities")),
-    })
-}
-
-fn legacy_facts(message: &Message) -> Result<ServerFacts, ConnectError> {
-    if message.kind() == MessageKind::Error {
-        let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
-        return Err(ConnectError::Refused(text.into_owned()));
-    }
-    let named = message.get("protocolVersion").and_then(Raw::as_str).unwrap_or_default();
-    let revision = Revision::parse(&named).filter(|revision| !revision.is_modern());
-    let Some(revision) = revision else {
-        return Err(ConnectError::Refused(format!("it speaks only revision `{named}`")));
-    };
-    Ok(ServerFacts {
-        revision,
-        result: body(message),
-        capabilities: ServerCapabilities::read(message.get("capabilities")),
-    })
-}
-
-fn body(message: &Message) -> Bytes {
-    let raw = message.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
-    Bytes::copy_from_slice(raw)
-}
-
-/// Starts a child; separate from the handshake, because a child that dies of the probe is started
-/// again.
-pub(crate) async fn start(
-    definition: &ServerDefinition,
-    context: &ConnectContext,
-) -> Result<StdioLink, ConnectError> {
-    let Target::Stdio(target) = &definition.target else {
-        return Err(ConnectError::Refused("it is no program".to_owned()));
-    };
-    let stdio = StdioContext {
-        name: definition.alias.to_string(),
-        environment: context.environment.clone(),
-        redact: context.redact.clone(),
-        limits: context.limits,
-        tasks: context.tasks.clone(),
-    };
-    StdioLink::start(target, &stdio, context.events.clone()).await.map_err(ConnectError::Spawn)
 }

@@ -1,15 +1,21 @@
 //! The handshake with a child process, which may have to be downloaded first.
 
-use std::time::Duration;
+mod patience;
 
-use narthex_model::{ServerDefinition, Target};
+use std::{borrow::Cow, sync::Arc};
+
+use narthex_model::{ServerDefinition, StdioTarget, Target};
+use narthex_supervisor::Redact;
+use narthex_wire::Redactor;
 use tokio::time::timeout;
 
+use self::patience::{Late, Patience};
 use crate::{
-    ConnectContext, ConnectError, Dialect, LinkError,
-    connect::{ask_duplex, discover, initialize_duplex, modern_facts, start},
-    link::{Inner, Link, ServerFacts},
-    stdio::StdioLink,
+    ConnectError, Dialect, LinkError, Phase,
+    connect::{Setup, Shaken},
+    handshake::{ask_duplex, discover, initialize_duplex, modern_facts},
+    link::{Inner, ServerFacts},
+    stdio::{StdioContext, StdioLink},
 };
 
 /// Programs that download what they run.
@@ -19,25 +25,21 @@ const PACKAGE_RUNNERS: [&str; 10] =
 /// Whether a definition's program may need a download before it speaks.
 #[must_use]
 pub fn may_install(definition: &ServerDefinition) -> bool {
-    let Target::Stdio(target) = &definition.target else { return false };
+    match &definition.target {
+        Target::Stdio(target) => is_package_runner(target),
+        Target::Http(_) => false,
+    }
+}
+
+fn is_package_runner(target: &StdioTarget) -> bool {
     let file = target.command.rsplit(['/', '\\']).next().unwrap_or_default();
     PACKAGE_RUNNERS.contains(&file)
 }
 
-pub(crate) async fn connect(
-    definition: &ServerDefinition,
-    context: &ConnectContext,
-) -> Result<(Link, Dialect), ConnectError> {
-    // Starting may hang on a dead network disk.
-    let within = context.deadlines.connect;
-    let starting = timeout(within, start(definition, context)).await;
-    let mut stdio = starting.map_err(|_elapsed| late(within, None))??;
-    match shake(&mut stdio, definition, context).await {
-        Ok((facts, dialect)) => {
-            let alias = definition.alias.clone();
-            let identity = context.identity.clone();
-            Ok((Link { inner: Inner::Stdio(stdio), facts, identity, alias }, dialect))
-        }
+pub(crate) async fn shake(setup: &Setup<'_>, target: &StdioTarget) -> Result<Shaken, ConnectError> {
+    let mut stdio = start(setup, target).await?;
+    match shake_hands(&mut stdio, setup, target).await {
+        Ok((facts, dialect)) => Ok((Inner::Stdio(stdio), facts, dialect)),
         Err(error) => {
             stdio.stop().await;
             Err(error)
@@ -45,48 +47,71 @@ pub(crate) async fn connect(
     }
 }
 
-async fn shake(
+async fn shake_hands(
     stdio: &mut StdioLink,
-    definition: &ServerDefinition,
-    context: &ConnectContext,
+    setup: &Setup<'_>,
+    target: &StdioTarget,
 ) -> Result<(ServerFacts, Dialect), ConnectError> {
-    let is_installing = may_install(definition);
+    let context = setup.context;
+    let mut patience = Patience::new(setup, is_package_runner(target).then(|| stdio.process_id()));
     if matches!(context.dialect, None | Some(Dialect::Modern)) {
-        // A package runner is silent while it downloads; that is not the server's silence.
-        let within =
-            if is_installing { context.deadlines.install } else { context.deadlines.probe };
-        if let Some(facts) = probe(stdio, context, within).await? {
+        let probing = probe(stdio, setup);
+        // A silent server: the handshake will tell.
+        let probed = patience.wait(probing, context.deadlines.probe).await.unwrap_or(Ok(None));
+        if let Some(facts) = probed? {
             return Ok((facts, Dialect::Modern));
         }
         if stdio.duplex.closed().is_cancelled() {
             // Some old servers exit on a method that they do not know.
-            *stdio = start(definition, context).await?;
+            *stdio = start(setup, target).await?;
+            patience.restart(stdio.process_id());
         }
     }
-    let is_first = context.dialect.is_some() && is_installing;
-    let within = if is_first { context.deadlines.install } else { context.deadlines.connect };
     let shaking = initialize_duplex(&stdio.duplex, &context.identity);
-    let facts = timeout(within, shaking).await.map_err(|_elapsed| late(within, Some(stdio)))??;
-    Ok((facts, Dialect::Legacy))
-}
-
-/// Asks for revision 2026-07-28; `None` if the server does not speak it or does not answer.
-async fn probe(
-    stdio: &StdioLink,
-    context: &ConnectContext,
-    within: Duration,
-) -> Result<Option<ServerFacts>, ConnectError> {
-    let (id, body) = discover(stdio.duplex.next_id(), &context.identity);
-    match timeout(within, ask_duplex(&stdio.duplex, id, body)).await {
-        Ok(Ok(message)) => Ok(modern_facts(&message)),
-        Ok(Err(LinkError::Closed(_))) | Err(_) => Ok(None),
-        Ok(Err(error)) => Err(error.into()),
+    match patience.wait(shaking, context.deadlines.connect).await {
+        Ok(facts) => Ok((facts?, Dialect::Legacy)),
+        Err(late) => Err(deadline(late, Some(stdio))),
     }
 }
 
-fn late(after: Duration, stdio: Option<&StdioLink>) -> ConnectError {
+/// Asks for revision 2026-07-28; `None` if the server does not speak it.
+async fn probe(stdio: &StdioLink, setup: &Setup<'_>) -> Result<Option<ServerFacts>, ConnectError> {
+    let (id, body) = discover(stdio.duplex.next_id(), &setup.context.identity);
+    match ask_duplex(&stdio.duplex, id, body).await {
+        Ok(message) => Ok(modern_facts(&message)),
+        Err(LinkError::Closed(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Starts the program. That may hang, too: on a dead network disk, for example.
+async fn start(setup: &Setup<'_>, target: &StdioTarget) -> Result<StdioLink, ConnectError> {
+    let context = setup.context;
+    setup.phase(if is_package_runner(target) { Phase::Installing } else { Phase::Connecting });
+    let stdio = StdioContext {
+        name: setup.definition.alias.to_string(),
+        environment: context.environment.clone(),
+        redact: setup.redactor.clone().map(redact_lines),
+        limits: context.limits,
+        tasks: context.tasks.clone(),
+    };
+    let within = context.deadlines.connect;
+    match timeout(within, StdioLink::start(target, &stdio, setup.outlet())).await {
+        Ok(started) => started.map_err(ConnectError::Spawn),
+        Err(_elapsed) => Err(deadline(Late { after: within }, None)),
+    }
+}
+
+fn redact_lines(redactor: Arc<Redactor>) -> Redact {
+    fn of<F: for<'t> Fn(&'t str) -> Cow<'t, str>>(redact: F) -> F {
+        redact
+    }
+    Arc::new(of(move |line| redactor.text(line)))
+}
+
+fn deadline(late: Late, stdio: Option<&StdioLink>) -> ConnectError {
     let tail = stdio.map(StdioLink::log_tail).unwrap_or_default();
     let last = tail.iter().rev().find(|line| !line.trim().is_empty());
     let hint = last.map_or_else(String::new, |line| format!("; its last words: {}", line.trim()));
-    ConnectError::Deadline { after, hint }
+    ConnectError::Deadline { after: late.after, hint }
 }

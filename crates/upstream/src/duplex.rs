@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -14,7 +14,7 @@ use narthex_wire::{Message, MessageKind, Payload, meta_key, method, rpc};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Frame, LinkError, LinkEvent};
+use crate::{Frame, LinkError, LinkEvent, outlet::Outlet};
 
 /// How many notifications of one request wait for a slow reader before further ones are dropped.
 const NOTIFICATION_QUEUE: usize = 64;
@@ -24,17 +24,23 @@ const WRITE_QUEUE: usize = 64;
 /// The sending half, shared by everybody who uses the link.
 #[derive(Debug)]
 pub(crate) struct Duplex {
-    outgoing: mpsc::Sender<Payload>,
+    outgoing: mpsc::Sender<Outgoing>,
     pending: Mutex<HashMap<u64, Pending>>,
     next_id: AtomicU64,
-    events: mpsc::Sender<LinkEvent>,
-    closed: CancellationToken,
-    reason: Mutex<Option<Arc<str>>>,
+    outlet: Outlet,
+}
+
+/// One message on its way to the writer.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) payload: Payload,
+    /// The request that fails if it cannot be written.
+    pub(crate) request: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Pending {
-    answer: oneshot::Sender<Message>,
+    answer: oneshot::Sender<Result<Message, LinkError>>,
     notifications: Option<mpsc::Sender<Message>>,
 }
 
@@ -43,7 +49,7 @@ struct Pending {
 pub(crate) struct DuplexCall {
     id: u64,
     duplex: Arc<Duplex>,
-    answer: oneshot::Receiver<Message>,
+    answer: oneshot::Receiver<Result<Message, LinkError>>,
     notifications: Option<mpsc::Receiver<Message>>,
     is_cancellable: bool,
     is_done: bool,
@@ -51,17 +57,19 @@ pub(crate) struct DuplexCall {
 
 impl Duplex {
     /// A link and the queue that its writer must empty.
-    pub(crate) fn new(events: mpsc::Sender<LinkEvent>) -> (Arc<Self>, mpsc::Receiver<Payload>) {
+    pub(crate) fn new(outlet: Outlet) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
-        let duplex = Self {
-            outgoing,
-            pending: Mutex::default(),
-            next_id: AtomicU64::new(1),
-            events,
-            closed: CancellationToken::new(),
-            reason: Mutex::default(),
-        };
-        (Arc::new(duplex), queue)
+        let (pending, next_id) = (Mutex::default(), AtomicU64::new(1));
+        (Arc::new(Self { outgoing, pending, next_id, outlet }), queue)
+    }
+
+    fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the server's own messages go.
+    pub(crate) fn outlet(&self) -> &Outlet {
+        &self.outlet
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -70,12 +78,7 @@ impl Duplex {
 
     /// Cancelled when the link has ended.
     pub(crate) fn closed(&self) -> &CancellationToken {
-        &self.closed
-    }
-
-    pub(crate) fn reason(&self) -> Arc<str> {
-        let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        reason.clone().unwrap_or_else(|| "it was closed".into())
+        self.outlet.closed()
     }
 
     /// Sends a request under `id`, whose payload already carries it.
@@ -91,7 +94,7 @@ impl Duplex {
             false => (None, None),
         };
         let pending = Pending { answer: answer_to, notifications: notify };
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(id, pending);
+        self.pending().insert(id, pending);
         let call = DuplexCall {
             id,
             duplex: self.clone(),
@@ -100,18 +103,28 @@ impl Duplex {
             is_cancellable: wants.cancel,
             is_done: false,
         };
-        self.send(payload).await?;
+        self.write(Outgoing { payload, request: Some(id) }).await?;
         Ok(call)
     }
 
     /// Sends a notification or a response.
     pub(crate) async fn send(&self, payload: Payload) -> Result<(), LinkError> {
+        self.write(Outgoing { payload, request: None }).await
+    }
+
+    async fn write(&self, outgoing: Outgoing) -> Result<(), LinkError> {
         tokio::select! {
             biased;
-            () = self.closed.cancelled() => Err(LinkError::Closed(self.reason())),
-            sent = self.outgoing.send(payload) => {
-                sent.map_err(|_closed| LinkError::Closed(self.reason()))
-            }
+            () = self.closed().cancelled() => Err(self.outlet.end()),
+            sent = self.outgoing.send(outgoing) => sent.map_err(|_closed| self.outlet.end()),
+        }
+    }
+
+    /// Ends one request that did not get to the server.
+    pub(crate) fn fail(&self, id: u64, error: LinkError) {
+        let pending = self.pending().remove(&id);
+        if pending.is_some_and(|pending| pending.answer.send(Err(error)).is_err()) {
+            tracing::debug!("a request failed whose caller has gone");
         }
     }
 
@@ -126,13 +139,12 @@ impl Duplex {
 
     fn answered(&self, message: Message) {
         let id = message.id().and_then(narthex_wire::Raw::as_u64);
-        let pending = id
-            .and_then(|id| self.pending.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
+        let pending = id.and_then(|id| self.pending().remove(&id));
         let Some(pending) = pending else {
             tracing::debug!("dropped an answer to a request that is not waiting");
             return;
         };
-        if pending.answer.send(message).is_err() {
+        if pending.answer.send(Ok(message)).is_err() {
             tracing::debug!("dropped an answer whose caller has gone");
         }
     }
@@ -145,10 +157,10 @@ impl Duplex {
         };
         let token = token.and_then(narthex_wire::Raw::as_u64);
         let Some(token) = token else {
-            self.event(LinkEvent::Notification(message));
+            self.outlet.event(LinkEvent::Notification(message));
             return;
         };
-        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = self.pending();
         let queue = pending.get(&token).and_then(|pending| pending.notifications.as_ref());
         if queue.is_none_or(|queue| queue.try_send(message).is_err()) {
             tracing::debug!("dropped progress that nobody waits for");
@@ -167,42 +179,27 @@ impl Duplex {
             "too many requests of this server are waiting",
             None,
         );
-        if !self.event(LinkEvent::Request(message)) {
+        if !self.outlet.event(LinkEvent::Request(message)) {
             self.send_now(refusal);
         }
     }
 
-    /// Hands on something that came in another way than over this channel.
-    pub(crate) fn announce(&self, event: LinkEvent) {
-        self.event(event);
-    }
-
-    fn event(&self, event: LinkEvent) -> bool {
-        let sent = self.events.try_send(event);
-        if sent.is_err() {
-            tracing::warn!("dropped a message of the server: too many are waiting");
-        }
-        sent.is_ok()
-    }
-
     fn send_now(&self, payload: Payload) {
-        if self.outgoing.try_send(payload).is_err() {
+        if self.outgoing.try_send(Outgoing { payload, request: None }).is_err() {
             tracing::debug!("dropped a reply to a server that does not read");
         }
     }
 
     /// Ends the link: every waiting request fails, the event goes out once.
     pub(crate) fn close(&self, why: &str) {
-        {
-            let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-            if reason.is_some() {
-                return;
-            }
-            *reason = Some(why.into());
+        self.end(LinkError::Closed(why.into()));
+    }
+
+    /// Ends the link for a reason that callers may have to tell apart.
+    pub(crate) fn end(&self, end: LinkError) {
+        if self.outlet.close(end) {
+            self.pending().clear();
         }
-        self.closed.cancel();
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.event(LinkEvent::Closed(why.into()));
     }
 }
 
@@ -229,8 +226,8 @@ impl DuplexCall {
         };
         self.is_done = true;
         match answer {
-            Ok(message) => Ok(Frame::Answer(message)),
-            Err(_gone) => Err(LinkError::Closed(self.duplex.reason())),
+            Ok(answer) => answer.map(Frame::Answer),
+            Err(_gone) => Err(self.duplex.outlet.end()),
         }
     }
 }
@@ -240,9 +237,7 @@ impl Drop for DuplexCall {
         if self.is_done {
             return;
         }
-        let mut pending = self.duplex.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_waiting = pending.remove(&self.id).is_some();
-        drop(pending);
+        let was_waiting = self.duplex.pending().remove(&self.id).is_some();
         if was_waiting && self.is_cancellable {
             self.duplex.send_now(cancelled(self.id));
         }

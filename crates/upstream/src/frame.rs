@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use narthex_model::{CallErrorKind, ErrorKind, Side};
-use narthex_wire::Message;
+use narthex_wire::{Message, Redactor};
 
 use crate::client::ClientError;
 
@@ -22,6 +22,18 @@ pub enum Frame {
     },
     /// The result or error. Nothing follows.
     Answer(Message),
+}
+
+impl Frame {
+    /// The same with another message in it.
+    pub(crate) fn map(self, change: impl FnOnce(Message) -> Message) -> Self {
+        match self {
+            Self::Notification(message) => Self::Notification(change(message)),
+            Self::Request(message) => Self::Request(change(message)),
+            Self::Answer(message) => Self::Answer(change(message)),
+            Self::Break { retry_ms } => Self::Break { retry_ms },
+        }
+    }
 }
 
 /// What a server sends by its own will, outside any request.
@@ -64,6 +76,14 @@ pub enum LinkError {
     /// What the server sent is no acceptable MCP.
     #[error("the server sent an unusable answer: {0}")]
     Protocol(String),
+    /// The server answered a request of our own with an error.
+    #[error("the server answered with error {code}: {text}")]
+    Refused {
+        /// The JSON-RPC code.
+        code: i64,
+        /// The server's words.
+        text: String,
+    },
     /// A deadline of ours passed.
     #[error("no answer within {0} ms")]
     Deadline(u128),
@@ -84,7 +104,7 @@ impl LinkError {
             Self::Closed(_) | Self::SessionEnded | Self::Status { .. } => ErrorKind::Unavailable,
             Self::Client(error) => error.kind(),
             Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
-            Self::Protocol(_) => ErrorKind::Unavailable,
+            Self::Protocol(_) | Self::Refused { .. } => ErrorKind::Unavailable,
             Self::Deadline(_) => ErrorKind::Timeout,
             Self::Request(_) => ErrorKind::Invalid,
         }
@@ -101,6 +121,7 @@ impl LinkError {
             | Self::Status { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
+            | Self::Refused { .. }
             | Self::Deadline(_) => Side::Upstream,
         }
     }
@@ -117,14 +138,40 @@ impl LinkError {
             | Self::SessionEnded
             | Self::Client(_)
             | Self::Status { .. }
+            | Self::Refused { .. }
             | Self::Protocol(_) => CallErrorKind::TransportError,
         }
     }
 
-    /// Whether the server certainly did not see the request, so that it may be sent again.
+    /// Whether the server certainly did not act on the request, so that it may be sent again.
     #[must_use]
     pub fn is_unsent(&self) -> bool {
-        matches!(self, Self::SessionEnded)
+        match self {
+            Self::SessionEnded | Self::Request(_) => true,
+            Self::Client(error) => !error.may_have_arrived(),
+            Self::Closed(_)
+            | Self::Status { .. }
+            | Self::AuthRejected { .. }
+            | Self::Protocol(_)
+            | Self::Refused { .. }
+            | Self::Deadline(_) => false,
+        }
+    }
+
+    /// The same without known secrets.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Self {
+        let clean = |text: &str| redactor.text(text).into_owned();
+        match self {
+            Self::Closed(why) => Self::Closed(clean(&why).into()),
+            Self::Status { status, text } => Self::Status { status, text: clean(&text) },
+            Self::Protocol(text) => Self::Protocol(clean(&text)),
+            Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },
+            Self::Request(text) => Self::Request(clean(&text)),
+            Self::SessionEnded
+            | Self::Client(_)
+            | Self::AuthRejected { .. }
+            | Self::Deadline(_) => self,
+        }
     }
 }
 

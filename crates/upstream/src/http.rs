@@ -3,8 +3,9 @@
 mod stream;
 
 use std::{
+    ops::Deref,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -16,14 +17,14 @@ use narthex_wire::{
     Limits, Message, MessageError, MessageKind, Payload, Revision,
     headers::{LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
-use tokio::sync::mpsc;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::stream::HttpStream;
 use crate::{
-    Frame, LinkError, LinkEvent,
-    client::{HttpClient, HttpResponse, ResponseBody},
+    Frame, LinkError,
+    client::{ClientError, HttpClient, HttpResponse, ResponseBody},
     duplex::cancelled,
+    outlet::Outlet,
 };
 
 const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -33,6 +34,10 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const SNIPPET_BYTES: usize = 300;
 /// The largest error body that is read at all.
 const ERROR_BODY_BYTES: usize = 1024 * 1024;
+/// How long a server may take to accept something that nobody waits for.
+const LATER_DEADLINE: Duration = Duration::from_secs(30);
+/// How long the end of a session that was given up may take.
+const STOP_DEADLINE: Duration = Duration::from_secs(2);
 
 /// A link to a server over Streamable HTTP. All its clones are one MCP session, if it has one.
 #[derive(Debug)]
@@ -43,11 +48,31 @@ pub(crate) struct HttpLink {
     session: Mutex<Option<HeaderValue>>,
     revision: Mutex<Option<Revision>>,
     next_id: AtomicU64,
-    events: mpsc::Sender<LinkEvent>,
-    closed: CancellationToken,
-    reason: Mutex<Option<Arc<str>>>,
+    outlet: Outlet,
     pub(crate) limits: Limits,
     tasks: TaskTracker,
+}
+
+/// The one owner of a link: dropped without a stop, it ends the session all the same.
+#[derive(Debug)]
+pub(crate) struct OwnedHttp(Arc<HttpLink>);
+
+impl Deref for OwnedHttp {
+    type Target = Arc<HttpLink>;
+
+    fn deref(&self) -> &Arc<HttpLink> {
+        &self.0
+    }
+}
+
+impl Drop for OwnedHttp {
+    fn drop(&mut self) {
+        // Without a runtime there is nothing left that could be told.
+        if !self.0.closed().is_cancelled() && tokio::runtime::Handle::try_current().is_ok() {
+            let link = self.0.clone();
+            self.0.tasks.spawn(async move { link.stop(STOP_DEADLINE).await });
+        }
+    }
 }
 
 /// What a link is made from.
@@ -56,7 +81,7 @@ pub(crate) struct HttpParts {
     pub(crate) path: http::Uri,
     /// Static and credential headers.
     pub(crate) headers: HeaderMap,
-    pub(crate) events: mpsc::Sender<LinkEvent>,
+    pub(crate) outlet: Outlet,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
 }
@@ -72,39 +97,42 @@ pub(crate) enum HttpCall {
 }
 
 impl HttpLink {
-    pub(crate) fn new(parts: HttpParts) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn open(parts: HttpParts) -> OwnedHttp {
+        OwnedHttp(Arc::new(Self {
             client: parts.client,
             path: parts.path,
             headers: parts.headers,
             session: Mutex::default(),
             revision: Mutex::default(),
             next_id: AtomicU64::new(1),
-            events: parts.events,
-            closed: CancellationToken::new(),
-            reason: Mutex::default(),
+            outlet: parts.outlet,
             limits: parts.limits,
             tasks: parts.tasks,
-        })
+        }))
     }
 
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Cancelled when the link has ended.
     pub(crate) fn closed(&self) -> &CancellationToken {
-        &self.closed
+        self.outlet.closed()
     }
 
-    pub(crate) fn reason(&self) -> Arc<str> {
-        let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        reason.clone().unwrap_or_else(|| "it was closed".into())
+    /// Where the server's own messages go.
+    pub(crate) fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fixes what the handshake found out; from here on, requests carry it.
     pub(crate) fn established(&self, revision: Revision, session: Option<HeaderValue>) {
         *self.revision.lock().unwrap_or_else(PoisonError::into_inner) = Some(revision);
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = session;
+        *self.session() = session;
     }
 
     fn is_modern(&self) -> bool {
@@ -123,11 +151,9 @@ impl HttpLink {
         if let Some(revision) = revision.filter(|revision| *revision >= Revision::V2025_06_18) {
             headers.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
         }
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = session.as_ref() {
+        if let Some(session) = self.session().as_ref() {
             headers.insert(MCP_SESSION_ID, session.clone());
         }
-        drop(session);
         for (name, value) in extra {
             if let Some(name) = name {
                 headers.insert(name, value);
@@ -142,13 +168,24 @@ impl HttpLink {
         body: Payload,
         extra: HeaderMap,
     ) -> Result<HttpResponse, LinkError> {
-        if self.closed.is_cancelled() {
-            return Err(LinkError::Closed(self.reason()));
+        if self.closed().is_cancelled() {
+            return Err(self.outlet.end());
         }
+        match self.client.send(self.post_request(body.clone(), extra.clone())).await {
+            // The server has moved within its origin and did not take the request.
+            Err(ClientError::Moved { .. }) => {
+                let again = Box::pin(self.client.send(self.post_request(body, extra)));
+                Ok(again.await?)
+            }
+            sent => Ok(sent?),
+        }
+    }
+
+    fn post_request(&self, body: Payload, extra: HeaderMap) -> http::Request<Payload> {
         let mut request = self.request(Method::POST, body, extra);
         request.headers_mut().insert(header::ACCEPT, ACCEPT_BOTH);
         request.headers_mut().insert(header::CONTENT_TYPE, JSON);
-        Ok(self.client.send(request).await?)
+        request
     }
 
     /// Sends a request under `id`, whose payload already carries it.
@@ -172,7 +209,7 @@ impl HttpLink {
     /// The one message that a response without a stream carries.
     pub(crate) async fn single(&self, response: HttpResponse) -> Result<Message, LinkError> {
         let HttpResponse { status, headers, body, .. } = response;
-        let had_session = self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let had_session = self.session().is_some();
         let limit = match status.is_success() {
             true => self.limits.message_bytes,
             false => ERROR_BODY_BYTES,
@@ -182,7 +219,7 @@ impl HttpLink {
             return parse_answer(bytes, &self.limits);
         }
         if status == StatusCode::NOT_FOUND && had_session {
-            self.close("the server ended the session");
+            self.outlet.close(LinkError::SessionEnded);
             return Err(LinkError::SessionEnded);
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -196,11 +233,6 @@ impl HttpLink {
             return Ok(message);
         }
         Err(LinkError::Status { status: status.as_u16(), text: snippet(&headers, &bytes) })
-    }
-
-    /// Where the server is, below its origin.
-    pub(crate) fn path(&self) -> &http::Uri {
-        &self.path
     }
 
     /// Reads the answer to request `id` from a stream, without telling the server if we stop.
@@ -253,35 +285,23 @@ impl HttpLink {
 
     /// Ends the session at the server, if there is one, and the link.
     pub(crate) async fn stop(&self, deadline: Duration) {
-        self.close("it was stopped");
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if session {
-            let request = self.request(Method::DELETE, Payload::default(), HeaderMap::new());
-            // Servers may refuse DELETE (405); the session then ends by its own timeout.
-            match tokio::time::timeout(deadline, self.client.send(request)).await {
-                Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
-                Ok(Err(error)) => tracing::debug!(%error, "could not end the session"),
-                Err(_) => tracing::debug!("the server did not answer to the end of the session"),
-            }
+        let is_over = !self.outlet.close(LinkError::Closed("it was stopped".into()));
+        let session = self.session().take();
+        if let Some(session) = session.filter(|_| !is_over) {
+            self.end_session(session, deadline).await;
         }
     }
 
-    /// Ends the link: new requests fail, the event goes out once.
-    pub(crate) fn close(&self, why: &str) {
-        {
-            let mut reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
-            if reason.is_some() {
-                return;
-            }
-            *reason = Some(why.into());
-        }
-        self.closed.cancel();
-        self.event(LinkEvent::Closed(why.into()));
-    }
-
-    pub(crate) fn event(&self, event: LinkEvent) {
-        if self.events.try_send(event).is_err() {
-            tracing::warn!("dropped a message of the server: too many are waiting");
+    /// Gives a session back to the server.
+    pub(crate) async fn end_session(&self, session: HeaderValue, deadline: Duration) {
+        let mut extra = HeaderMap::new();
+        extra.insert(MCP_SESSION_ID, session);
+        let request = self.request(Method::DELETE, Payload::default(), extra);
+        // Servers may refuse DELETE (405); the session then ends by its own timeout.
+        match tokio::time::timeout(deadline, self.client.send(request)).await {
+            Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
+            Ok(Err(error)) => tracing::debug!(%error, "could not end the session"),
+            Err(_) => tracing::debug!("the server did not answer to the end of the session"),
         }
     }
 
@@ -292,10 +312,20 @@ impl HttpLink {
 
     /// Sends something that nobody waits for.
     pub(crate) fn send_later(self: &Arc<Self>, body: Payload) {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
         let link = self.clone();
         self.tasks.spawn(async move {
-            if let Err(error) = link.send(body, HeaderMap::new()).await {
-                tracing::debug!(%error, "a message to the server was not taken");
+            let sending = tokio::time::timeout(LATER_DEADLINE, link.send(body, HeaderMap::new()));
+            tokio::select! {
+                biased;
+                () = link.closed().cancelled() => {}
+                sent = sending => match sent {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => tracing::debug!(%error, "a message was not taken"),
+                    Err(_) => tracing::debug!("a message was not taken in time"),
+                },
             }
         });
     }
@@ -329,7 +359,7 @@ impl CancelOnDrop {
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        if self.is_armed && !self.link.closed.is_cancelled() {
+        if self.is_armed && !self.link.closed().is_cancelled() {
             self.link.send_later(cancelled(self.id));
         }
     }

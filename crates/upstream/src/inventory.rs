@@ -44,6 +44,13 @@ impl Inventory {
         self.tool_index.get(name).map(|index| &self.tools[*index])
     }
 
+    /// Whether there is nothing at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let lists = [&self.tools, &self.prompts, &self.resources, &self.templates];
+        lists.iter().all(|list| list.is_empty())
+    }
+
     /// Whether there is a prompt of this name.
     #[must_use]
     pub fn has_prompt(&self, name: &str) -> bool {
@@ -126,11 +133,16 @@ async fn fetch_list(
         if entries.len() > ENTRIES_MAX {
             return Err(LinkError::Protocol(format!("{method} has over {ENTRIES_MAX} entries")));
         }
-        let next = answer.get("nextCursor").filter(|next| next.as_bytes() != b"null");
+        // Some servers spell the end as an empty cursor.
+        let is_end = |next: &Raw<'_>| matches!(next.as_bytes(), b"null" | br#""""#);
+        let next = answer.get("nextCursor").filter(|next| !is_end(next));
         let Some(next) = next.map(|next| next.as_bytes().to_vec()) else {
             return Ok(entries);
         };
-        if json::decode_string(&next).is_none() || !cursors.insert(next.clone()) {
+        if json::decode_string(&next).is_none() {
+            return Err(LinkError::Protocol(format!("{method} gave a cursor that is no string")));
+        }
+        if !cursors.insert(next.clone()) {
             return Err(LinkError::Protocol(format!("{method} gave the same cursor twice")));
         }
         cursor = Some(next);

@@ -7,16 +7,19 @@
 pub mod client;
 
 mod connect;
+mod connect_http;
 mod connect_stdio;
 mod duplex;
 mod frame;
+mod handshake;
 mod http;
 mod inventory;
 mod link;
+mod outlet;
 mod sse;
 mod stdio;
 
-pub use connect::{ConnectContext, ConnectError, Deadlines, Dialect, connect};
+pub use connect::{ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, connect};
 pub use connect_stdio::may_install;
 pub use frame::{Frame, LinkError, LinkEvent};
 pub use inventory::{Inventory, InventoryEntry};

@@ -1,22 +1,26 @@
 //! One live link to one server, whatever transport and era it speaks.
 
+mod facts;
+
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::HeaderMap;
 use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
 use narthex_wire::{
-    Message, Payload, Raw, Revision, Rewrite,
+    Message, Payload, Raw, Redactor, Rewrite,
     headers::{self, HeaderParams},
     meta_key, method, rpc,
 };
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::facts::modern_meta;
+pub use self::facts::{ClientIdentity, ServerCapabilities, ServerFacts};
 use crate::{
     Frame, LinkError, LinkEvent,
     duplex::{DuplexCall, Wants},
-    http::{HttpCall, HttpLink},
+    http::{HttpCall, OwnedHttp},
+    outlet::{Outlet, clean},
     sse::SseLink,
     stdio::StdioLink,
 };
@@ -28,56 +32,16 @@ pub struct Link {
     pub(crate) facts: ServerFacts,
     pub(crate) identity: ClientIdentity,
     pub(crate) alias: Alias,
+    /// Whatever comes from the server goes through this.
+    pub(crate) redactor: Option<Arc<Redactor>>,
 }
 
 /// The transports.
 #[derive(Debug)]
 pub(crate) enum Inner {
     Stdio(StdioLink),
-    Http(Arc<HttpLink>),
+    Http(OwnedHttp),
     Sse(SseLink),
-}
-
-/// What we say of the client when we shake hands with a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClientIdentity {
-    /// `clientInfo`, a JSON object.
-    pub info: Bytes,
-    /// `capabilities`, a JSON object.
-    pub capabilities: Bytes,
-    /// The legacy revision to propose.
-    pub revision: Revision,
-}
-
-/// What a server said of itself.
-#[derive(Debug, Clone)]
-pub struct ServerFacts {
-    /// The revision in use.
-    pub revision: Revision,
-    /// The result of `initialize` or `server/discover`, byte for byte.
-    pub result: Bytes,
-    /// The parts of its capabilities that matter here.
-    pub capabilities: ServerCapabilities,
-}
-
-/// Which primitives a server has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one independent member on the wire")]
-pub struct ServerCapabilities {
-    /// Tools.
-    pub tools: bool,
-    /// Prompts.
-    pub prompts: bool,
-    /// Resources and templates.
-    pub resources: bool,
-    /// Subscriptions to single resources.
-    pub subscribe: bool,
-    /// Argument completion.
-    pub completions: bool,
-    /// Log messages.
-    pub logging: bool,
-    /// Tasks, of either era.
-    pub tasks: bool,
 }
 
 /// What belongs to one hop of one request.
@@ -89,7 +53,10 @@ pub struct Hop {
 
 /// A request on its way. Dropping it before the answer cancels it at the server.
 #[derive(Debug)]
-pub struct Forwarded(Call);
+pub struct Forwarded {
+    call: Call,
+    redactor: Option<Arc<Redactor>>,
+}
 
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "the common variant must not cost an allocation")]
@@ -153,13 +120,30 @@ impl Link {
         }
     }
 
+    pub(crate) fn outlet(&self) -> &Outlet {
+        match &self.inner {
+            Inner::Stdio(stdio) => stdio.duplex.outlet(),
+            Inner::Http(http) => http.outlet(),
+            Inner::Sse(sse) => sse.duplex.outlet(),
+        }
+    }
+
     /// Cancelled when the link has ended.
     #[must_use]
     pub fn closed(&self) -> &CancellationToken {
-        match &self.inner {
-            Inner::Stdio(stdio) => stdio.duplex.closed(),
-            Inner::Http(http) => http.closed(),
-            Inner::Sse(sse) => sse.duplex.closed(),
+        self.outlet().closed()
+    }
+
+    /// Whether the link has ended because the server forgot the session: a new one works at once.
+    #[must_use]
+    pub fn is_session_over(&self) -> bool {
+        self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
+    }
+
+    fn clean_error(&self, error: LinkError) -> LinkError {
+        match &self.redactor {
+            Some(redactor) => error.redacted(redactor),
+            None => error,
         }
     }
 
@@ -196,11 +180,12 @@ impl Link {
     }
 
     async fn send(&self, payload: Payload, headers: HeaderMap) -> Result<(), LinkError> {
-        match &self.inner {
+        let sent = match &self.inner {
             Inner::Stdio(stdio) => stdio.duplex.send(payload).await,
             Inner::Sse(sse) => sse.duplex.send(payload).await,
             Inner::Http(http) => http.send(payload, headers).await,
-        }
+        };
+        sent.map_err(|error| self.clean_error(error))
     }
 
     fn headers_for(
@@ -246,11 +231,12 @@ impl Link {
             cancel: message.method() != method::INITIALIZE,
         };
         let call = match &self.inner {
-            Inner::Stdio(stdio) => Call::Duplex(stdio.duplex.request(id, payload, wants).await?),
-            Inner::Sse(sse) => Call::Duplex(sse.duplex.request(id, payload, wants).await?),
-            Inner::Http(http) => Call::Http(http.call(id, payload, headers).await?),
+            Inner::Stdio(stdio) => stdio.duplex.request(id, payload, wants).await.map(Call::Duplex),
+            Inner::Sse(sse) => sse.duplex.request(id, payload, wants).await.map(Call::Duplex),
+            Inner::Http(http) => http.call(id, payload, headers).await.map(Call::Http),
         };
-        Ok(Forwarded(call))
+        let call = call.map_err(|error| self.clean_error(error))?;
+        Ok(Forwarded { call, redactor: self.redactor.clone() })
     }
 
     /// Asks the server something on our own behalf: lists, ping. `members` are further members of
@@ -263,42 +249,55 @@ impl Link {
         let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
         let mut call = self.send_request(&message, Rewrite::default(), headers).await?;
         loop {
-            if let Frame::Answer(answer) = call.next().await? {
-                return Ok(answer);
+            match call.next().await? {
+                Frame::Answer(answer) => return Ok(answer),
+                // Nobody waits for these here; the link's owner may want them.
+                Frame::Notification(message) => {
+                    self.outlet().event(LinkEvent::Notification(message));
+                }
+                Frame::Request(message) => {
+                    self.outlet().event(LinkEvent::Request(message));
+                }
+                Frame::Break { .. } => {}
             }
         }
     }
 
     /// Opens a modern server's stream of changes and feeds it to the link's events until it ends.
-    /// `members` is the filter, as members of `params` without braces.
+    /// `members` is the filter, as members of `params` without braces. `on_open` is called when the
+    /// server has acknowledged the subscription: what changes from then on is heard.
     ///
     /// # Errors
-    /// When the stream cannot be opened, breaks, or the server refuses.
-    pub async fn listen(&self, members: &[u8]) -> Result<(), LinkError> {
+    /// When the stream cannot be opened, breaks, or the server refuses: [`LinkError::Refused`].
+    pub async fn listen(
+        &self,
+        members: &[u8],
+        on_open: impl FnOnce() + Send,
+    ) -> Result<(), LinkError> {
+        let mut on_open = Some(on_open);
         let message = self.own_request(method::SUBSCRIPTIONS_LISTEN, members)?;
         let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
         let mut call = self.send_request(&message, Rewrite::default(), headers).await?;
         loop {
             match call.next().await? {
                 Frame::Notification(message)
-                    if message.method() == method::SUBSCRIPTIONS_ACKNOWLEDGED => {}
-                Frame::Notification(message) => self.event(LinkEvent::Notification(message)),
+                    if message.method() == method::SUBSCRIPTIONS_ACKNOWLEDGED =>
+                {
+                    if let Some(on_open) = on_open.take() {
+                        on_open();
+                    }
+                }
+                Frame::Notification(message) => {
+                    self.outlet().event(LinkEvent::Notification(message));
+                }
                 Frame::Request(_) | Frame::Break { .. } => {}
                 Frame::Answer(answer) => {
-                    return match answer.error_code() {
-                        None => Ok(()),
-                        Some(code) => Err(LinkError::Protocol(format!("error {code} to listen"))),
-                    };
+                    return answer.error_code().map_or(Ok(()), |code| {
+                        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
+                        Err(LinkError::Refused { code, text: text.into_owned() })
+                    });
                 }
             }
-        }
-    }
-
-    fn event(&self, event: LinkEvent) {
-        match &self.inner {
-            Inner::Stdio(stdio) => stdio.duplex.announce(event),
-            Inner::Http(http) => http.event(event),
-            Inner::Sse(sse) => sse.duplex.announce(event),
         }
     }
 
@@ -329,57 +328,21 @@ impl Link {
     }
 }
 
-/// The `_meta` member that a modern request of ours carries.
-pub(crate) fn modern_meta(identity: &ClientIdentity) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    let revision = Revision::LATEST.as_str();
-    out.extend_from_slice(
-        format!(
-            r#""_meta":{{"{}":"{revision}","{}":"#,
-            meta_key::PROTOCOL_VERSION,
-            meta_key::CLIENT_INFO
-        )
-        .as_bytes(),
-    );
-    out.extend_from_slice(&identity.info);
-    out.extend_from_slice(format!(r#","{}":"#, meta_key::CLIENT_CAPABILITIES).as_bytes());
-    out.extend_from_slice(&identity.capabilities);
-    out.push(b'}');
-    out
-}
-
 impl Forwarded {
     /// The next frame; nothing follows an answer. Safe to drop and call again.
     ///
     /// # Errors
     /// When the link fails before the answer.
     pub async fn next(&mut self) -> Result<Frame, LinkError> {
-        match &mut self.0 {
+        let next = match &mut self.call {
             Call::Duplex(call) => call.next().await,
             Call::Http(call) => call.next().await,
-        }
-    }
-}
-
-impl ServerCapabilities {
-    /// Reads the `capabilities` member of an initialize or discover result.
-    #[must_use]
-    pub fn read(capabilities: Option<Raw<'_>>) -> Self {
-        let Some(declared) = capabilities else { return Self::default() };
-        let has = |name| declared.get(name).is_some_and(Raw::is_object);
-        let resources = declared.get("resources");
-        let extensions = declared.get("extensions");
-        let tasks = extensions.and_then(|all| all.get("io.modelcontextprotocol/tasks"));
-        Self {
-            tools: has("tools"),
-            prompts: has("prompts"),
-            resources: has("resources"),
-            subscribe: resources
-                .and_then(|resources| resources.get("subscribe")?.as_bool())
-                .unwrap_or_default(),
-            completions: has("completions"),
-            logging: has("logging"),
-            tasks: has("tasks") || tasks.is_some(),
+        };
+        match &self.redactor {
+            None => next,
+            Some(redactor) => next
+                .map(|frame| frame.map(|message| clean(Some(redactor), message)))
+                .map_err(|error| error.redacted(redactor)),
         }
     }
 }

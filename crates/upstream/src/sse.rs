@@ -8,10 +8,11 @@ use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    LinkError, LinkEvent,
+    LinkError,
     client::{HttpClient, ResponseBody},
-    duplex::Duplex,
+    duplex::{Duplex, Outgoing},
     http::is_event_stream,
+    outlet::Outlet,
 };
 
 /// How long one POST may take; the server only has to accept it.
@@ -28,7 +29,7 @@ pub(crate) struct SseParts {
     pub(crate) client: HttpClient,
     pub(crate) url: url::Url,
     pub(crate) headers: HeaderMap,
-    pub(crate) events: mpsc::Sender<LinkEvent>,
+    pub(crate) outlet: Outlet,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
 }
@@ -56,10 +57,16 @@ impl SseLink {
             limits: parts.limits,
         };
         let endpoint = reader.endpoint(&parts.url).await?;
-        let (duplex, queue) = Duplex::new(parts.events.clone());
+        let (duplex, queue) = Duplex::new(parts.outlet);
         parts.tasks.spawn(reader.run(duplex.clone()));
         parts.tasks.spawn(write(parts.client, endpoint, parts.headers, queue, duplex.clone()));
         Ok(Self { duplex })
+    }
+}
+
+impl Drop for SseLink {
+    fn drop(&mut self) {
+        self.duplex.close("it was given up");
     }
 }
 
@@ -125,26 +132,40 @@ async fn write(
     client: HttpClient,
     path: String,
     headers: HeaderMap,
-    mut queue: mpsc::Receiver<Payload>,
+    mut queue: mpsc::Receiver<Outgoing>,
     duplex: Arc<Duplex>,
 ) {
     loop {
-        let payload = tokio::select! {
+        let Outgoing { payload, request } = tokio::select! {
             biased;
             () = duplex.closed().cancelled() => return,
-            payload = queue.recv() => match payload {
-                Some(payload) => payload,
+            outgoing = queue.recv() => match outgoing {
+                Some(outgoing) => outgoing,
                 None => return,
             },
         };
-        let posted = tokio::time::timeout(POST_DEADLINE, post(&client, &path, payload, &headers));
-        match posted.await {
-            Ok(Ok(status)) if status.is_success() => {}
-            Ok(Ok(status)) => {
-                return duplex.close(&format!("the server answered HTTP {status} to a message"));
+        let posting = tokio::time::timeout(POST_DEADLINE, post(&client, &path, payload, &headers));
+        let posted = tokio::select! {
+            biased;
+            () = duplex.closed().cancelled() => return,
+            posted = posting => posted,
+        };
+        let error = match posted {
+            Ok(Ok(status)) if status.is_success() => continue,
+            Ok(Ok(StatusCode::NOT_FOUND | StatusCode::GONE)) => {
+                return duplex.end(LinkError::SessionEnded);
             }
+            Ok(Ok(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
+                LinkError::AuthRejected { status: status.as_u16() }
+            }
+            Ok(Ok(status)) => LinkError::Status { status: status.as_u16(), text: String::new() },
             Ok(Err(error)) => return duplex.close(&error.to_string()),
             Err(_) => return duplex.close("the server did not take a message in time"),
+        };
+        // One message that a server does not like is no reason to give up all others.
+        match request {
+            Some(id) => duplex.fail(id, error),
+            None => tracing::debug!(%error, "a message to the server was not taken"),
         }
     }
 }

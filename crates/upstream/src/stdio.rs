@@ -6,7 +6,7 @@ use narthex_model::StdioTarget;
 use narthex_supervisor::{
     BaseEnvironment, ChildIo, ExitInfo, Process, ProcessSpec, Redact, SpawnError,
 };
-use narthex_wire::{Limits, LineParser, Message, Payload, line_frame};
+use narthex_wire::{Limits, LineParser, Message, line_frame};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{ChildStdin, ChildStdout},
@@ -14,11 +14,16 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{LinkEvent, duplex::Duplex};
+use crate::{
+    duplex::{Duplex, Outgoing},
+    outlet::Outlet,
+};
 
 const READ_BYTES: usize = 64 * 1024;
 /// How long the last words on a dead process's stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a server may take to end by itself when its stdin is closed, before it is told to.
+const STDIN_GRACE: Duration = Duration::from_secs(1);
 
 /// A running child and the link over its pipes.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ impl StdioLink {
     pub(crate) async fn start(
         target: &StdioTarget,
         context: &StdioContext,
-        events: mpsc::Sender<LinkEvent>,
+        outlet: Outlet,
     ) -> Result<Self, SpawnError> {
         let mut spec = ProcessSpec::new(&target.command, context.environment.clone());
         spec.args.clone_from(&target.args);
@@ -53,7 +58,7 @@ impl StdioLink {
         spec.server_name = Some(context.name.clone());
         spec.redact.clone_from(&context.redact);
         let (process, ChildIo { stdin, stdout }) = Process::spawn(spec, &context.tasks).await?;
-        let (duplex, queue) = Duplex::new(events);
+        let (duplex, queue) = Duplex::new(outlet);
         context.tasks.spawn(write(stdin, queue, duplex.clone()));
         let reader = read(stdout, duplex.clone(), context.limits);
         context.tasks.spawn(read_to_the_end(reader, process.clone(), duplex.clone()));
@@ -72,6 +77,11 @@ impl StdioLink {
     /// Closes stdin and stops the whole group; returns when it is gone.
     pub(crate) async fn stop(&self) {
         self.duplex.close("it was stopped");
+        // As the protocol wants it: the end of its input is the signal to end.
+        if let Ok(exit) = tokio::time::timeout(STDIN_GRACE, self.process.exited()).await {
+            tracing::debug!(process.id = self.process.id(), code = exit.code, "a server ended");
+            return;
+        }
         let exit = self.process.stop().await;
         if exit.forced {
             tracing::warn!(process.id = self.process.id(), "a server had to be killed");
@@ -79,13 +89,20 @@ impl StdioLink {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Payload>, duplex: Arc<Duplex>) {
+impl Drop for StdioLink {
+    fn drop(&mut self) {
+        // The tasks of the pipes end with the link, and the last handle to the child with them.
+        self.duplex.close("it was given up");
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Outgoing>, duplex: Arc<Duplex>) {
     loop {
         let payload = tokio::select! {
             biased;
             () = duplex.closed().cancelled() => return,
-            payload = queue.recv() => match payload {
-                Some(payload) => payload,
+            outgoing = queue.recv() => match outgoing {
+                Some(Outgoing { payload, .. }) => payload,
                 None => return,
             },
         };
@@ -99,18 +116,28 @@ async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Payload>, duplex
     }
 }
 
-async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> &'static str {
+/// Why nothing more is read from a child.
+enum ReadEnd {
+    /// The link was closed on our side.
+    Ours,
+    /// The child ended, or closed its stdout.
+    Eof,
+    /// What it wrote cannot be used.
+    Unusable(&'static str),
+}
+
+async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> ReadEnd {
     let mut lines = LineParser::new(limits.message_bytes);
     let mut buffer = bytes::BytesMut::with_capacity(READ_BYTES);
     loop {
         let got = tokio::select! {
             biased;
-            () = duplex.closed().cancelled() => return "it was stopped",
+            () = duplex.closed().cancelled() => return ReadEnd::Ours,
             got = stdout.read_buf(&mut buffer) => got,
         };
         match got {
-            Ok(0) => return "it closed its stdout",
-            Err(_) => return "its stdout broke",
+            Ok(0) => return ReadEnd::Eof,
+            Err(_) => return ReadEnd::Unusable("its stdout broke"),
             Ok(_) => lines.push(buffer.split().freeze()),
         }
         buffer.reserve(READ_BYTES);
@@ -120,7 +147,7 @@ async fn read(mut stdout: ChildStdout, duplex: Arc<Duplex>, limits: Limits) -> &
                 Ok(None) => break,
                 Err(error) => {
                     tracing::warn!(%error, "a server wrote a line that is too long");
-                    return "it wrote a line longer than allowed";
+                    return ReadEnd::Unusable("it wrote a line longer than allowed");
                 }
             }
         }
@@ -137,24 +164,33 @@ fn take_line(line: bytes::Bytes, duplex: &Duplex, limits: &Limits) {
 
 /// Reads until the child has ended, then says why.
 async fn read_to_the_end(
-    reader: impl Future<Output = &'static str>,
+    reader: impl Future<Output = ReadEnd>,
     process: Process,
     duplex: Arc<Duplex>,
 ) {
     tokio::pin!(reader);
-    let why = tokio::select! {
-        why = &mut reader => why,
+    let end = tokio::select! {
+        end = &mut reader => end,
         // An escaped descendant may hold stdout open: after the child's own end, only what it
         // has already written is waited for.
         _ = process.exited() => {
-            tokio::time::timeout(LAST_WORDS, reader).await.unwrap_or("it ended")
+            tokio::time::timeout(LAST_WORDS, reader).await.unwrap_or(ReadEnd::Eof)
         }
     };
-    if duplex.closed().is_cancelled() {
-        return;
-    }
-    let exit = tokio::time::timeout(LAST_WORDS, process.stop()).await;
-    let mut text = exit.map_or_else(|_| why.to_owned(), |exit| describe(exit, why));
+    let mut text = match end {
+        ReadEnd::Ours => return,
+        ReadEnd::Unusable(why) => {
+            stop_soon(&process).await;
+            why.to_owned()
+        }
+        ReadEnd::Eof => match tokio::time::timeout(LAST_WORDS, process.exited()).await {
+            Ok(exit) => describe(exit),
+            Err(_) => {
+                stop_soon(&process).await;
+                "it closed its stdout".to_owned()
+            }
+        },
+    };
     let tail = process.log_tail();
     if let Some(line) = tail.iter().rev().find(|line| !line.trim().is_empty()) {
         text.push_str("; its last words: ");
@@ -163,10 +199,17 @@ async fn read_to_the_end(
     duplex.close(&text);
 }
 
-fn describe(exit: ExitInfo, why: &str) -> String {
+/// Tells the child to end; whether it does is not waited for long.
+async fn stop_soon(process: &Process) {
+    if tokio::time::timeout(LAST_WORDS, process.stop()).await.is_err() {
+        tracing::debug!(process.id = process.id(), "a server is slow to end");
+    }
+}
+
+fn describe(exit: ExitInfo) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("the process ended with exit code {code}"),
         (None, Some(signal)) => format!("the process was ended by signal {signal}"),
-        (None, None) => why.to_owned(),
+        (None, None) => "the process ended".to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_wire::{Message, MessageKind, SseParser};
+use narthex_wire::{Message, MessageKind, SseParser, rpc};
 
 use super::{CancelOnDrop, HttpLink};
 use crate::{Frame, LinkError, LinkEvent, client::ResponseBody};
@@ -48,7 +48,12 @@ impl Events {
         loop {
             let unusable = |error: narthex_wire::SseError| LinkError::Protocol(error.to_string());
             if let Some(event) = self.parser.next_event().map_err(unusable)? {
-                self.last_id = event.id.or(self.last_id.take());
+                match event.id {
+                    // By the rules of event streams, an empty id means: nothing to resume from.
+                    Some(id) if id.is_empty() => self.last_id = None,
+                    Some(id) => self.last_id = Some(id),
+                    None => {}
+                }
                 self.retry_ms = event.retry_ms.or(self.retry_ms);
                 let is_message = event.event.as_deref().is_none_or(|name| name == "message");
                 if event.data.is_empty() || !is_message {
@@ -122,6 +127,10 @@ impl HttpStream {
     fn frame(&mut self, message: Message) -> Option<Frame> {
         match message.kind() {
             MessageKind::Notification => Some(Frame::Notification(message)),
+            MessageKind::Request if message.method() == "ping" => {
+                pong(&self.link, &message);
+                None
+            }
             MessageKind::Request => Some(Frame::Request(message)),
             MessageKind::Result | MessageKind::Error => {
                 let id = message.id().and_then(narthex_wire::Raw::as_u64);
@@ -138,24 +147,26 @@ impl HttpStream {
         }
     }
 
+    /// After the end of the stream before the answer: whether and how it goes on.
     fn broken(&mut self, error: Option<LinkError>) -> Result<Frame, LinkError> {
-        let is_first = self.resume.is_none();
-        if self.events.last_id.is_none() {
+        // Modern streams cannot be resumed, whatever ids they carry.
+        if self.events.last_id.is_none() || self.link.is_modern() {
             return Err(error.unwrap_or_else(|| {
                 LinkError::Protocol("the stream ended before the answer".to_owned())
             }));
         }
+        self.count_attempt(error)?;
+        Ok(Frame::Break { retry_ms: self.events.retry_ms })
+    }
+
+    fn count_attempt(&mut self, error: Option<LinkError>) -> Result<(), LinkError> {
         let attempt = self.resume.map_or(0, |attempt| attempt + 1);
         if attempt >= ATTEMPTS {
             let why = "the stream broke again and again before the answer";
             return Err(error.unwrap_or_else(|| LinkError::Protocol(why.to_owned())));
         }
         self.resume = Some(attempt);
-        if is_first {
-            return Ok(Frame::Break { retry_ms: self.events.retry_ms });
-        }
-        // Later breaks of the same stream are our own business.
-        Ok(Frame::Break { retry_ms: None })
+        Ok(())
     }
 
     async fn resume(&mut self) -> Result<(), LinkError> {
@@ -163,10 +174,16 @@ impl HttpStream {
             return Err(LinkError::Protocol("nothing follows the answer".to_owned()));
         }
         tokio::time::sleep(self.events.pause()).await;
-        let body = self.link.open_stream(self.events.last_id.as_deref()).await?;
-        self.events.parser = SseParser::new(self.link.limits.message_bytes);
-        self.body = Some(body);
-        Ok(())
+        match self.link.open_stream(self.events.last_id.as_deref()).await {
+            Ok(body) => {
+                self.events.parser = SseParser::new(self.link.limits.message_bytes);
+                self.body = Some(body);
+                Ok(())
+            }
+            // The server may be about to start again.
+            Err(error @ LinkError::Client(_)) => self.count_attempt(Some(error)),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -194,7 +211,12 @@ pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
             () = link.closed().cancelled() => return,
             () = tokio::time::sleep(events.pause() * 2_u32.pow(attempts)) => {}
         }
-        match link.open_stream(events.last_id.as_deref()).await {
+        let opened = tokio::select! {
+            biased;
+            () = link.closed().cancelled() => return,
+            opened = link.open_stream(events.last_id.as_deref()) => opened,
+        };
+        match opened {
             Ok(opened) => {
                 events.parser = SseParser::new(link.limits.message_bytes);
                 body = Some(opened);
@@ -211,16 +233,27 @@ pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
 
 fn deliver(link: &Arc<HttpLink>, message: Message) {
     match message.kind() {
-        MessageKind::Notification => link.event(LinkEvent::Notification(message)),
-        MessageKind::Request if message.method() == "ping" => {
-            if let Some(id) = message.id() {
-                let pong = bytes::Bytes::from_static(b"{}");
-                link.send_later(narthex_wire::rpc::result_response(id, &pong));
+        MessageKind::Notification => {
+            link.outlet().event(LinkEvent::Notification(message));
+        }
+        MessageKind::Request if message.method() == "ping" => pong(link, &message),
+        MessageKind::Request => {
+            let busy = message.id().map(|id| {
+                let text = "too many requests of this server are waiting";
+                rpc::error_response(Some(id), rpc::code::INTERNAL_ERROR, text, None)
+            });
+            if !link.outlet().event(LinkEvent::Request(message)) {
+                busy.into_iter().for_each(|refusal| link.send_later(refusal));
             }
         }
-        MessageKind::Request => link.event(LinkEvent::Request(message)),
         MessageKind::Result | MessageKind::Error => {
             tracing::debug!("dropped an answer on the server's own stream");
         }
+    }
+}
+
+fn pong(link: &Arc<HttpLink>, ping: &Message) {
+    if let Some(id) = ping.id() {
+        link.send_later(rpc::result_response(id, &bytes::Bytes::from_static(b"{}")));
     }
 }

@@ -1,0 +1,61 @@
+//! A modern server's stream of list changes, kept open as long as its link lives.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_upstream::{Link, LinkError};
+use tokio::{sync::oneshot, time::Instant};
+
+use super::relist;
+use crate::registry::Shared;
+
+const FILTER: &[u8] = br#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
+/// The pauses before a stream that was lost is opened again.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Hears changes until the link ends or the server says that it announces none. `acknowledged`
+/// hears when it will.
+pub(super) async fn hear(shared: Arc<Shared>, link: Arc<Link>, acknowledged: oneshot::Sender<()>) {
+    let mut acknowledged = Some(acknowledged);
+    let mut pause = PAUSE_MIN;
+    loop {
+        let since = Instant::now();
+        let ended = tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = link.closed().cancelled() => return,
+            ended = listen(&link, acknowledged.take()) => ended,
+        };
+        match ended {
+            Err(LinkError::Refused { .. } | LinkError::Status { .. }) => {
+                tracing::debug!(server.name = link.name(), "does not announce changes");
+                return;
+            }
+            Err(error) => tracing::debug!(server.name = link.name(), %error, "stream lost"),
+            Ok(()) => {}
+        }
+        pause = if since.elapsed() >= PAUSE_MAX { PAUSE_MIN } else { pause };
+        tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = link.closed().cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+        // What happened meanwhile was not heard.
+        tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = relist(&shared, link.alias(), &link) => {}
+        }
+    }
+}
+
+async fn listen(link: &Link, acknowledged: Option<oneshot::Sender<()>>) -> Result<(), LinkError> {
+    let on_open = move || {
+        if acknowledged.is_some_and(|acknowledged| acknowledged.send(()).is_err()) {
+            tracing::trace!("nobody waits for the subscription any more");
+        }
+    };
+    link.listen(FILTER, on_open).await
+}

@@ -1,0 +1,209 @@
+//! The handshake over HTTP: which era, and which of the two transports.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderValue, StatusCode};
+use narthex_model::{HttpTarget, ServerAuth};
+use narthex_wire::{
+    Message, Payload, Revision,
+    headers::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+    method, rpc,
+};
+
+use crate::{
+    ConnectError, Dialect, Frame, LinkError, LinkEvent,
+    client::{ClientSettings, HttpClient},
+    connect::{Setup, Shaken},
+    handshake::{discover, initialize, initialize_duplex, legacy_facts, modern_facts},
+    http::{HttpLink, HttpParts, OwnedHttp, is_event_stream},
+    link::{ClientIdentity, Inner, ServerFacts},
+    sse::{SseLink, SseParts},
+};
+
+/// How long a session that nobody asked for may take to end.
+const LEAK_DEADLINE: Duration = Duration::from_secs(2);
+
+pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
+    let context = setup.context;
+    let headers = static_headers(target)?;
+    let url = url::Url::parse(&target.url)
+        .map_err(|error| ConnectError::Refused(format!("its URL is invalid: {error}")))?;
+    let client = HttpClient::new(&url, ClientSettings::default()).map_err(ConnectError::Client)?;
+    let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
+    let mut refusal = None;
+    if dialect != Some(Dialect::Sse) {
+        let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse();
+        let path =
+            path.map_err(|_invalid| ConnectError::Refused("its URL has no path".to_owned()))?;
+        let http = HttpLink::open(HttpParts {
+            client: client.clone(),
+            path,
+            headers: headers.clone(),
+            outlet: setup.outlet(),
+            limits: context.limits,
+            tasks: context.tasks.clone(),
+        });
+        match shake_streamable(setup, http, dialect).await {
+            Err(ConnectError::Link(error)) if may_be_sse(&error) => refusal = Some(error),
+            shaken => return shaken,
+        }
+    }
+    let parts = SseParts {
+        client,
+        url,
+        headers,
+        outlet: setup.outlet(),
+        limits: context.limits,
+        tasks: context.tasks.clone(),
+    };
+    match SseLink::open(parts).await {
+        Ok(sse) => {
+            let facts = initialize_duplex(&sse.duplex, &context.identity).await?;
+            Ok((Inner::Sse(sse), facts, Dialect::Sse))
+        }
+        // It is no HTTP+SSE server either: what it said to the usual transport tells more.
+        Err(LinkError::Status { .. } | LinkError::Protocol(_)) if refusal.is_some() => {
+            Err(refusal.map_or_else(unknown, ConnectError::Link))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn unknown() -> ConnectError {
+    ConnectError::Refused("it speaks no known transport".to_owned())
+}
+
+/// Whether a refusal of the first POST is what servers of the older transport answer.
+fn may_be_sse(error: &LinkError) -> bool {
+    matches!(error, LinkError::Status { status: 400 | 404 | 405 | 406 | 415, .. })
+}
+
+async fn shake_streamable(
+    setup: &Setup<'_>,
+    http: OwnedHttp,
+    dialect: Option<Dialect>,
+) -> Result<Shaken, ConnectError> {
+    let identity = &setup.context.identity;
+    if matches!(dialect, None | Some(Dialect::Modern)) {
+        let probing = probe(&http, identity);
+        let probed = tokio::time::timeout(setup.context.deadlines.probe, probing).await;
+        // A silent server: the handshake will tell.
+        if let Some(facts) = probed.unwrap_or(Ok(None))? {
+            http.established(facts.revision, None);
+            return Ok((Inner::Http(http), facts, Dialect::Modern));
+        }
+    }
+    let facts = initialize_session(&http, identity).await?;
+    Ok((Inner::Http(http), facts, Dialect::Legacy))
+}
+
+/// Static headers and the credential (E22, E62). Nothing is sent if they cannot work.
+fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
+    let mut headers = HeaderMap::new();
+    let mut insert = |name: &str, value: &str| {
+        let invalid = || ConnectError::Header(name.to_owned());
+        let key = http::HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| invalid())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_invalid| invalid())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+        Ok::<(), ConnectError>(())
+    };
+    for (name, value) in &target.headers {
+        insert(name, value.expose())?;
+    }
+    match &target.auth {
+        ServerAuth::None => {}
+        ServerAuth::NotYet { mode } => {
+            return Err(ConnectError::Auth(format!("auth mode `{mode}` is not supported yet")));
+        }
+        ServerAuth::ApiKey(auth) => {
+            let Some(key) = &auth.key else {
+                let why =
+                    "auth mode apiKey needs a key: set `auth.key`, for example to ${env:NAME}";
+                return Err(ConnectError::Auth(why.to_owned()));
+            };
+            insert(&auth.header_name, &format!("{}{}", auth.value_prefix, key.expose()))?;
+        }
+    }
+    Ok(headers)
+}
+
+/// Asks for revision 2026-07-28; `None` if the server does not speak it.
+async fn probe(
+    http: &Arc<HttpLink>,
+    identity: &ClientIdentity,
+) -> Result<Option<ServerFacts>, ConnectError> {
+    let mut extra = HeaderMap::new();
+    extra.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(Revision::LATEST.as_str()));
+    extra.insert(MCP_METHOD, HeaderValue::from_static(method::SERVER_DISCOVER));
+    let Exchanged { answer, session } =
+        match exchange(http, discover(http.next_id(), identity), extra).await {
+            Ok(exchanged) => exchanged,
+            Err(LinkError::Client(error)) if error.may_have_arrived() => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+    if let Some(session) = session {
+        // Some servers open a session even for a request that they refuse.
+        http.end_session(session, LEAK_DEADLINE).await;
+    }
+    match answer {
+        Ok(message) => Ok(modern_facts(&message)),
+        Err(error @ LinkError::AuthRejected { .. }) => Err(error.into()),
+        // Whatever else an old server makes of it: the handshake will tell.
+        Err(_) => Ok(None),
+    }
+}
+
+async fn initialize_session(
+    http: &Arc<HttpLink>,
+    identity: &ClientIdentity,
+) -> Result<ServerFacts, ConnectError> {
+    let body = initialize(http.next_id(), identity);
+    let Exchanged { answer, session } = exchange(http, body, HeaderMap::new()).await?;
+    let facts = legacy_facts(&answer?)?;
+    let has_session = session.is_some();
+    http.established(facts.revision, session);
+    http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new()).await?;
+    if has_session {
+        // Before the first call: a server may answer or ask on this stream (no replay exists for
+        // what it sends earlier).
+        match http.open_stream(None).await {
+            Ok(body) => http.listen(body),
+            Err(LinkError::Status { status, .. })
+                if status == StatusCode::METHOD_NOT_ALLOWED.as_u16() => {}
+            Err(error) => tracing::debug!(%error, "the server has no stream of its own"),
+        }
+    }
+    Ok(facts)
+}
+
+/// What came of a request outside any session.
+struct Exchanged {
+    answer: Result<Message, LinkError>,
+    /// The session id that came with the answer, good or bad.
+    session: Option<HeaderValue>,
+}
+
+async fn exchange(
+    http: &Arc<HttpLink>,
+    (id, body): (u64, Payload),
+    extra: HeaderMap,
+) -> Result<Exchanged, LinkError> {
+    let response = http.post(body, extra).await?;
+    let session = response.headers.get(MCP_SESSION_ID).cloned();
+    if !(is_event_stream(&response.headers) && response.status.is_success()) {
+        return Ok(Exchanged { answer: http.single(response).await, session });
+    }
+    let mut stream = http.stream(id, response.body);
+    let answer = loop {
+        match stream.next().await {
+            Ok(Frame::Answer(message)) => break Ok(message),
+            Ok(Frame::Notification(message)) => {
+                http.outlet().event(LinkEvent::Notification(message));
+            }
+            Ok(Frame::Request(_) | Frame::Break { .. }) => {}
+            Err(error) => break Err(error),
+        }
+    };
+    Ok(Exchanged { answer, session })
+}

@@ -1,0 +1,99 @@
+//! How long a child may take to answer, with the time for a download apart.
+//!
+//! A package runner starts the server as its child when everything is there. Where the children of
+//! a process can be seen, that moment ends the download: from then on, silence is the server's.
+
+use std::{path::PathBuf, time::Duration};
+
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{Phase, connect::Setup};
+
+/// How often the children of a package runner are looked at.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Nothing came in time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Late {
+    /// The limit that passed.
+    pub(super) after: Duration,
+}
+
+/// The patience with one program.
+pub(super) struct Patience<'a> {
+    setup: &'a Setup<'a>,
+    /// The package runner; `None` if the program is the server itself.
+    runner: Option<u32>,
+    started: Instant,
+    /// Since when the runner has had a child.
+    running_since: Option<Instant>,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(setup: &'a Setup<'a>, runner: Option<u32>) -> Self {
+        Self { setup, runner, started: Instant::now(), running_since: None }
+    }
+
+    /// The program was started again.
+    pub(super) fn restart(&mut self, process_id: u32) {
+        self.runner = self.runner.map(|_old| process_id);
+        self.running_since = None;
+    }
+
+    /// Waits for `work` at most `limit`, not counting a download.
+    pub(super) async fn wait<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        limit: Duration,
+    ) -> Result<T, Late> {
+        let Some(runner) = self.runner else {
+            return timeout(limit, work).await.map_err(|_elapsed| Late { after: limit });
+        };
+        tokio::pin!(work);
+        let began = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                () = sleep(POLL) => {}
+            }
+            self.look(runner);
+            let install = self.setup.context.deadlines.install;
+            match self.running_since {
+                Some(since) if since.max(began).elapsed() >= limit => {
+                    return Err(Late { after: limit });
+                }
+                Some(_) => {}
+                None if self.started.elapsed() >= install.max(limit) => {
+                    return Err(Late { after: install });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Looks whether the server runs. A child that ends again was part of the installation.
+    fn look(&mut self, runner: u32) {
+        match (has_children(runner), self.running_since) {
+            (true, None) => {
+                self.running_since = Some(Instant::now());
+                self.setup.phase(Phase::Connecting);
+            }
+            (false, Some(_)) => {
+                self.running_since = None;
+                self.setup.phase(Phase::Installing);
+            }
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+}
+
+/// Whether a process has children; `false` where that cannot be seen.
+fn has_children(process_id: u32) -> bool {
+    let threads = PathBuf::from(format!("/proc/{process_id}/task"));
+    let Ok(threads) = fs_err::read_dir(threads) else { return false };
+    threads.flatten().any(|thread| {
+        let children = fs_err::read_to_string(thread.path().join("children"));
+        children.is_ok_and(|children| !children.trim().is_empty())
+    })
+}

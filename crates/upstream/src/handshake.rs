@@ -1,0 +1,91 @@
+//! The messages of a handshake, in both eras.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use narthex_wire::{Message, MessageKind, Payload, Raw, Revision, method, rpc};
+
+use crate::{
+    ConnectError, Frame, LinkError,
+    duplex::{Duplex, Wants},
+    link::{ClientIdentity, ServerCapabilities, ServerFacts, modern_meta},
+};
+
+pub(crate) fn discover(id: u64, identity: &ClientIdentity) -> (u64, Payload) {
+    let params = [b"{", &modern_meta(identity)[..], b"}"].concat();
+    let text = id.to_string();
+    (id, rpc::request(Raw::new(text.as_bytes()), method::SERVER_DISCOVER, Some(&params)))
+}
+
+pub(crate) fn initialize(id: u64, identity: &ClientIdentity) -> (u64, Payload) {
+    let mut params =
+        format!(r#"{{"protocolVersion":"{}","capabilities":"#, identity.revision).into_bytes();
+    params.extend_from_slice(&identity.capabilities);
+    params.extend_from_slice(br#","clientInfo":"#);
+    params.extend_from_slice(&identity.info);
+    params.push(b'}');
+    let text = id.to_string();
+    (id, rpc::request(Raw::new(text.as_bytes()), method::INITIALIZE, Some(&params)))
+}
+
+pub(crate) async fn initialize_duplex(
+    duplex: &Arc<Duplex>,
+    identity: &ClientIdentity,
+) -> Result<ServerFacts, ConnectError> {
+    let (id, body) = initialize(duplex.next_id(), identity);
+    let message = ask_duplex(duplex, id, body).await?;
+    let facts = legacy_facts(&message)?;
+    duplex.send(rpc::notification(method::INITIALIZED, None)).await?;
+    Ok(facts)
+}
+
+pub(crate) async fn ask_duplex(
+    duplex: &Arc<Duplex>,
+    id: u64,
+    body: Payload,
+) -> Result<Message, LinkError> {
+    let mut call = duplex.request(id, body, Wants { progress: false, cancel: false }).await?;
+    loop {
+        if let Frame::Answer(message) = call.next().await? {
+            return Ok(message);
+        }
+    }
+}
+
+/// The facts in a discover answer, if the server speaks our modern revision.
+pub(crate) fn modern_facts(message: &Message) -> Option<ServerFacts> {
+    if message.kind() != MessageKind::Result {
+        return None;
+    }
+    let speaks = |raw: Raw<'_>| raw.as_str().is_some_and(|text| text == Revision::LATEST.as_str());
+    if !message.get("supportedVersions")?.items().into_iter().any(speaks) {
+        return None;
+    }
+    Some(ServerFacts {
+        revision: Revision::LATEST,
+        result: body(message),
+        capabilities: ServerCapabilities::read(message.get("capabilities")),
+    })
+}
+
+pub(crate) fn legacy_facts(message: &Message) -> Result<ServerFacts, ConnectError> {
+    if message.kind() == MessageKind::Error {
+        let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
+        return Err(ConnectError::Refused(text.into_owned()));
+    }
+    let named = message.get("protocolVersion").and_then(Raw::as_str).unwrap_or_default();
+    let revision = Revision::parse(&named).filter(|revision| !revision.is_modern());
+    let Some(revision) = revision else {
+        return Err(ConnectError::Refused(format!("it speaks only revision `{named}`")));
+    };
+    Ok(ServerFacts {
+        revision,
+        result: body(message),
+        capabilities: ServerCapabilities::read(message.get("capabilities")),
+    })
+}
+
+fn body(message: &Message) -> Bytes {
+    let raw = message.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
+    Bytes::copy_from_slice(raw)
+}

@@ -1,0 +1,94 @@
+//! What the two sides of a link say of themselves.
+
+use bytes::Bytes;
+use narthex_wire::{Raw, Revision, meta_key};
+
+/// What we say of the client when we shake hands with a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientIdentity {
+    /// `clientInfo`, a JSON object.
+    pub info: Bytes,
+    /// `capabilities`, a JSON object.
+    pub capabilities: Bytes,
+    /// The legacy revision to propose.
+    pub revision: Revision,
+}
+
+/// What a server said of itself.
+#[derive(Debug, Clone)]
+pub struct ServerFacts {
+    /// The revision in use.
+    pub revision: Revision,
+    /// The result of `initialize` or `server/discover`, byte for byte.
+    pub result: Bytes,
+    /// The parts of its capabilities that matter here.
+    pub capabilities: ServerCapabilities,
+}
+
+/// Which primitives a server has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is one independent member on the wire")]
+pub struct ServerCapabilities {
+    /// Tools.
+    pub tools: bool,
+    /// Prompts.
+    pub prompts: bool,
+    /// Resources and templates.
+    pub resources: bool,
+    /// Subscriptions to single resources.
+    pub subscribe: bool,
+    /// Argument completion.
+    pub completions: bool,
+    /// Log messages.
+    pub logging: bool,
+    /// Tasks, of either era.
+    pub tasks: bool,
+    /// Word of changes of any list.
+    pub list_changed: bool,
+}
+
+impl ServerCapabilities {
+    /// Reads the `capabilities` member of an initialize or discover result.
+    #[must_use]
+    pub fn read(capabilities: Option<Raw<'_>>) -> Self {
+        let Some(declared) = capabilities else { return Self::default() };
+        let has = |name| declared.get(name).is_some_and(Raw::is_object);
+        let resources = declared.get("resources");
+        let tells = |name| {
+            declared.get(name).and_then(|list| list.get("listChanged")?.as_bool()) == Some(true)
+        };
+        let extensions = declared.get("extensions");
+        let tasks = extensions.and_then(|all| all.get("io.modelcontextprotocol/tasks"));
+        Self {
+            tools: has("tools"),
+            prompts: has("prompts"),
+            resources: has("resources"),
+            subscribe: resources
+                .and_then(|resources| resources.get("subscribe")?.as_bool())
+                .unwrap_or_default(),
+            completions: has("completions"),
+            logging: has("logging"),
+            tasks: has("tasks") || tasks.is_some(),
+            list_changed: tells("tools") || tells("prompts") || tells("resources"),
+        }
+    }
+}
+
+/// The `_meta` member that a modern request of ours carries.
+pub(crate) fn modern_meta(identity: &ClientIdentity) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    let revision = Revision::LATEST.as_str();
+    out.extend_from_slice(
+        format!(
+            r#""_meta":{{"{}":"{revision}","{}":"#,
+            meta_key::PROTOCOL_VERSION,
+            meta_key::CLIENT_INFO
+        )
+        .as_bytes(),
+    );
+    out.extend_from_slice(&identity.info);
+    out.extend_from_slice(format!(r#","{}":"#, meta_key::CLIENT_CAPABILITIES).as_bytes());
+    out.extend_from_slice(&identity.capabilities);
+    out.push(b'}');
+    out
+}

@@ -1,0 +1,108 @@
+//! The way out for what a server says by itself, and the end of a link: once, and never lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use narthex_wire::{Message, Redactor};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{LinkError, LinkEvent};
+
+/// Where one link's events go.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    events: mpsc::Sender<LinkEvent>,
+    redactor: Option<Arc<Redactor>>,
+    closed: CancellationToken,
+    state: Mutex<State>,
+}
+
+/// What is known of the end.
+#[derive(Debug, Default)]
+struct State {
+    end: Option<LinkError>,
+    /// The place in the queue that is kept for the end, so that a full queue cannot lose it.
+    place: Option<mpsc::OwnedPermit<LinkEvent>>,
+    /// Only the end of a link that was handed out is an event: what fails before is an error.
+    is_established: bool,
+}
+
+impl Outlet {
+    pub(crate) fn new(events: mpsc::Sender<LinkEvent>, redactor: Option<Arc<Redactor>>) -> Self {
+        let state = State { place: events.clone().try_reserve_owned().ok(), ..State::default() };
+        Self { events, redactor, closed: CancellationToken::new(), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancelled when the link has ended.
+    pub(crate) fn closed(&self) -> &CancellationToken {
+        &self.closed
+    }
+
+    /// The error of whoever still wants something from a link that has ended.
+    pub(crate) fn end(&self) -> LinkError {
+        self.state().end.clone().unwrap_or_else(|| LinkError::Closed("it was closed".into()))
+    }
+
+    /// From here on, the link's end is an event.
+    pub(crate) fn establish(&self) {
+        let mut state = self.state();
+        state.is_established = true;
+        if let Some(end) = state.end.clone() {
+            self.announce(&mut state, &end);
+        }
+    }
+
+    /// Ends the link; `false` if it had ended before, whose reason then stays.
+    pub(crate) fn close(&self, end: LinkError) -> bool {
+        let mut state = self.state();
+        if state.end.is_some() {
+            return false;
+        }
+        state.end = Some(end.clone());
+        if state.is_established {
+            self.announce(&mut state, &end);
+        }
+        drop(state);
+        self.closed.cancel();
+        true
+    }
+
+    fn announce(&self, state: &mut State, end: &LinkError) {
+        let why = match end {
+            LinkError::Closed(why) => why.clone(),
+            other => other.to_string().into(),
+        };
+        let event = LinkEvent::Closed(why);
+        match state.place.take() {
+            Some(place) => drop(place.send(event)),
+            None => drop(self.offer(event)),
+        }
+    }
+
+    /// A message of the server; `false` if too many are waiting.
+    pub(crate) fn event(&self, event: LinkEvent) -> bool {
+        let clean = |message: Message| clean(self.redactor.as_deref(), message);
+        self.offer(match event {
+            LinkEvent::Notification(message) => LinkEvent::Notification(clean(message)),
+            LinkEvent::Request(message) => LinkEvent::Request(clean(message)),
+            LinkEvent::Closed(why) => LinkEvent::Closed(why),
+        })
+    }
+
+    fn offer(&self, event: LinkEvent) -> bool {
+        let sent = self.events.try_send(event);
+        if sent.is_err() {
+            tracing::warn!("dropped a message of the server: too many are waiting");
+        }
+        sent.is_ok()
+    }
+}
+
+/// The message without known secrets.
+pub(crate) fn clean(redactor: Option<&Redactor>, message: Message) -> Message {
+    redactor.and_then(|redactor| redactor.message(&message)).unwrap_or(message)
+}
