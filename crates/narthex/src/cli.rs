@@ -173,10 +173,11 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
     let settings = config::load(&flags(&cli))?;
-    telemetry::start(&settings)?;
-    let context = Context { settings, format };
     let runtime = runtime()?;
+    let telemetry = telemetry::start(&settings, runtime.handle())?;
+    let context = Context { settings, format };
     let done = runtime.block_on(dispatch(cli.command, context));
+    telemetry.end();
     // A blocked read of standard input must not hold up the end.
     runtime.shutdown_timeout(RUNTIME_END);
     done

@@ -1,5 +1,10 @@
 //! Where settings come from, and what is said of wrong ones.
 
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+};
+
 use crate::support::{Done, Place};
 
 fn with_variable(place: &Place, name: &str, value: &str) -> Done {
@@ -48,4 +53,40 @@ fn a_configuration_in_the_settings_is_approved() {
     let place = Place::new();
     place.write("narthex.toml", "config = \"mcp.json\"\nlisten = \"127.0.0.1:0\"\n");
     place.start(&["up", "--settings", "narthex.toml"]).event("ready");
+}
+
+/// A collector that takes one batch and shows it.
+fn collect_one() -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let taken = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut seen = Vec::new();
+        let mut buffer = [0; 4096];
+        while !String::from_utf8_lossy(&seen).contains("tools/call") {
+            let read = stream.read(&mut buffer).unwrap();
+            assert_ne!(read, 0, "{}", String::from_utf8_lossy(&seen));
+            seen.extend_from_slice(&buffer[..read]);
+        }
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+        String::from_utf8_lossy(&seen).into_owned()
+    });
+    (url, taken)
+}
+
+#[test]
+fn traces_go_to_the_collector_that_is_named() {
+    let place = Place::new();
+    let (url, taken) = collect_one();
+    let words = ["call", "--config", "mcp.json", "fixture", "echo", "message=hidden"];
+    let output = place.command(words).env("NARTHEX_OTLP_ENDPOINT", url).output().unwrap();
+    let done = Done::from(output).succeeded();
+    assert!(!done.stderr.contains("WARN"), "{done:?}");
+    let seen = taken.join().unwrap();
+    assert!(seen.starts_with("POST /v1/traces "), "{seen}");
+    assert!(seen.contains("service.name") && seen.contains("echo"), "{seen}");
+    assert!(!seen.contains("hidden"), "{seen}");
+    let mut command = place.command(["status"]);
+    let done = Done::from(command.env("NARTHEX_OTLP_ENDPOINT", "nowhere").output().unwrap());
+    done.failed(2, &["telemetry.otlp_endpoint", "http://127.0.0.1:4318"]);
 }
