@@ -73,6 +73,7 @@ impl Door {
     async fn answer(&self, request: Request) -> Response {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
+            self.gateway.metrics().refused("host_or_origin");
             return closing(text(StatusCode::FORBIDDEN, "this Host or Origin is not allowed\n"));
         }
         let found = routes::find(parts.uri.path());
@@ -81,6 +82,7 @@ impl Door {
         }
         let admin = self.options.admin_token.as_ref();
         let Some(principal) = Principal::identify(&self.gateway, admin, &parts.headers) else {
+            self.gateway.metrics().refused("token");
             return unauthorized();
         };
         let Some((route, segment)) = found else { return not_found() };

@@ -21,20 +21,20 @@ use crate::{
     post::{Post, accepts, not_acceptable},
     replay::Event,
     respond::{empty, event_stream, json, rpc_error, text},
-    stream::ReaderStream,
+    stream::{End, ReaderStream, Shown},
 };
 
 /// Answers one message.
 pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {
     if !accepts(&post.visit.parts.headers, "text", "event-stream") {
-        return not_acceptable();
+        return post.refused("accept", not_acceptable());
     }
     if message.kind() == MessageKind::Request && message.method() == method::INITIALIZE {
         return initialize(post, &message).await;
     }
     let session = match session(post.door, post.visit) {
         Ok(session) => session,
-        Err(refusal) => return refusal.answer(&message),
+        Err(refusal) => return post.refused("session", refusal.answer(&message)),
     };
     match message.kind() {
         MessageKind::Request => call(post, session, message).await,
@@ -100,7 +100,7 @@ pub(crate) fn caller(visit: &Visit, session: Arc<Session>) -> Caller {
 async fn initialize(post: Post<'_>, message: &Message) -> Response {
     let visit = post.visit;
     let (mut answering, session) =
-        post.door.gateway.initialize(&visit.run, &visit.endpoint, message).await;
+        Box::pin(post.door.gateway.initialize(&visit.run, &visit.endpoint, message)).await;
     let answer = loop {
         match answering.next().await {
             Some(Step::Answer(answer)) => break answer,
@@ -117,14 +117,15 @@ async fn initialize(post: Post<'_>, message: &Message) -> Response {
     response
 }
 
-/// Takes what needs no answer.
+/// Takes what needs no answer. Boxed, as all that is rare here, so that calls stay small.
 pub(crate) async fn deliver(post: Post<'_>, session: Arc<Session>, message: Message) {
     match message.kind() {
         MessageKind::Notification => {
-            post.door.gateway.notify(&caller(post.visit, session), message).await;
+            let caller = caller(post.visit, session);
+            Box::pin(post.door.gateway.notify(&caller, message)).await;
         }
         MessageKind::Result | MessageKind::Error => {
-            post.door.gateway.respond(&session, message).await;
+            Box::pin(post.door.gateway.respond(&session, message)).await;
         }
         MessageKind::Request => {}
     }
@@ -161,7 +162,7 @@ where
     let channel = call.channel().clone();
     door.gateway.tasks().spawn(fill(call));
     match channel.read(None, is_primed(session)) {
-        Some(reader) => event_stream(ReaderStream::new(reader, door.options.keep_alive, vec![])),
+        Some(reader) => show(door, session, reader, vec![]),
         None => empty(StatusCode::INTERNAL_SERVER_ERROR),
     }
 }
@@ -216,7 +217,16 @@ pub(crate) fn get(door: &Door, visit: &Visit) -> Response {
         Box::pin(session.closed().clone().cancelled_owned()),
         Box::pin(door.options.closing.clone().cancelled_owned()),
     ];
-    event_stream(ReaderStream::new(reader, door.options.keep_alive, ends))
+    show(door, &session, reader, ends)
+}
+
+fn show(door: &Door, session: &Arc<Session>, reader: Reader, ends: Vec<End>) -> Response {
+    let shown = Shown {
+        session: session.clone(),
+        keep_alive: door.options.keep_alive,
+        open: door.gateway.metrics().stream_opened(),
+    };
+    event_stream(ReaderStream::new(reader, shown, ends))
 }
 
 fn own_stream(door: &Door, session: &Arc<Session>) -> Option<Reader> {
@@ -229,7 +239,7 @@ fn own_stream(door: &Door, session: &Arc<Session>) -> Option<Reader> {
 pub(crate) async fn delete(door: &Door, visit: &Visit) -> Response {
     match session_of_stream(door, visit) {
         Ok(session) => {
-            door.gateway.end_session(&session).await;
+            Box::pin(door.gateway.end_session(&session)).await;
             empty(StatusCode::NO_CONTENT)
         }
         Err(response) => *response,

@@ -19,10 +19,11 @@ pub(crate) async fn receive(post: Post<'_>, message: Message, version: Option<&s
     let visit = post.visit;
     let caller = Caller { run: visit.run.clone(), endpoint: visit.endpoint.clone(), session: None };
     if let Err(response) = check(post, &caller, &message, version) {
-        return *response;
+        return post.refused("modern_request", *response);
     }
     if message.kind() == MessageKind::Notification {
-        post.door.gateway.notify(&caller, message).await;
+        // Boxed, as all that is rare here, so that calls stay small.
+        Box::pin(post.door.gateway.notify(&caller, message)).await;
         return empty(StatusCode::ACCEPTED);
     }
     answer(post, caller, message).await
@@ -81,7 +82,8 @@ async fn answer(post: Post<'_>, caller: Caller, message: Message) -> Response {
         Ok(opened) => Start::Opened(Box::new(opened)),
         Err(_quiet) => Start::Opening(opening),
     };
-    event_stream(CallStream::new(start, options.keep_alive))
+    let open = post.door.gateway.metrics().stream_opened();
+    event_stream(CallStream::new(start, options.keep_alive, open))
 }
 
 /// The answer alone, for a client that takes no stream.

@@ -24,31 +24,42 @@ pub(crate) struct Post<'a> {
     pub(crate) visit: &'a Visit,
 }
 
+impl Post<'_> {
+    /// Counts a refusal and gives its answer back.
+    pub(crate) fn refused(self, reason: &'static str, answer: Response) -> Response {
+        self.door.gateway.metrics().refused(reason);
+        answer
+    }
+}
+
 /// Answers a POST. Until the body was read whole, nothing has had any effect (S8).
 pub(crate) async fn receive(post: Post<'_>, body: Body) -> Response {
     let headers = &post.visit.parts.headers;
     if !is_json(headers) {
         let line = "the content type must be application/json\n";
-        return closing(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, line));
+        let answer = closing(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, line));
+        return post.refused("content_type", answer);
     }
     if !accepts(headers, "application", "json") {
-        return not_acceptable();
+        return post.refused("accept", not_acceptable());
     }
     let limits = post.door.gateway.limits();
     let within = post.door.options.body_timeout;
     let bytes = match body::read(body, limits.message_bytes, within).await {
         Ok(bytes) => bytes,
-        Err(fault) => return refuse_body(fault),
+        Err(fault) => return post.refused("body", refuse_body(fault)),
     };
     let message = match Message::parse(bytes.clone(), limits) {
         Ok(message) => message,
-        Err(MessageError::Batch) => return batch::receive(post, &bytes).await,
-        Err(error) => return refuse(&error),
+        Err(MessageError::Batch) => return Box::pin(batch::receive(post, &bytes)).await,
+        Err(error) => return post.refused("message", refuse(&error)),
     };
     drop(bytes);
     let Some(version) = single(headers, &MCP_PROTOCOL_VERSION) else {
         let text = "header mismatch: MCP-Protocol-Version is sent twice or cannot be read";
-        return rpc_error(StatusCode::BAD_REQUEST, message.id(), code::HEADER_MISMATCH, text);
+        let status = StatusCode::BAD_REQUEST;
+        let answer = rpc_error(status, message.id(), code::HEADER_MISMATCH, text);
+        return post.refused("headers", answer);
     };
     match classify_downstream(&message, version) {
         Era::Modern => modern::receive(post, message, version).await,

@@ -53,10 +53,20 @@ impl Replay {
         self.bytes
     }
 
-    /// Whether one more event would push out `unread` or a newer one.
-    pub(crate) fn is_full_for(&self, unread: u64) -> bool {
-        let is_full = self.events.len() >= self.limits.events || self.bytes >= self.limits.bytes;
-        is_full && !self.events.is_empty() && self.first >= unread
+    /// Whether this event would push out `unread` or a newer one.
+    pub(crate) fn is_full_for(&self, event: &Event, unread: u64) -> bool {
+        let (mut count, mut bytes) = (self.events.len() + 1, self.bytes + event.len());
+        for (number, oldest) in (self.first..).zip(&self.events) {
+            if count <= self.limits.events && bytes <= self.limits.bytes {
+                return false;
+            }
+            if number >= unread {
+                return true;
+            }
+            count -= 1;
+            bytes -= oldest.len();
+        }
+        false
     }
 
     /// Adds an event and drops old ones past the limits.

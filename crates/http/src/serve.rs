@@ -90,6 +90,8 @@ async fn serve_connection(shared: Arc<Shared>, stream: TcpStream, _slot: OwnedSe
     let io = WatchedIo::new(TokioIo::new(stream), activity.clone());
     let connection = http1::Builder::new().serve_connection(io, service);
     let mut connection = std::pin::pin!(connection);
+    // A token of its own: a shared one would be locked by every connection at every turn.
+    let shutdown = shared.shutdown.child_token();
     let options = &shared.options;
     let mut deadline = Instant::now() + options.header_timeout;
     let mut seen = activity.look();
@@ -97,7 +99,7 @@ async fn serve_connection(shared: Arc<Shared>, stream: TcpStream, _slot: OwnedSe
     loop {
         tokio::select! {
             biased;
-            () = shared.shutdown.cancelled(), if !is_ending => {
+            () = shutdown.cancelled(), if !is_ending => {
                 is_ending = true;
                 deadline = Instant::now() + options.grace;
                 connection.as_mut().graceful_shutdown();

@@ -3,13 +3,14 @@
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use narthex_gateway::{Answering, Step};
+use narthex_gateway::{Answering, OpenCount, Session, Step};
 use narthex_wire::{Payload, sse_event};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{ReusableBoxFuture, WaitForCancellationFutureOwned};
@@ -42,7 +43,6 @@ impl Pulse {
     fn poll(&mut self, cx: &mut Context<'_>) -> Polled {
         ready!(self.next.as_mut().poll(cx));
         self.restart();
-        // The timer must know whom to wake next time, even if the caller does not come back soon.
         Poll::Ready(Some(Ok(Frame::data(SIGN_OF_LIFE))))
     }
 }
@@ -61,15 +61,17 @@ pub(crate) struct CallStream {
     next: Option<ReusableBoxFuture<'static, Opened>>,
     sending: Payload,
     pulse: Pulse,
+    _open: OpenCount,
 }
 
 impl CallStream {
-    pub(crate) fn new(start: Start, keep_alive: Duration) -> Self {
+    pub(crate) fn new(start: Start, keep_alive: Duration, open: OpenCount) -> Self {
         let next = match start {
             Start::Opening(opening) => ReusableBoxFuture::new(opening),
             Start::Opened(opened) => ReusableBoxFuture::new(std::future::ready(*opened)),
         };
-        Self { next: Some(next), sending: Payload::default(), pulse: Pulse::new(keep_alive) }
+        let (sending, pulse) = (Payload::default(), Pulse::new(keep_alive));
+        Self { next: Some(next), sending, pulse, _open: open }
     }
 }
 
@@ -109,22 +111,32 @@ impl Body for CallStream {
     }
 }
 
+/// What ends a stream from outside.
+pub(crate) type End = Pin<Box<WaitForCancellationFutureOwned>>;
+
+/// What a legacy stream has to do with its surroundings.
+pub(crate) struct Shown {
+    /// Whose it is; an open stream keeps it from being idle.
+    pub(crate) session: Arc<Session>,
+    pub(crate) keep_alive: Duration,
+    pub(crate) open: OpenCount,
+}
+
 /// A legacy stream as one connection sees it.
 pub(crate) struct ReaderStream {
     reader: Reader,
     sending: Payload,
     pulse: Pulse,
-    /// What ends it from outside.
-    ends: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
+    ends: Vec<End>,
+    session: Arc<Session>,
+    _open: OpenCount,
 }
 
 impl ReaderStream {
-    pub(crate) fn new(
-        reader: Reader,
-        keep_alive: Duration,
-        ends: Vec<Pin<Box<WaitForCancellationFutureOwned>>>,
-    ) -> Self {
-        Self { reader, sending: Payload::default(), pulse: Pulse::new(keep_alive), ends }
+    pub(crate) fn new(reader: Reader, shown: Shown, ends: Vec<End>) -> Self {
+        let Shown { session, keep_alive, open } = shown;
+        let (sending, pulse) = (Payload::default(), Pulse::new(keep_alive));
+        Self { reader, sending, pulse, ends, session, _open: open }
     }
 }
 
@@ -147,7 +159,11 @@ impl Body for ReaderStream {
             Poll::Pending if this.ends.iter_mut().any(|end| end.as_mut().poll(cx).is_ready()) => {
                 Poll::Ready(None)
             }
-            Poll::Pending => this.pulse.poll(cx),
+            Poll::Pending => {
+                let sign = ready!(this.pulse.poll(cx));
+                this.session.touch();
+                Poll::Ready(sign)
+            }
         }
     }
 }

@@ -74,7 +74,7 @@ impl Channel {
             let moved = self.moved.notified();
             {
                 let mut state = lock(&self.state);
-                if !state.is_read || !state.replay.is_full_for(state.unread) {
+                if !state.is_read || !state.replay.is_full_for(&event, state.unread) {
                     state.replay.push(event);
                     state.wake();
                     return;

@@ -165,3 +165,42 @@ impl Drop for CallChannel {
         self.streams.ended.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn table(sizes: &[usize], limits: &ReplayLimits) -> Table {
+        let mut table = Table::default();
+        let until = Instant::now() + limits.keep;
+        for (key, &bytes) in (0..).zip(sizes) {
+            table.channels.insert(key, Arc::new(Channel::new(String::new(), *limits, None)));
+            table.finished.push_back(Finished { key, bytes, until });
+            table.finished_bytes += bytes;
+        }
+        table
+    }
+
+    fn kept(mut table: Table, after: Duration, limits: &ReplayLimits) -> Vec<u64> {
+        table.sweep(Instant::now() + after, limits);
+        let bytes: usize = table.finished.iter().map(|finished| finished.bytes).sum();
+        assert_eq!(table.finished_bytes, bytes);
+        assert_eq!(table.channels.len(), table.finished.len());
+        table.finished.iter().map(|finished| finished.key).collect()
+    }
+
+    /// S31: streams of ended calls are few, small and gone after a while.
+    #[test]
+    fn s31_finished_streams_are_bounded() {
+        let limits =
+            ReplayLimits { finished_streams: 3, finished_bytes: 100, ..ReplayLimits::default() };
+        let soon = Duration::ZERO;
+        assert_eq!(kept(table(&[1, 1, 1], &limits), soon, &limits), [0, 1, 2]);
+        assert_eq!(kept(table(&[1, 1, 1, 1, 1], &limits), soon, &limits), [2, 3, 4]);
+        assert_eq!(kept(table(&[60, 60, 40], &limits), soon, &limits), [1, 2]);
+        assert_eq!(kept(table(&[1, 1, 500], &limits), soon, &limits), [2], "the newest stays");
+        assert!(kept(table(&[1, 1], &limits), limits.keep, &limits).is_empty());
+    }
+}

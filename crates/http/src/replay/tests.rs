@@ -26,11 +26,13 @@ fn the_newest_event_stays_however_long_it_is() {
 #[test]
 fn it_is_full_only_for_those_who_would_lose_something() {
     let mut replay = Replay::new(limits(2, 1000));
-    assert!(!replay.is_full_for(1));
+    assert!(!replay.is_full_for(&message(5000), 1), "nothing is there to lose");
     replay.push(message(1));
     replay.push(message(1));
-    assert!(replay.is_full_for(1));
-    assert!(!replay.is_full_for(2), "the first event was read, so it may go");
+    assert!(replay.is_full_for(&message(1), 1));
+    assert!(!replay.is_full_for(&message(1), 2), "the first event was read, so it may go");
+    assert!(replay.is_full_for(&message(5000), 2), "a long event would push out the second too");
+    assert!(!replay.is_full_for(&message(5000), 3));
 }
 
 proptest! {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use narthex_policy::RunPolicy;
+use narthex_testkit::fixture::Eras;
 use narthex_wire::SseEvent;
 use serde_json::json;
 
@@ -123,20 +124,27 @@ async fn a_legacy_call_runs_to_its_end_without_its_client() {
     assert_eq!(fixture.counts().cancelled, 0);
 }
 
+/// The server ends its stream and wants to be polled; so does the door, towards its own client.
 #[tokio::test]
-async fn a_server_that_breaks_its_stream_lets_the_client_poll() {
-    let world = World::with_fixture().await;
+async fn a_break_of_the_server_lets_the_client_poll() {
+    let world = World::with(Eras::Legacy, |_options| {}).await;
     let session = world.session(PATH, "2025-11-25").await;
     let call = tool_call(4, "test_reconnection", json!({}));
     let events = world.legacy(PATH, &session, &call).events().await;
     let last = events.last().unwrap();
-    if last.retry_ms.is_none() {
-        // The link to the fixture is modern, where nothing breaks.
-        assert_eq!(message(last)["id"], 4);
-        return;
-    }
+    assert!(last.retry_ms.is_some() && last.data.is_empty(), "{last:?}");
     let rest = get(&world, &session, id(last)).events().await;
     assert_eq!(message(rest.last().unwrap())["id"], 4);
+}
+
+/// Clients of older revisions would take the end of a stream for the end of the call.
+#[tokio::test]
+async fn older_clients_see_no_break() {
+    let world = World::with(Eras::Legacy, |_options| {}).await;
+    let session = world.session(PATH, "2025-06-18").await;
+    let call = tool_call(4, "test_reconnection", json!({}));
+    let answer = world.legacy(PATH, &session, &call).send().await;
+    assert!(answer.text().contains("\"id\":4") && !answer.text().contains("retry:"));
 }
 
 /// The stream of what belongs to no call: kept while nobody reads, read by the newest reader.

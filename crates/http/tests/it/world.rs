@@ -15,7 +15,7 @@ use narthex_registry::{
     config::{Entry, LoadedConfig},
 };
 use narthex_supervisor::BaseEnvironment;
-use narthex_testkit::fixture::{Options, Running};
+use narthex_testkit::fixture::{Eras, Options, Running};
 use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
@@ -47,7 +47,11 @@ impl World {
     }
 
     pub(crate) async fn with_options(change: impl FnOnce(&mut HttpOptions)) -> Self {
-        let fixture = Running::http(Options::default()).await.unwrap();
+        Self::with(Eras::Both, change).await
+    }
+
+    pub(crate) async fn with(eras: Eras, change: impl FnOnce(&mut HttpOptions)) -> Self {
+        let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
         let definition = ServerDefinition {
             alias: Alias::new("fixture").unwrap(),
             target: Target::Http(HttpTarget {
