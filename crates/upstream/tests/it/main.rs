@@ -1,4 +1,4 @@
-//! The crate against small servers of its own.
+//! The crate against small servers of its own, and against the fixture server.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -6,4 +6,19 @@
     reason = "this whole program is tests; clippy looks for the module of unit tests"
 )]
 
+mod calls;
 mod client;
+mod eras;
+mod fixture_process;
+mod lists;
+mod peer;
+mod secrets;
+mod stdio;
+mod streams;
+mod world;
+
+/// What tests start as a server of its own.
+#[test]
+fn fixture_over_stdio() {
+    fixture_process::run();
+}

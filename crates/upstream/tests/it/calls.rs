@@ -1,0 +1,302 @@
+//! Calls over every transport and era: progress, cancellation, questions, the end of a session.
+
+use std::sync::Arc;
+
+use narthex_testkit::fixture::{Eras, Fixture, Options, Running, sse};
+use narthex_upstream::{Frame, Link, LinkError, LinkEvent};
+use narthex_wire::rpc;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinSet};
+
+use super::{
+    peer::{Peer, Reply, error, event, events, result, text},
+    world::{
+        World, call, call_to_end, fixture_process, forward, http, in_time, initialize_result,
+        text_of, value,
+    },
+};
+
+/// The fixture on every transport and in every era, each with a link to it.
+struct Everywhere {
+    links: Vec<(&'static str, Link)>,
+    world: World,
+    _running: Vec<Running>,
+    _tasks: JoinSet<()>,
+}
+
+impl Everywhere {
+    async fn start() -> Self {
+        let world = World::new();
+        let mut tasks = JoinSet::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sse_url = format!("http://{}/sse", listener.local_addr().unwrap());
+        tasks.spawn(sse::serve(Fixture::new(Options::default()), listener));
+        let mut running = Vec::new();
+        for eras in [Eras::Legacy, Eras::Modern] {
+            running.push(Running::http(Options { eras, ..Options::default() }).await.unwrap());
+        }
+        let definitions = [
+            ("stdio legacy", fixture_process("legacy")),
+            ("stdio modern", fixture_process("modern")),
+            ("http legacy", http(&running[0].url)),
+            ("http modern", http(&running[1].url)),
+            ("sse", http(sse_url)),
+        ];
+        let mut links = Vec::new();
+        for (name, definition) in definitions {
+            links.push((name, world.link(&definition).await));
+        }
+        Self { links, world, _running: running, _tasks: tasks }
+    }
+
+    async fn stop(self) {
+        for (_, link) in &self.links {
+            link.stop().await;
+        }
+        drop(self.links);
+        self.world.drain().await;
+    }
+}
+
+#[tokio::test]
+async fn e44_progress_comes_before_the_answer_under_our_own_token() {
+    let everywhere = Everywhere::start().await;
+    for (name, link) in &everywhere.links {
+        let (notifications, answer) =
+            call_to_end(link, "progress", json!({"count": 3})).await.unwrap();
+        let steps: Vec<_> =
+            notifications.iter().map(|one| one["params"]["progress"].clone()).collect();
+        assert_eq!(steps, [1, 2, 3], "{name}");
+        assert_ne!(notifications[0]["params"]["progressToken"], "theirs", "{name}");
+        assert_eq!(answer["result"]["content"][0]["text"], "Reported 3 times", "{name}");
+    }
+    everywhere.stop().await;
+}
+
+async fn wait_for_one_cancelled(link: &Link) {
+    let mut cancelled = json!(0);
+    while cancelled != 1 {
+        let counts = text_of(link, "fixture_stats", json!({})).await;
+        cancelled = serde_json::from_str::<Value>(&counts).unwrap()["cancelled"].take();
+    }
+}
+
+#[tokio::test]
+async fn e44_a_call_that_is_dropped_is_cancelled_at_the_server() {
+    let everywhere = Everywhere::start().await;
+    for (name, link) in &everywhere.links {
+        let mut sleeping = call(link, "sleep", json!({"ms": 600_000})).await.unwrap();
+        // So that it is under way before it is given up.
+        text_of(link, "echo", json!({"message": "x"})).await;
+        tokio::select! {
+            biased;
+            frame = sleeping.next() => panic!("{name}: {frame:?}"),
+            () = std::future::ready(()) => {}
+        }
+        drop(sleeping);
+        in_time(Box::pin(wait_for_one_cancelled(link))).await;
+    }
+    everywhere.stop().await;
+}
+
+#[tokio::test]
+async fn e44_a_legacy_server_is_told_which_of_our_ids_is_cancelled() {
+    let (sender, stream) = events();
+    let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
+    let peer = Peer::session(move |seen| match seen.rpc() {
+        "tools/call" => stream.lock().unwrap().take(),
+        _ => None,
+    })
+    .await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    let sleeping = call(&link, "x", json!({})).await.unwrap();
+    let id = peer.wait(|seen| seen.rpc() == "tools/call").await.body["id"].clone();
+    drop(sleeping);
+    let cancelled = peer.wait(|seen| seen.rpc() == "notifications/cancelled").await;
+    assert_eq!(cancelled.body["params"]["requestId"], id);
+    assert_eq!(cancelled.header("mcp-session-id"), Some("s-1"));
+    in_time(sender.closed()).await;
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}
+
+/// A server that does not take the cancellation must not hold up the end.
+#[tokio::test]
+async fn s31_a_cancellation_that_is_not_taken_ends_with_the_link() {
+    let peer = Peer::session(|seen| match seen.rpc() {
+        "tools/call" => Some(events().1),
+        "notifications/cancelled" => Some(Reply::Never),
+        _ => None,
+    })
+    .await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    // The stream of this reply ends at once, without an answer.
+    let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
+    assert!(matches!(error, LinkError::Protocol(_)), "{error}");
+    peer.wait(|seen| seen.rpc() == "notifications/cancelled").await;
+    link.stop().await;
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn e44_a_session_that_the_server_forgot_is_told_apart() {
+    let peer = Peer::session(|seen| {
+        (seen.rpc() == "tools/call").then(|| text(404, "application/json", r#"{"error":"gone"}"#))
+    })
+    .await;
+    let mut world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    for _ in 0..2 {
+        let error = call(&link, "x", json!({})).await.unwrap_err();
+        assert!(matches!(error, LinkError::SessionEnded) && error.is_unsent(), "{error}");
+    }
+    assert!(link.is_session_over());
+    assert_eq!(world.closed().await, "the server ended the session");
+    link.stop().await;
+    assert!(peer.seen().iter().all(|seen| seen.method != "DELETE"), "there is nothing to end");
+}
+
+#[tokio::test]
+async fn e44_a_404_of_a_modern_server_is_the_answer_to_one_request() {
+    let peer = Peer::modern(|seen| (seen.rpc() == "x/y").then(|| error(404, seen, -32601))).await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let mut forwarded = forward(&link, "x/y", json!({})).await.unwrap();
+    let Frame::Answer(answer) = in_time(forwarded.next()).await.unwrap() else { panic!() };
+    assert_eq!(answer.error_code(), Some(-32601));
+    assert!(!link.closed().is_cancelled());
+}
+
+/// A redirect within the origin that comes later costs nobody a call.
+#[tokio::test]
+async fn e44_a_server_that_moves_is_followed() {
+    let has_moved = Arc::<std::sync::atomic::AtomicBool>::default();
+    let moved = has_moved.clone();
+    let peer = Peer::legacy(move |seen| {
+        if seen.path == "/new" {
+            return Some(result(seen, &json!({"content": []})));
+        }
+        moved.load(std::sync::atomic::Ordering::SeqCst).then(|| {
+            let Reply::Now(mut reply) = text(308, "text/plain", "") else { unreachable!() };
+            reply.headers_mut().insert("location", "/new".parse().unwrap());
+            Reply::Now(reply)
+        })
+    })
+    .await;
+    let link = World::new().link(&http(&peer.url)).await;
+    has_moved.store(true, std::sync::atomic::Ordering::SeqCst);
+    call_to_end(&link, "x", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn e44_questions_on_the_stream_of_a_call_are_frames_and_pings_are_answered() {
+    let (sender, stream) = events();
+    let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
+    let peer = Peer::session(move |seen| match seen.rpc() {
+        "tools/call" => stream.lock().unwrap().take(),
+        _ => None,
+    })
+    .await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    let mut forwarded = call(&link, "x", json!({})).await.unwrap();
+    let id = peer.wait(|seen| seen.rpc() == "tools/call").await.body["id"].clone();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": "p", "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"}),
+    ] {
+        sender.send(event(&message)).await.unwrap();
+    }
+    let Frame::Request(question) = in_time(forwarded.next()).await.unwrap() else { panic!() };
+    let answer = rpc::result_response(question.id().unwrap(), &bytes::Bytes::from_static(b"{}"));
+    in_time(link.respond(answer)).await.unwrap();
+    for id in ["p", "q"] {
+        peer.wait(|seen| seen.body == json!({"jsonrpc": "2.0", "id": id, "result": {}})).await;
+    }
+    let answer = json!({"jsonrpc": "2.0", "id": id, "result": {}});
+    sender.send(event(&answer)).await.unwrap();
+    let Frame::Answer(found) = in_time(forwarded.next()).await.unwrap() else { panic!() };
+    assert_eq!(value(&found), answer);
+}
+
+#[tokio::test]
+async fn e44_the_servers_own_stream_is_open_before_the_first_call() {
+    let (sender, stream) = events();
+    let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
+    let peer = Peer::session(move |seen| match seen.method.as_str() {
+        "GET" => stream.lock().unwrap().take(),
+        _ => None,
+    })
+    .await;
+    let mut world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    call_to_end(&link, "x", json!({})).await.unwrap();
+    let steps: Vec<_> =
+        peer.seen().iter().map(|seen| format!("{} {}", seen.method, seen.rpc())).collect();
+    let order = [
+        "POST server/discover",
+        "POST initialize",
+        "POST notifications/initialized",
+        "GET ",
+        "POST tools/call",
+    ];
+    assert_eq!(steps, order);
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "roots/list"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+    ] {
+        sender.send(event(&message)).await.unwrap();
+    }
+    peer.wait(|seen| seen.body == json!({"jsonrpc": "2.0", "id": 1, "result": {}})).await;
+    let LinkEvent::Request(question) = world.event().await else { panic!() };
+    assert_eq!(question.method(), "roots/list");
+    let LinkEvent::Notification(_) = world.event().await else { panic!() };
+    link.stop().await;
+    peer.wait(|seen| seen.method == "DELETE").await;
+    drop(link);
+    world.drain().await;
+}
+
+/// The older transport: one message that the server does not like costs only its own call.
+#[tokio::test]
+async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
+    let (sender, stream) = events();
+    let stream = Arc::new(std::sync::Mutex::new(Some(stream)));
+    let answers = sender.clone();
+    let peer = Peer::start(move |seen| {
+        let answer = |result: Value| {
+            let message = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": result});
+            answers.try_send(event(&message)).unwrap();
+            text(202, "text/plain", "Accepted")
+        };
+        match (seen.method.as_str(), seen.rpc()) {
+            ("GET", _) => stream.lock().unwrap().take().unwrap_or(Reply::Never),
+            ("POST", "initialize") => answer(initialize_result()),
+            ("POST", "tools/call") if seen.body["params"]["name"] == "bad" => {
+                text(400, "text/plain", "no")
+            }
+            ("POST", "tools/call") => answer(json!({"content": []})),
+            _ => text(202, "text/plain", ""),
+        }
+    })
+    .await;
+    sender.send("event: endpoint\ndata: /messages\n\n".to_owned()).await.unwrap();
+    let mut definition = http(&peer.url);
+    if let narthex_model::Target::Http(target) = &mut definition.target {
+        target.is_sse = true;
+    }
+    let mut world = World::new();
+    let link = world.link(&definition).await;
+    let error = call_to_end(&link, "bad", json!({})).await.unwrap_err();
+    assert!(matches!(error, LinkError::Status { status: 400, .. }), "{error}");
+    call_to_end(&link, "good", json!({})).await.unwrap();
+    sender.send(event(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}))).await.unwrap();
+    peer.wait(|seen| seen.body == json!({"jsonrpc": "2.0", "id": 9, "result": {}})).await;
+    link.stop().await;
+    assert_eq!(world.closed().await, "it was stopped");
+    drop(link);
+    world.drain().await;
+}

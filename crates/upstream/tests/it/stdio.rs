@@ -1,0 +1,188 @@
+//! Child processes: how they end, what they may print, and that none is left.
+
+use std::{os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
+
+use narthex_upstream::{ConnectError, Dialect, LinkError, Phase, connect};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::world::{
+    Log, World, call, call_to_end, fixture_process, in_time, initializes, program, say, script,
+    shell,
+};
+
+#[tokio::test]
+async fn e133_a_child_that_dies_in_a_call_is_told_with_its_exit_code() {
+    let mut world = World::new();
+    let link = world.link(&fixture_process("legacy,crash-on-call")).await;
+    let error = call_to_end(&link, "echo", json!({"message": "x"})).await.unwrap_err();
+    assert!(matches!(&error, LinkError::Closed(why) if why.contains("exit code 101")), "{error}");
+    assert!(world.closed().await.contains("exit code 101"));
+    let error = call(&link, "echo", json!({"message": "x"})).await.unwrap_err();
+    assert!(matches!(error, LinkError::Closed(_)), "{error}");
+    drop(link);
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn e133_banners_on_stdout_are_tolerated() {
+    let cases = format!(r#"*server/discover*) echo "{{broken";; {}"#, initializes());
+    let banner = format!("echo 'Server v1 is listening'; {}", script(&cases));
+    let world = World::impatient();
+    let link = world.link(&program("sh", &["-c", &banner])).await;
+    link.stop().await;
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn s12_a_line_that_is_too_long_ends_the_link_and_is_told() {
+    let long = r#"*tools/call*) head -c 20000 /dev/zero | tr '\0' 'x'; sleep 1000;;"#;
+    let cases = format!("*server/discover*) {};; {} {long}", say(&json!({})), initializes());
+    let mut world = World::new();
+    world.context.limits.message_bytes = 10_000;
+    let link = world.link(&shell(&cases)).await;
+    let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("it wrote a line longer than allowed"), "{error}");
+    world.closed().await;
+    drop(link);
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn e133_a_question_and_a_ping_of_a_child_get_where_they_belong() {
+    let asking = r#"*tools/call*) call=$id
+        echo '{"jsonrpc":"2.0","id":"p","method":"ping"}'; read -r pong;
+        echo '{"jsonrpc":"2.0","id":"q","method":"roots/list"}'; read -r roots;
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"seen":[%s,%s]}}\n' "$call" "$pong" "$roots";;"#;
+    let cases = format!("*server/discover*) {};; {} {asking}", say(&json!({})), initializes());
+    let mut world = World::new();
+    let link = world.link(&shell(&cases)).await;
+    let mut forwarded = call(&link, "x", json!({})).await.unwrap();
+    let narthex_upstream::LinkEvent::Request(question) = world.event().await else { panic!() };
+    let id = question.id().unwrap();
+    let roots = narthex_wire::rpc::result_response(id, &bytes::Bytes::from_static(b"{}"));
+    in_time(link.respond(roots)).await.unwrap();
+    let (_, answer) = super::world::finish(&mut forwarded).await.unwrap();
+    assert_eq!(answer["result"]["seen"][0], json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
+    assert_eq!(answer["result"]["seen"][1], json!({"jsonrpc": "2.0", "id": "q", "result": {}}));
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn s31_a_link_that_is_dropped_leaves_no_child() {
+    let world = World::new();
+    let link = world.link(&shell(&initializes_at_once())).await;
+    drop(link);
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn s31_a_connection_that_is_given_up_leaves_no_child() {
+    let world = World::new();
+    let definition = shell("*) ;;");
+    let mut connecting = Box::pin(connect(&definition, &world.context));
+    // The child starts as this is polled; then nobody waits for it any more.
+    assert!(tokio::time::timeout(Duration::from_millis(300), &mut connecting).await.is_err());
+    drop(connecting);
+    world.drain().await;
+}
+
+fn initializes_at_once() -> String {
+    format!("*server/discover*) {};; {}", say(&json!({})), initializes())
+}
+
+/// Opens and closes links one after the other; gives the ids of their children.
+async fn open_and_close(world: Arc<World>, times: usize) -> Vec<u32> {
+    let mut children = Vec::new();
+    for _ in 0..times {
+        let link = world.link(&shell(&initializes())).await;
+        children.push(link.process_id().unwrap());
+        link.stop().await;
+    }
+    children
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn s31_a_thousand_links_leave_no_child_and_no_memory() {
+    let world = Arc::new(World::new().knowing(Dialect::Legacy));
+    let mut after_warm_up = 0;
+    for round in 0..10 {
+        let mut cycles = JoinSet::new();
+        for _ in 0..4 {
+            cycles.spawn(open_and_close(Arc::clone(&world), 25));
+        }
+        for child in in_time(cycles.join_all()).await.into_iter().flatten() {
+            assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "{child} is left");
+        }
+        if round == 2 {
+            after_warm_up = resident_kib();
+        }
+    }
+    world.drain().await;
+    let grown = resident_kib().saturating_sub(after_warm_up);
+    assert!(grown < 32 * 1024, "700 links have left {grown} KiB");
+}
+
+fn resident_kib() -> u64 {
+    let status = fs_err::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+/// A world in which `npx` is this script, and what its phases were.
+fn runner(text: &str) -> (tempfile::TempDir, narthex_model::ServerDefinition, World, Log<Phase>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("npx");
+    fs_err::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs_err::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut world = World::new();
+    let phases = Log::<Phase>::default();
+    let log = phases.clone();
+    world.context.on_phase = Some(Arc::new(move |phase| log.lock().unwrap().push(phase)));
+    world.context.deadlines.probe = Duration::from_millis(300);
+    world.context.deadlines.connect = Duration::from_secs(3);
+    let definition = program(file.to_str().unwrap(), &[]);
+    (folder, definition, world, phases)
+}
+
+/// What is downloaded takes as long as it takes; the deadlines begin with the server.
+#[tokio::test]
+async fn e75_a_download_counts_against_no_deadline() {
+    let (folder, definition, world, phases) = runner("");
+    let (fifo, file) = (folder.path().join("fifo"), folder.path().join("npx"));
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    // As long as nobody writes, the runner waits in itself, without a child; then the server is one.
+    let script = script(&initializes_at_once()).replace('\'', "'\\''");
+    let text = format!("#!/bin/sh\nread -r go < {}\nsh -c '{script}'\n", fifo.display());
+    fs_err::write(&file, text).unwrap();
+    let connecting = world.connect(&definition);
+    let download = async {
+        let started = tokio::time::Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_millis(50));
+        while started.elapsed() < Duration::from_secs(4) {
+            ticks.tick().await;
+        }
+        tokio::task::spawn_blocking(move || fs_err::write(fifo, "go\n").unwrap()).await.unwrap();
+    };
+    let (connected, ()) = tokio::join!(connecting, download);
+    let (link, dialect) = connected.unwrap();
+    assert_eq!(dialect, Dialect::Legacy);
+    assert_eq!(phases.lock().unwrap().first(), Some(&Phase::Installing));
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}
+
+/// A server that hangs behind a package runner needs the connect deadline, not the one of a
+/// download.
+#[tokio::test]
+async fn e75_a_hung_server_behind_a_package_runner_is_given_up_soon() {
+    let (_folder, definition, world, phases) = runner("sleep 1000 & wait");
+    let error = world.connect(&definition).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Deadline { after, .. } if after.as_secs() == 3));
+    assert_eq!(*phases.lock().unwrap(), [Phase::Installing, Phase::Connecting]);
+    world.drain().await;
+}

@@ -1,0 +1,146 @@
+//! Streams that break and go on, and answers that are too large.
+
+use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_upstream::{Frame, LinkError, LinkEvent};
+use serde_json::json;
+
+use super::{
+    peer::{Peer, Reply, event, events_of, text},
+    world::{World, call, call_to_end, http, in_time},
+};
+
+fn with_id(id: &str, event: &str) -> String {
+    format!("id: {id}\n{event}")
+}
+
+#[tokio::test]
+async fn e44_a_stream_that_breaks_after_its_priming_event_is_resumed() {
+    let peer = Peer::session(|seen| {
+        let answer = event(&json!({"jsonrpc": "2.0", "id": 3, "result": {"content": []}}));
+        let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
+            "params": {"progressToken": 3, "progress": 1}});
+        match (seen.method.as_str(), seen.rpc(), seen.header("last-event-id")) {
+            ("POST", "tools/call", _) => {
+                Some(events_of(&["id: e1\nretry: 20\ndata: \n\n".to_owned()]))
+            }
+            ("GET", _, Some("e1")) => Some(events_of(&[with_id("e2", &event(&progress))])),
+            ("GET", _, Some("e2")) => Some(events_of(&[with_id("e3", &answer)])),
+            _ => None,
+        }
+    })
+    .await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    let mut forwarded = call(&link, "x", json!({})).await.unwrap();
+    assert_eq!(peer.wait(|seen| seen.rpc() == "tools/call").await.body["id"], 3);
+    let mut frames = Vec::new();
+    loop {
+        frames.push(match in_time(forwarded.next()).await.unwrap() {
+            Frame::Break { retry_ms } => format!("break {retry_ms:?}"),
+            Frame::Notification(_) => "progress".to_owned(),
+            Frame::Answer(_) => break,
+            Frame::Request(_) => panic!(),
+        });
+    }
+    assert_eq!(frames, ["break Some(20)", "progress", "break Some(20)"]);
+    link.stop().await;
+    drop((forwarded, link));
+    world.drain().await;
+}
+
+#[tokio::test]
+async fn e44_the_fixtures_stream_is_resumed_too() {
+    let running =
+        Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
+    let link = World::new().link(&http(&running.url)).await;
+    let mut forwarded = call(&link, "test_reconnection", json!({})).await.unwrap();
+    assert!(matches!(in_time(forwarded.next()).await.unwrap(), Frame::Break { .. }));
+    assert!(matches!(in_time(forwarded.next()).await.unwrap(), Frame::Answer(_)));
+}
+
+#[tokio::test]
+async fn e44_a_modern_stream_is_never_resumed() {
+    let peer = Peer::modern(|seen| {
+        (seen.rpc() == "tools/call").then(|| events_of(&["id: e1\ndata: \n\n".to_owned()]))
+    })
+    .await;
+    let link = World::new().link(&http(&peer.url)).await;
+    let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
+    assert!(matches!(error, LinkError::Protocol(_)), "{error}");
+    assert!(peer.seen().iter().all(|seen| seen.method == "POST"));
+}
+
+#[tokio::test]
+async fn s12_an_answer_that_is_too_large_is_refused_before_it_is_held() {
+    let large = json!({"jsonrpc": "2.0", "id": 3, "result": {"text": "x".repeat(20_000)}});
+    for is_stream in [false, true] {
+        let large = large.clone();
+        let peer = Peer::session(move |seen| {
+            (seen.rpc() == "tools/call").then(|| match is_stream {
+                true => events_of(&[event(&large)]),
+                false => text(200, "application/json", large.to_string()),
+            })
+        })
+        .await;
+        let mut world = World::new();
+        world.context.limits.message_bytes = 10_000;
+        let link = world.link(&http(&peer.url)).await;
+        let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
+        assert!(error.to_string().contains("10000 bytes"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn s16_an_endpoint_event_that_names_another_origin_is_refused() {
+    for endpoint in ["http://127.0.0.1:9/messages", "//evil.test/messages", "https://127.0.0.1/"] {
+        let peer = Peer::start(move |seen| match seen.method.as_str() {
+            "GET" => events_of(&[format!("event: endpoint\ndata: {endpoint}\n\n")]),
+            _ => text(404, "text/plain", ""),
+        })
+        .await;
+        let mut definition = http(&peer.url);
+        if let narthex_model::Target::Http(target) = &mut definition.target {
+            target.is_sse = true;
+        }
+        let error = World::new().connect(&definition).await.unwrap_err();
+        assert!(error.to_string().contains("another origin"), "{endpoint}: {error}");
+    }
+}
+
+/// The end of a link is told even if nobody has read what came before.
+#[tokio::test]
+async fn e68_the_end_of_a_link_is_not_lost_in_a_full_queue() {
+    let peer = Peer::session(|seen| match (seen.method.as_str(), seen.rpc()) {
+        ("GET", _) => {
+            let change = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+            Some(events_of(&vec![event(&change); 20]))
+        }
+        ("POST", "tools/call") => Some(text(404, "text/plain", "")),
+        _ => None,
+    })
+    .await;
+    let mut world = World::with_queue(4);
+    let link = world.link(&http(&peer.url)).await;
+    // The stream is opened again when all of it was read.
+    peer.wait(|seen| seen.method == "GET").await;
+    call(&link, "x", json!({})).await.unwrap_err();
+    let mut events = Vec::new();
+    while !matches!(events.last(), Some(LinkEvent::Closed(_))) {
+        events.push(world.event().await);
+    }
+    assert!(events.len() <= 4);
+}
+
+/// A connection that is given up half way ends its session.
+#[tokio::test]
+async fn s31_a_session_is_given_back_when_its_connection_is_given_up() {
+    let peer =
+        Peer::session(|seen| (seen.rpc() == "notifications/initialized").then_some(Reply::Never))
+            .await;
+    let mut world = World::new();
+    world.context.deadlines.connect = std::time::Duration::from_millis(500);
+    world.connect(&http(&peer.url)).await.unwrap_err();
+    let deleted = peer.wait(|seen| seen.method == "DELETE").await;
+    assert_eq!(deleted.header("mcp-session-id"), Some("s-1"));
+    world.drain().await;
+}
