@@ -70,7 +70,10 @@ pub struct AuditSlot {
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The folder or a file in it cannot be used.
-    #[error("the audit record in `{}` cannot be opened; check that the folder is writable", folder.display())]
+    #[error(
+        "the audit record in `{}` cannot be opened; check that the folder is writable",
+        folder.display()
+    )]
     Folder {
         /// The folder.
         folder: PathBuf,
