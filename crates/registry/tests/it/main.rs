@@ -2,3 +2,11 @@
 
 #[cfg(test)]
 mod config;
+#[cfg(test)]
+#[path = "../../../upstream/tests/it/peer.rs"]
+#[expect(dead_code, reason = "the upstream's tests, to which it belongs, use all of it")]
+mod peer;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod world;

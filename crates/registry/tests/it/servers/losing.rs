@@ -1,0 +1,141 @@
+//! Servers that were ready and are lost: back after a pause, at once, or never (D17).
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use narthex_model::{CallErrorKind, ServerState};
+use narthex_policy::{Item, Request, RunPolicy};
+use narthex_registry::{Registry, ServerRow};
+use narthex_upstream::{Hop, LinkError};
+use narthex_wire::{Limits, Message};
+use serde_json::json;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{
+    peer::{Peer, event, events, result, text},
+    world::{http, in_time, initialize_result, message, shell, sse, start, until_state},
+};
+
+type Streams = Arc<Mutex<Vec<mpsc::Sender<String>>>>;
+
+/// A server over HTTP+SSE, and the streams that it has opened; dropping those loses its clients.
+async fn sse_peer() -> (Peer, Streams) {
+    let streams = Streams::default();
+    let open = streams.clone();
+    let peer = Peer::start(move |seen| {
+        let say = |text: String| open.lock().unwrap().last().unwrap().try_send(text).unwrap();
+        match (seen.method.as_str(), seen.rpc()) {
+            ("GET", _) => {
+                let (sender, stream) = events();
+                open.lock().unwrap().push(sender);
+                say("event: endpoint\ndata: /messages\n\n".to_owned());
+                return stream;
+            }
+            (_, "initialize") => say(event(
+                &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": initialize_result()}),
+            )),
+            (_, "tools/list") => say(event(
+                &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": {"tools": [{"name": "x"}]}}),
+            )),
+            _ => {}
+        }
+        text(202, "text/plain", "")
+    })
+    .await;
+    (peer, streams)
+}
+
+async fn call(row: &ServerRow) -> Result<(), LinkError> {
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}});
+    let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
+    let request = Request::new(row.alias.clone().unwrap(), message, Item::Tool("x".into()));
+    let permitted = RunPolicy::AllAttached.authorize(request).unwrap();
+    let link = row.link.as_ref().unwrap();
+    let mut forwarded = in_time(link.forward(permitted, Hop::default())).await?;
+    in_time(forwarded.next()).await.map(drop)
+}
+
+/// Waits for a later life of the link than `before`.
+async fn ready_again(registry: &Registry, before: &ServerRow) -> Arc<ServerRow> {
+    let old = before.link.clone().unwrap();
+    let is_new =
+        |row: &Arc<ServerRow>| row.link.as_ref().is_some_and(|link| !Arc::ptr_eq(link, &old));
+    let snapshot =
+        crate::world::until(registry, |snapshot| snapshot.get(&before.name).is_some_and(is_new));
+    snapshot.await.get(&before.name).unwrap().clone()
+}
+
+/// D17: 1, 2 and 4 seconds, then the end.
+#[tokio::test]
+async fn d17_a_lost_server_is_tried_three_times_and_then_given_up() {
+    let (peer, streams) = sse_peer().await;
+    let registry = start([sse("x", &peer.url)]);
+    until_state(&registry, "x", ServerState::Ready).await;
+    // From here on only timers matter: nobody listens, so that attempts fail at once.
+    tokio::time::pause();
+    let lost = Instant::now();
+    drop((peer, streams));
+    let row = until_state(&registry, "x", ServerState::Connecting).await;
+    assert!(row.inventory.tool("x").is_some(), "lists stay calm while it reconnects");
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    let waited = lost.elapsed();
+    assert!((7..8).contains(&waited.as_secs()), "{waited:?}");
+    assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::TransportError);
+    assert!(message(&row).contains("gave up after 3 attempts"), "{}", message(&row));
+    assert!(row.inventory.is_empty());
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn d17_a_lost_stream_is_opened_again_after_a_second() {
+    let (peer, streams) = sse_peer().await;
+    let registry = start([sse("x", &peer.url)]);
+    let before = until_state(&registry, "x", ServerState::Ready).await;
+    let lost = Instant::now();
+    streams.lock().unwrap().clear();
+    let row = until_state(&registry, "x", ServerState::Connecting).await;
+    assert_eq!(row.activity, Some("reconnecting"));
+    let after = ready_again(&registry, &before).await;
+    assert!(lost.elapsed() >= Duration::from_secs(1));
+    assert!(after.inventory_version > before.inventory_version);
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e133_a_child_that_crashed_is_started_again() {
+    let registry = start([shell("x")]);
+    let before = until_state(&registry, "x", ServerState::Ready).await;
+    let error = call(&before).await.unwrap_err();
+    assert!(error.to_string().contains("exit code 9"), "{error}");
+    let after = ready_again(&registry, &before).await;
+    let ids = [before, after].map(|row| row.link.as_ref().unwrap().process_id());
+    assert_ne!(ids[0], ids[1]);
+    registry.close().await;
+}
+
+/// A session that the server forgot costs no pause: nothing is wrong with the server.
+#[tokio::test]
+async fn d17_a_forgotten_session_is_opened_again_at_once() {
+    let is_first = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let first = is_first.clone();
+    let peer = Peer::session(move |seen| match seen.rpc() {
+        "tools/list" => Some(result(seen, &json!({"tools": [{"name": "x"}]}))),
+        "tools/call" => first
+            .swap(false, std::sync::atomic::Ordering::SeqCst)
+            .then(|| text(404, "text/plain", "who are you?")),
+        _ => None,
+    })
+    .await;
+    let registry = start([http("x", &peer.url)]);
+    let before = until_state(&registry, "x", ServerState::Ready).await;
+    tokio::time::pause();
+    let lost = Instant::now();
+    let error = call(&before).await.unwrap_err();
+    assert!(matches!(error, LinkError::SessionEnded), "{error}");
+    let after = ready_again(&registry, &before).await;
+    assert!(lost.elapsed() < Duration::from_secs(1), "{:?}", lost.elapsed());
+    call(&after).await.unwrap();
+    registry.close().await;
+}

@@ -1,0 +1,193 @@
+//! The start: all at once, each on its own, and every outcome a row.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::{
+    Alias, ApiKeyAuth, CallError, CallErrorKind, ConfigFault, ServerAuth, ServerState, Target,
+};
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+use serde_json::json;
+
+use crate::{
+    peer::{Peer, Reply, text},
+    world::{
+        http, message, program, row, shell, start, start_within, until, until_state, with_env,
+    },
+};
+
+async fn fixture(eras: Eras, quirks: Vec<Quirk>) -> Running {
+    Running::http(Options { eras, quirks, ..Options::default() }).await.unwrap()
+}
+
+#[tokio::test]
+async fn e129_a_server_that_hangs_or_fails_delays_no_other() {
+    let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;
+    let listing = fixture(Eras::Legacy, vec![Quirk::HangList]).await;
+    let good = fixture(Eras::Both, Vec::new()).await;
+    let registry = start([
+        http("shaking", &shaking.url),
+        program("silent", "sh", &["-c", "sleep 1000"]),
+        http("listing", &listing.url),
+        program("missing", "no-such-program-here", &[]),
+        http("good", &good.url),
+        shell("shell"),
+    ]);
+    let snapshot = until(&registry, |snapshot| {
+        ["good", "shell"].iter().all(|name| row(snapshot, name).is_ready())
+            && row(snapshot, "missing").state == ServerState::Error
+            && row(snapshot, "listing").activity == Some("listing")
+    })
+    .await;
+    for name in ["shaking", "silent", "listing"] {
+        assert_eq!(row(&snapshot, name).state, ServerState::Connecting, "{name}");
+    }
+    registry.close().await;
+}
+
+/// Each server answers only when the other was asked, too.
+#[tokio::test]
+async fn e129_servers_start_at_the_same_time() {
+    let asked = Arc::new(tokio::sync::Semaphore::new(0));
+    let (seen, wait) = (asked.clone(), asked.clone());
+    let first = Peer::legacy(move |request| {
+        if request.rpc() == "server/discover" {
+            seen.add_permits(1);
+            return Some(Reply::Never);
+        }
+        None
+    })
+    .await;
+    let registry = start([http("first", &first.url), http("second", "http://127.0.0.1:9/mcp")]);
+    // The second has failed while the first is still being asked.
+    let permit = wait.acquire().await.unwrap();
+    let snapshot =
+        until(&registry, |snapshot| row(snapshot, "second").state == ServerState::Error).await;
+    assert_eq!(row(&snapshot, "first").state, ServerState::Connecting);
+    drop(permit);
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e75_hanging_servers_become_errors_that_say_so() {
+    let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;
+    let listing = fixture(Eras::Legacy, vec![Quirk::HangList]).await;
+    let entries = [http("shaking", &shaking.url), http("listing", &listing.url)];
+    let registry =
+        start_within(Duration::from_secs(1), entries.map(Entry::Server).into_iter().collect());
+    let snapshot = until(&registry, |snapshot| snapshot.is_settled()).await;
+    assert_eq!(
+        message(row(&snapshot, "shaking")),
+        "timeout: no answer to the handshake within 1 s"
+    );
+    assert_eq!(message(row(&snapshot, "listing")), "timeout: listing took longer than 1 s");
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e63_a_refused_connection_is_a_transport_error_with_its_cause() {
+    let registry = start([http("x", "http://127.0.0.1:9/mcp")]);
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::TransportError);
+    assert!(message(&row).contains("connection refused by 127.0.0.1:9"), "{}", message(&row));
+    registry.close().await;
+}
+
+/// E34: nothing recovers by itself from a failed start.
+#[tokio::test(start_paused = true)]
+async fn e34_an_error_stays() {
+    let registry = start([http("x", "http://127.0.0.1:9/mcp")]);
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    let seq = registry.snapshot().seq;
+    let later = registry.wait_until(Duration::from_secs(3600), |snapshot| snapshot.seq > seq).await;
+    assert_eq!(later.seq, seq);
+    assert_eq!(later.get("x").unwrap().error, row.error);
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e63_a_missing_npx_says_what_to_install() {
+    let empty = tempfile::tempdir().unwrap();
+    let npx =
+        with_env(program("x", "npx", &["-y", "server"]), "PATH", empty.path().to_str().unwrap());
+    let registry = start([npx]);
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    let text = message(&row);
+    assert!(text.contains("`npx` was not found") && text.contains("Node.js"), "{text}");
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e62_a_key_that_is_missing_is_told_without_any_request() {
+    let peer = Peer::start(|_| text(500, "text/plain", "")).await;
+    let mut definition = http("x", &peer.url);
+    if let Target::Http(target) = &mut definition.target {
+        let (header_name, value_prefix) = ("X-Key".to_owned(), String::new());
+        target.auth = ServerAuth::ApiKey(ApiKeyAuth { header_name, value_prefix, key: None });
+    }
+    let registry = start([definition]);
+    let row = until_state(&registry, "x", ServerState::Error).await;
+    assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::AuthUnavailable);
+    assert!(peer.seen().is_empty());
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e117_faulty_and_disabled_entries_are_rows_and_the_rest_works() {
+    let fault = ConfigFault {
+        name: "not an alias".to_owned(),
+        error: CallError::new(CallErrorKind::InvalidArguments, "no `command`"),
+    };
+    let mut disabled = shell("off");
+    disabled.is_disabled = true;
+    let entries = vec![Entry::Fault(fault), Entry::Server(disabled), Entry::Server(shell("on"))];
+    let registry = start_within(Duration::from_secs(30), entries);
+    let snapshot = until(&registry, |snapshot| snapshot.is_settled()).await;
+    let states: Vec<_> = snapshot.servers.iter().map(|row| row.state).collect();
+    assert_eq!(states, [ServerState::Error, ServerState::Disabled, ServerState::Ready]);
+    assert_eq!(message(&snapshot.servers[0]), "invalid_arguments: no `command`");
+    registry.close().await;
+}
+
+/// E68: what a server does first is a change, too, and nothing goes back.
+#[tokio::test]
+async fn e68_every_step_is_a_snapshot_with_a_higher_number() {
+    let server = fixture(Eras::Legacy, Vec::new()).await;
+    let registry = start([http("x", &server.url)]);
+    let first = registry.snapshot();
+    assert_eq!((first.seq, first.get("x").unwrap().state), (1, ServerState::Connecting));
+    let mut changes = registry.changes();
+    let mut last = first.seq;
+    while !registry.snapshot().is_settled() {
+        changes.changed().await.unwrap();
+        let seq = *changes.borrow_and_update();
+        assert!(seq > last, "{seq} after {last}");
+        last = seq;
+    }
+    // Connecting, listing, ready.
+    assert!(last >= 4, "{last}");
+    registry.close().await;
+}
+
+#[tokio::test]
+async fn e70_what_a_server_declared_is_recorded() {
+    let peer = Peer::legacy(|seen| {
+        (seen.rpc() == "initialize").then(|| {
+            crate::peer::result(
+                seen,
+                &json!({"protocolVersion": "2025-06-18", "capabilities":
+                    {"resources": {"subscribe": true}, "logging": {}}}),
+            )
+        })
+    })
+    .await;
+    let registry = start([http("x", &peer.url)]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let declared = row.link.as_ref().unwrap().facts().capabilities;
+    assert!(declared.resources && declared.subscribe && declared.logging && !declared.tools);
+    // E76: a server without tools is ready all the same.
+    assert!(row.inventory.tools.is_empty());
+    assert!(registry.snapshot().get("x").is_some_and(|row| row.is_ready()));
+    assert_eq!(row.alias, Some(Alias::new("x").unwrap()));
+    registry.close().await;
+}

@@ -1,0 +1,157 @@
+//! A registry over servers made by tests, and what can be seen of it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use narthex_model::{
+    Alias, HttpTarget, Secret, ServerAuth, ServerDefinition, ServerState, StdioTarget, Target,
+};
+use narthex_registry::{
+    Registry, RegistryOptions, ServerRow, Snapshot,
+    config::{Entry, LoadedConfig},
+};
+use narthex_supervisor::BaseEnvironment;
+use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_wire::{Limits, Revision};
+use serde_json::{Value, json};
+
+/// No wait in these tests may need longer, on however busy a machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn in_time<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(DEADLINE, future).await.expect("this must not take so long")
+}
+
+pub(crate) fn identity() -> ClientIdentity {
+    ClientIdentity {
+        info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+        capabilities: Bytes::from_static(b"{}"),
+        revision: Revision::LEGACY_LATEST,
+    }
+}
+
+pub(crate) fn initialize_result() -> Value {
+    json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {"listChanged": true}},
+        "serverInfo": {"name": "hand-made", "version": "1"},
+    })
+}
+
+/// A registry with these servers, just started.
+pub(crate) fn start(definitions: impl IntoIterator<Item = ServerDefinition>) -> Registry {
+    start_within(Duration::from_secs(30), definitions.into_iter().map(Entry::Server).collect())
+}
+
+/// The same with another deadline for connecting and for listing.
+pub(crate) fn start_within(connect: Duration, entries: Vec<Entry>) -> Registry {
+    let registry = Registry::new(RegistryOptions {
+        identity: identity(),
+        deadlines: Deadlines { connect, ..Deadlines::default() },
+        limits: Limits::default(),
+        environment: BaseEnvironment::from_process(),
+    });
+    registry.start(LoadedConfig { entries, warnings: Vec::new() });
+    registry
+}
+
+pub(crate) fn http(name: &str, url: &str) -> ServerDefinition {
+    let target = HttpTarget {
+        url: url.to_owned(),
+        is_sse: false,
+        headers: BTreeMap::new(),
+        auth: ServerAuth::None,
+    };
+    define(name, Target::Http(target))
+}
+
+/// A server over HTTP+SSE.
+pub(crate) fn sse(name: &str, url: &str) -> ServerDefinition {
+    let mut definition = http(name, url);
+    if let Target::Http(target) = &mut definition.target {
+        target.is_sse = true;
+    }
+    definition
+}
+
+pub(crate) fn program(name: &str, command: &str, args: &[&str]) -> ServerDefinition {
+    let target = StdioTarget {
+        command: command.to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: BTreeMap::new(),
+        working_dir: None,
+    };
+    define(name, Target::Stdio(target))
+}
+
+pub(crate) fn with_env(
+    mut definition: ServerDefinition,
+    name: &str,
+    value: &str,
+) -> ServerDefinition {
+    if let Target::Stdio(target) = &mut definition.target {
+        target.env.insert(name.to_owned(), Secret::new(value));
+    }
+    definition
+}
+
+/// A legacy server in a few lines of shell, without any tool; it ends at a `tools/call`.
+pub(crate) fn shell(name: &str) -> ServerDefinition {
+    let script = format!(
+        r#"while read -r line; do id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in
+        *tools/call*) exit 9;;
+        *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" '{}';;
+        *'"id"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{}}}}\n' "$id";;
+        esac; done"#,
+        initialize_result()
+    );
+    program(name, "sh", &["-c", &script])
+}
+
+fn define(name: &str, target: Target) -> ServerDefinition {
+    let alias = Alias::new(name).unwrap();
+    ServerDefinition { alias, target, timeout: None, is_disabled: false }
+}
+
+/// Waits for a snapshot that `is_it`; each on the way keeps the rules of side data (E33).
+pub(crate) async fn until(registry: &Registry, is_it: impl Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    let mut changes = registry.changes();
+    in_time(async {
+        loop {
+            changes.borrow_and_update();
+            let snapshot = registry.snapshot();
+            snapshot.servers.iter().for_each(|row| check_side_data(row));
+            if is_it(&snapshot) {
+                return snapshot;
+            }
+            changes.changed().await.unwrap();
+        }
+    })
+    .await
+}
+
+/// Waits until one server is in a state.
+pub(crate) async fn until_state(
+    registry: &Registry,
+    name: &str,
+    state: ServerState,
+) -> Arc<ServerRow> {
+    let snapshot = until(registry, |snapshot| row(snapshot, name).state == state).await;
+    row(&snapshot, name).clone()
+}
+
+pub(crate) fn row<'s>(snapshot: &'s Snapshot, name: &str) -> &'s Arc<ServerRow> {
+    snapshot.servers.iter().find(|row| row.name == name).unwrap()
+}
+
+/// E33: each piece of side data goes with its own state.
+fn check_side_data(row: &ServerRow) {
+    assert_eq!(row.link.is_some(), row.state == ServerState::Ready, "{row:?}");
+    assert_eq!(row.error.is_some(), row.state == ServerState::Error, "{row:?}");
+    assert!(row.activity.is_none() || row.state == ServerState::Connecting, "{row:?}");
+    assert!(row.state != ServerState::Error || row.inventory.is_empty(), "{row:?}");
+}
+
+pub(crate) fn message(row: &ServerRow) -> String {
+    row.error.as_ref().map(ToString::to_string).unwrap_or_default()
+}
