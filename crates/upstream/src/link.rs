@@ -65,6 +65,15 @@ enum Call {
     Http(HttpCall),
 }
 
+/// A request in its final form. It is made before anything is awaited, so that a call does not
+/// carry along what it was made from.
+struct Outgoing {
+    id: u64,
+    payload: Payload,
+    headers: HeaderMap,
+    wants: Wants,
+}
+
 impl Link {
     /// What the server said of itself.
     #[must_use]
@@ -151,14 +160,15 @@ impl Link {
     ///
     /// # Errors
     /// When the request cannot be sent, or fails before the first frame.
-    pub async fn forward(
+    pub fn forward(
         &self,
         permitted: Permitted<Request>,
         hop: Hop,
-    ) -> Result<Forwarded, LinkError> {
+    ) -> impl Future<Output = Result<Forwarded, LinkError>> + Send {
         let Request { message, item, rewrite, alias: _ } = permitted.into_inner();
-        let headers = self.headers_for(&message, &item, &hop)?;
-        self.send_request(&message, rewrite, headers).await
+        let headers = self.headers_for(&message, &item, &hop);
+        let outgoing = headers.map(|headers| self.outgoing(&message, rewrite, headers));
+        async move { self.start(outgoing?).await }
     }
 
     /// Forwards a notification that policy allowed.
@@ -208,12 +218,13 @@ impl Link {
         Ok(composed)
     }
 
-    async fn send_request(
+    /// Gives a request its id and its final bytes.
+    fn outgoing(
         &self,
         message: &Message,
         mut rewrite: Rewrite<'static>,
         headers: HeaderMap,
-    ) -> Result<Forwarded, LinkError> {
+    ) -> Outgoing {
         let id = match &self.inner {
             Inner::Stdio(stdio) => stdio.duplex.next_id(),
             Inner::Sse(sse) => sse.duplex.next_id(),
@@ -230,6 +241,11 @@ impl Link {
             progress: has_progress || message.method() == method::SUBSCRIPTIONS_LISTEN,
             cancel: message.method() != method::INITIALIZE,
         };
+        Outgoing { id, payload, headers, wants }
+    }
+
+    async fn start(&self, outgoing: Outgoing) -> Result<Forwarded, LinkError> {
+        let Outgoing { id, payload, headers, wants } = outgoing;
         let call = match &self.inner {
             Inner::Stdio(stdio) => stdio.duplex.request(id, payload, wants).await.map(Call::Duplex),
             Inner::Sse(sse) => sse.duplex.request(id, payload, wants).await.map(Call::Duplex),
@@ -247,7 +263,7 @@ impl Link {
     pub async fn ask(&self, method: &str, members: &[u8]) -> Result<Message, LinkError> {
         let message = self.own_request(method, members)?;
         let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
-        let mut call = self.send_request(&message, Rewrite::default(), headers).await?;
+        let mut call = self.start(self.outgoing(&message, Rewrite::default(), headers)).await?;
         loop {
             match call.next().await? {
                 Frame::Answer(answer) => return Ok(answer),
@@ -277,7 +293,7 @@ impl Link {
         let mut on_open = Some(on_open);
         let message = self.own_request(method::SUBSCRIPTIONS_LISTEN, members)?;
         let headers = self.headers_for(&message, &Item::Server, &Hop::default())?;
-        let mut call = self.send_request(&message, Rewrite::default(), headers).await?;
+        let mut call = self.start(self.outgoing(&message, Rewrite::default(), headers)).await?;
         loop {
             match call.next().await? {
                 Frame::Notification(message)

@@ -13,10 +13,13 @@ use crate::{
 type NewMember<'a> = (Cow<'a, str>, Cow<'a, [u8]>);
 
 /// Changes to the members of one object: some are set, some removed.
+///
+/// Most have one change or none, and every call carries several through its futures, so that
+/// there is room in place for one only.
 #[derive(Debug, Clone, Default)]
 pub struct Patch<'a> {
-    set: SmallVec<[NewMember<'a>; 4]>,
-    remove: SmallVec<[Cow<'a, str>; 4]>,
+    set: SmallVec<[NewMember<'a>; 1]>,
+    remove: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Patch<'a> {
