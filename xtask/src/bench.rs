@@ -47,6 +47,9 @@ pub(crate) struct Options {
     /// The build profile to measure.
     #[arg(long, default_value = "dist")]
     profile: String,
+    /// Measure the programs as the last build left them.
+    #[arg(long)]
+    no_build: bool,
     /// How many times each measurement is made, in turns with the others.
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
@@ -58,7 +61,7 @@ pub(crate) struct Options {
 impl Options {
     /// Whether the results may stand for the product.
     fn is_whole(&self) -> bool {
-        !self.quick && self.only.is_empty() && self.profile == "dist"
+        !self.quick && !self.no_build && self.only.is_empty() && self.profile == "dist"
     }
 
     fn rounds(&self) -> usize {
@@ -69,7 +72,9 @@ impl Options {
 /// Measures; false if an aim is missed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let selection = Selection::read(&options.only)?;
-    build(&options.profile)?;
+    if !options.no_build {
+        build(&options.profile)?;
+    }
     let nginx = Nginx::find_or_download()?;
     let dir = workspace::target().join("bench");
     fs::create_dir_all(&dir)?;
@@ -79,14 +84,14 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         for case in Case::all(era).into_iter().filter(|case| selection.has_case(case)) {
             results.rows.extend(measure(&stage, case, &selection, options)?);
         }
-        if era == Era::Legacy && selection.has_idle() {
-            results.idle = idle::measure(&stage, options.quick)?;
-        }
         if options.profile_cpu {
             results.profiles.extend(profile::record(&stage, &dir)?);
         }
         results.nginx_config.clone_from(&stage.nginx_config);
         stage.stop()?;
+    }
+    if selection.has_idle() {
+        results.idle = idle::measure(&nginx, options, &dir)?;
     }
     finish(&results, options)
 }

@@ -190,15 +190,18 @@ impl Selection {
     }
 
     pub(super) fn has_era(&self, era: Era) -> bool {
-        is_chosen(&self.eras, &era) || (self.is_idle_chosen && era == Era::Legacy)
+        !self.is_only_idle() && is_chosen(&self.eras, &era)
     }
 
     pub(super) fn has_case(&self, case: &Case) -> bool {
-        let is_only_idle = self.is_idle_chosen && self.works.is_empty();
-        !is_only_idle
+        !self.is_only_idle()
             && is_chosen(&self.eras, &case.era)
             && is_chosen(&self.works, &case.work)
             && is_chosen(&self.connections, &case.connections)
+    }
+
+    fn is_only_idle(&self) -> bool {
+        self.is_idle_chosen && self.works.is_empty()
     }
 
     pub(super) fn has_way(&self, way: Way) -> bool {

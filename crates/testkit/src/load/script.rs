@@ -103,9 +103,11 @@ impl Script {
 
     /// The first message of a legacy session.
     pub(super) fn initialize(&self) -> Request<Full<Bytes>> {
-        self.post(format!(
-            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{CLIENT}}}}}"#
-        ))
+        let params = format!(
+            r#"{{"protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{CLIENT}}}"#
+        );
+        let head = r#""jsonrpc":"2.0","id":0,"method":"initialize""#;
+        self.post(format!(r#"{{{head},"params":{params}}}"#))
     }
 
     /// The second message of a legacy session, once it has an id.
@@ -206,8 +208,7 @@ impl Script {
 }
 
 fn modern_stamp() -> String {
-    let key = "io.modelcontextprotocol";
-    format!(
-        r#""{key}/protocolVersion":"{MODERN}","{key}/clientInfo":{CLIENT},"{key}/clientCapabilities":{{}}"#
-    )
+    let member = |name, value: &str| format!(r#""io.modelcontextprotocol/{name}":{value}"#);
+    let version = member("protocolVersion", &format!(r#""{MODERN}""#));
+    [version, member("clientInfo", CLIENT), member("clientCapabilities", "{}")].join(",")
 }
