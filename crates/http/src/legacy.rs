@@ -18,7 +18,7 @@ use crate::{
     guard::single,
     hub::{CallChannel, Reader},
     modern::whole,
-    post::{Post, accepts, not_acceptable},
+    post::{Post, accepts, not_acceptable, prefers_stream},
     replay::Event,
     respond::{empty, event_stream, json, rpc_error, text},
     stream::{End, ReaderStream, Shown},
@@ -136,7 +136,9 @@ async fn call(post: Post<'_>, session: Arc<Session>, message: Message) -> Respon
     let mut call = Detached::new(&door.gateway, caller(post.visit, session.clone()), message);
     let start = match tokio::time::timeout(door.options.quiet, &mut call).await {
         // Whatever the answer says: to legacy clients a 404 means that their session has ended.
-        Ok((_, Some(Step::Answer(answer)))) => return json(StatusCode::OK, answer.payload),
+        Ok((_, Some(Step::Answer(answer)))) if !prefers_stream(&post.visit.parts.headers) => {
+            return json(StatusCode::OK, answer.payload);
+        }
         // The client has taken the call back and waits for nothing.
         Ok((_, None)) => return empty(StatusCode::ACCEPTED),
         Ok(opened) => Start::Opened(Box::new(opened)),

@@ -9,7 +9,7 @@ use narthex_wire::{
 
 use crate::{
     detached::{Opening, Start, open},
-    post::{Post, accepts, unsupported_version},
+    post::{Post, accepts, prefers_stream, unsupported_version},
     respond::{empty, event_stream, json, rpc_error},
     stream::CallStream,
 };
@@ -47,16 +47,16 @@ fn check(
     if stamped.is_some() && named.is_none() {
         return refuse(code::INVALID_PARAMS, "the protocol version in _meta must be a string");
     }
-    let requested = named.as_deref().or(version).unwrap_or_default();
-    if !Revision::parse(requested).is_some_and(Revision::is_modern) {
-        return Err(Box::new(unsupported_version(message, requested)));
-    }
     let params = match message.method() {
         method::TOOLS_CALL => post.door.gateway.header_params(caller, message),
         _ => None,
     };
     if let Err(fault) = check_request(&post.visit.parts.headers, message, params.as_deref()) {
         return refuse(fault.code(), &fault.to_string());
+    }
+    let requested = named.as_deref().or(version).unwrap_or_default();
+    if !Revision::parse(requested).is_some_and(Revision::is_modern) {
+        return Err(Box::new(unsupported_version(message, requested)));
     }
     if message.kind() == MessageKind::Notification {
         return Ok(());
@@ -77,7 +77,11 @@ async fn answer(post: Post<'_>, caller: Caller, message: Message) -> Response {
         return whole_only(opening).await;
     }
     let start = match tokio::time::timeout(options.quiet, &mut opening).await {
-        Ok((_, Some(Step::Answer(answer)))) => return whole(answer),
+        Ok((_, Some(Step::Answer(answer))))
+            if answer.status != 200 || !prefers_stream(&post.visit.parts.headers) =>
+        {
+            return whole(answer);
+        }
         Ok((_, None)) => return empty(StatusCode::INTERNAL_SERVER_ERROR),
         Ok(opened) => Start::Opened(Box::new(opened)),
         Err(_quiet) => Start::Opening(opening),

@@ -1,7 +1,7 @@
 //! Takes one POST: its types, its body, its era.
 
 use axum::{body::Body, response::Response};
-use http::{HeaderMap, HeaderName, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use narthex_wire::{
     Era, Message, MessageError, Revision, classify_downstream,
     headers::MCP_PROTOCOL_VERSION,
@@ -111,6 +111,14 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
+/// Whether the client would rather have a stream, even for an answer that comes at once: it names
+/// event streams first.
+pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
+    const STREAM: &[u8] = b"text/event-stream";
+    let accept = headers.get(header::ACCEPT).map(HeaderValue::as_bytes).unwrap_or_default();
+    accept.get(..STREAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(STREAM))
+}
+
 /// Whether the client takes answers of a type. One that does not say takes all.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
     const ACCEPT: HeaderName = header::ACCEPT;
@@ -133,12 +141,19 @@ pub(crate) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn with(name: HeaderName, values: &[&'static str]) -> HeaderMap {
         values.iter().map(|value| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    /// The order of types says which one is preferred, where weights do not.
+    #[test]
+    fn a_client_that_names_streams_first_gets_one() {
+        let prefers = |text| prefers_stream(&with(header::ACCEPT, &[text]));
+        assert!(prefers("text/event-stream, application/json") && prefers("Text/Event-Stream"));
+        assert!(!prefers("application/json, text/event-stream") && !prefers("*/*"));
+        assert!(!prefers_stream(&HeaderMap::new()));
     }
 
     /// S8: what a foreign page can send without asking first is not taken.

@@ -1,6 +1,6 @@
 //! What servers ask clients, and what they say by themselves (legacy pairs).
 
-use narthex_gateway::{Caller, Endpoint, Step};
+use narthex_gateway::{Answering, Caller, Endpoint, Step};
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
 
@@ -71,24 +71,24 @@ async fn d12_clients_without_capabilities_are_not_asked() {
     world.gateway.drain().await;
 }
 
+async fn method_of_next(outbox: &mut tokio::sync::mpsc::Receiver<narthex_wire::Payload>) -> String {
+    let payload = outbox.recv().await.unwrap();
+    let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+    message["method"].as_str().unwrap().to_owned()
+}
+
 /// Issue point 4, E74: a changed list is heard by sessions of both kinds of endpoint.
 #[tokio::test]
 async fn e74_list_changes_reach_sessions() {
     for eras in [Eras::Legacy, Eras::Modern] {
-        let world = World::with(&[("one", eras)]).await;
         for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let world = World::with(&[("one", eras)]).await;
             let caller = world.legacy_caller(endpoint).await;
             let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
             world.fixtures[0].fixture.toggle_dynamic_tool();
-            loop {
-                let payload = outbox.recv().await.unwrap();
-                let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
-                if message["method"] == "notifications/tools/list_changed" {
-                    break;
-                }
-            }
+            while method_of_next(&mut outbox).await != "notifications/tools/list_changed" {}
+            world.gateway.drain().await;
         }
-        world.gateway.drain().await;
     }
 }
 
@@ -111,31 +111,33 @@ async fn resource_updates_reach_subscribers_only() {
     world.gateway.drain().await;
 }
 
+/// The next message on a stream, which must carry the id of its subscription.
+async fn next_tagged(answering: &mut Answering) -> Value {
+    let Some(Step::Message(payload)) = answering.next().await else { panic!("the stream ended") };
+    let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+    let meta = &message["params"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 9, "{message}");
+    message
+}
+
 /// Issue point 5: a modern client listens at both kinds of endpoint, to servers of both eras.
 #[tokio::test]
 async fn modern_clients_listen() {
     for eras in [Eras::Legacy, Eras::Modern] {
-        let world = World::with(&[("one", eras)]).await;
         for endpoint in [transparent("one"), Endpoint::Aggregated] {
+            let world = World::with(&[("one", eras)]).await;
             let caller = world.modern_caller(endpoint);
             let filter = json!({"notifications": {"toolsListChanged": true}});
             let request = modern(9, "subscriptions/listen", filter);
             let mut answering = world.gateway.call(&caller, request).await;
-            let mut methods = Vec::new();
-            while methods.len() < 2 {
-                let Some(Step::Message(payload)) = answering.next().await else { panic!() };
-                let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
-                let meta = &message["params"]["_meta"];
-                assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], 9, "{message}");
-                methods.push(message["method"].clone());
-                if methods.len() == 1 {
-                    world.fixtures[0].fixture.toggle_dynamic_tool();
-                }
-            }
-            assert_eq!(methods[0], "notifications/subscriptions/acknowledged");
-            assert_eq!(methods[1], "notifications/tools/list_changed");
+            let first = next_tagged(&mut answering).await;
+            assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
+            world.fixtures[0].fixture.toggle_dynamic_tool();
+            let second = next_tagged(&mut answering).await;
+            assert_eq!(second["method"], "notifications/tools/list_changed");
+            drop(answering);
+            world.gateway.drain().await;
         }
-        world.gateway.drain().await;
     }
 }
 
@@ -154,7 +156,8 @@ async fn request_state_goes_round_sealed() {
         let state = first["result"]["requestState"].as_str().unwrap().to_owned();
         let key = first["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
         let mut again = params;
-        again["inputResponses"] = json!({key: {"action": "accept", "content": {"confirmed": true, "name": "x", "ok": true, "confirm": true}}});
+        let content = json!({"confirmed": true, "name": "x", "ok": true, "confirm": true});
+        again["inputResponses"] = json!({key: {"action": "accept", "content": content}});
         again["requestState"] = json!(state);
         let second = world.call(&caller, modern(2, "tools/call", again.clone())).await;
         assert_eq!(second["result"]["resultType"], "complete", "{second}");
