@@ -1,4 +1,4 @@
-//! One JSON-RPC message as bytes with an index: the envelope, and one level of its body and `_meta`.
+//! One JSON-RPC message as bytes with an index: the envelope, one level of its body, and `_meta`.
 //!
 //! The bytes are the truth. What is refused here is what two readers could read differently (S12):
 //! duplicate keys in envelope, body and `_meta`, known names in other case, NUL in keys, both or

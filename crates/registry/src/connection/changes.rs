@@ -8,7 +8,12 @@ use tokio::{sync::oneshot, time::Instant};
 use super::relist;
 use crate::registry::Shared;
 
-const FILTER: &[u8] = br#""notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
+/// All three kinds of lists.
+const FILTER: &[u8] = concat!(
+    r#""notifications":{"toolsListChanged":true,"#,
+    r#""promptsListChanged":true,"resourcesListChanged":true}"#
+)
+.as_bytes();
 /// The pauses before a stream that was lost is opened again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);

@@ -18,7 +18,8 @@ use super::{
 async fn e134_stdio_servers_that_refuse_the_probe_are_legacy() {
     for (what, code) in [("as the TypeScript SDK", -32601), ("as the Python SDK", -32602)] {
         let refusal = format!(
-            r#"*server/discover*) printf '{{"jsonrpc":"2.0","id":%s,"error":{{"code":{code},"message":"no"}}}}\n' "$id";;"#
+            r#"*server/discover*) printf '{{"jsonrpc":"2.0","id":%s,"error":%s}}\n' "$id" \
+            '{{"code":{code},"message":"no"}}';;"#
         );
         let world = World::new();
         let (link, dialect) = world.connect(&shell(&(refusal + &initializes()))).await.unwrap();
@@ -120,7 +121,8 @@ async fn e134_an_endpoint_that_has_no_post_is_the_older_transport() {
             ("GET", "/mcp") => stream.lock().unwrap().take().unwrap_or(Reply::Never),
             ("POST", "/messages?s=1") => {
                 if seen.rpc() == "initialize" {
-                    let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": initialize_result()});
+                    let id = &seen.body["id"];
+                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": initialize_result()});
                     sender.try_send(event(&answer)).unwrap();
                 }
                 text(202, "text/plain", "Accepted")

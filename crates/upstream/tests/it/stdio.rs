@@ -154,7 +154,7 @@ async fn e75_a_download_counts_against_no_deadline() {
     let (fifo, file) = (folder.path().join("fifo"), folder.path().join("npx"));
     let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
     assert!(made.success());
-    // As long as nobody writes, the runner waits in itself, without a child; then the server is one.
+    // As long as nobody writes, the runner waits without a child; then the server is its child.
     let script = script(&initializes_at_once()).replace('\'', "'\\''");
     let text = format!("#!/bin/sh\nread -r go < {}\nsh -c '{script}'\n", fifo.display());
     fs_err::write(&file, text).unwrap();

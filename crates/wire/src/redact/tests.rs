@@ -64,7 +64,8 @@ fn d22_short_values_and_small_numbers_are_left_alone() {
 fn d22_messages_change_inside_strings_only() {
     let redactor = redactor(&["sk-12345", "nabcdef", "87654321", "result"]);
     let text = r#"{"jsonrpc":"2.0","id":"sk-12345", "result":{ "content":[{"type":"text",
-        "text":"a sk-12345\nb"}],"sk-12345":1,"n":87654321,"t":"\nabcdef","requestState":"sk-12345"} }"#;
+        "text":"a sk-12345\nb"}],"sk-12345":1,"n":87654321,"t":"\nabcdef",
+        "requestState":"sk-12345"} }"#;
     let clean = redactor.message(&parse(text)).unwrap();
     let expected = text.replace("a sk-12345", "a [redacted]");
     assert_eq!(std::str::from_utf8(clean.bytes()).unwrap(), expected);

@@ -36,9 +36,8 @@ async fn sse_peer() -> (Peer, Streams) {
             (_, "initialize") => say(event(
                 &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": initialize_result()}),
             )),
-            (_, "tools/list") => say(event(
-                &json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": {"tools": [{"name": "x"}]}}),
-            )),
+            (_, "tools/list") => say(event(&json!({"jsonrpc": "2.0", "id": seen.body["id"],
+                    "result": {"tools": [{"name": "x"}]}}))),
             _ => {}
         }
         text(202, "text/plain", "")
