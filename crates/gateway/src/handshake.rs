@@ -1,4 +1,4 @@
-//! What an endpoint says of itself: `initialize` of legacy clients, `server/discover` of modern ones.
+//! What an endpoint says of itself: `initialize` for legacy clients, `server/discover` for modern.
 
 use std::sync::Arc;
 
@@ -57,11 +57,7 @@ impl Shared {
             }
             Endpoint::Transparent(alias) => {
                 let row = self.settled(alias).await?;
-                let caller = Caller {
-                    run: run.clone(),
-                    endpoint: endpoint.clone(),
-                    session: Some(session.clone()),
-                };
+                let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
                 let shared = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
                 // What the server says may depend on the revision. A session's own link is opened
                 // when it is first needed, unless its revision or era is another.
@@ -191,7 +187,10 @@ impl Shared {
                 }
                 Ok((index, Err(_))) => {
                     let Part { alias, .. } = &seen[index];
-                    tracing::warn!(server.name = %alias, "could not list for this client's capabilities");
+                    tracing::warn!(
+                        server.name = %alias,
+                        "could not list for this client's capabilities"
+                    );
                 }
                 Err(error) => tracing::error!(%error, "listing for a client broke"),
             }

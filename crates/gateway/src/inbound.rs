@@ -90,7 +90,11 @@ impl Shared {
             let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
             let Ok(permitted) = caller.run.policy.authorize(request) else { continue };
             if let Err(error) = link.notify(permitted).await {
-                tracing::debug!(server.name = link.name(), %error, "a server did not hear of roots");
+                tracing::debug!(
+                    server.name = link.name(),
+                    %error,
+                    "a server did not hear of roots"
+                );
             }
         }
     }

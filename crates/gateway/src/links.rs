@@ -266,7 +266,11 @@ async fn relay(session: Arc<Session>, link: Arc<Link>, mut events: mpsc::Receive
                 session.deliver(payload);
             }
             Some(LinkEvent::Closed(why)) => {
-                tracing::info!(server.name = link.name(), session.id = %session.id, "own link lost: {why}");
+                tracing::info!(
+                    server.name = link.name(),
+                    session.id = %session.id,
+                    "own link lost: {why}"
+                );
                 if session.endpoint == Endpoint::Aggregated {
                     session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
                 }

@@ -150,7 +150,10 @@ impl Session {
     /// Puts a message into the outbox. A client that never reads loses the newest.
     pub(crate) fn deliver(&self, payload: Payload) {
         if self.outbox.try_send(payload).is_err() {
-            tracing::debug!(session.id = %self.id, "dropped a message to a client that does not read");
+            tracing::debug!(
+                session.id = %self.id,
+                "dropped a message to a client that does not read"
+            );
         }
     }
 

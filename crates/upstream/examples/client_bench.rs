@@ -20,7 +20,11 @@ use url::Url;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const LIMIT: usize = 64 * 1024 * 1024;
-const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog."}}}"#;
+const CALL: &[u8] = concat!(
+    r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":"#,
+    r#"{"name":"echo","arguments":{"text":"The quick brown fox jumps over the lazy dog."}}}"#
+)
+.as_bytes();
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Outcome<()> {

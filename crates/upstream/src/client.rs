@@ -108,8 +108,8 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`] tells whether the server may have
-    /// seen the request.
+    /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`]
+    /// tells whether the server may have seen the request.
     pub async fn send(&self, request: Request<Payload>) -> Result<HttpResponse, ClientError> {
         let shared = &*self.shared;
         let asked = shared.origin.path_of(request.uri())?;

@@ -94,7 +94,11 @@ impl Shared {
             () = self.shutdown.cancelled() => {}
             ended = listening => {
                 if let Err(error) = ended {
-                    tracing::warn!(server.name = link.name(), %error, "a resource is no longer followed");
+                    tracing::warn!(
+                        server.name = link.name(),
+                        %error,
+                        "a resource is no longer followed"
+                    );
                 }
             }
         }

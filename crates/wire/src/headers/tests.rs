@@ -1,3 +1,5 @@
+//! Headers and body must agree: each pair that does not is refused.
+
 use super::*;
 use crate::{Limits, Raw};
 

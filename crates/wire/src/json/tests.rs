@@ -33,7 +33,9 @@ proptest! {
     /// Valid documents, compact and pretty, are accepted whole.
     #[test]
     fn accepts_what_serde_json_writes(value in json()) {
-        for text in [serde_json::to_vec(&value).unwrap(), serde_json::to_vec_pretty(&value).unwrap()] {
+        for text in
+            [serde_json::to_vec(&value).unwrap(), serde_json::to_vec_pretty(&value).unwrap()]
+        {
             let span = scan(&text).unwrap();
             prop_assert_eq!(span.of(&text), &text[..]);
         }
@@ -41,7 +43,11 @@ proptest! {
 
     /// Near-JSON: one byte changed somewhere. Both readers must agree on whether it is JSON.
     #[test]
-    fn agrees_with_serde_json(value in json(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn agrees_with_serde_json(
+        value in json(),
+        at in any::<prop::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
         let mut text = serde_json::to_vec(&value).unwrap();
         let at = at.index(text.len());
         text[at] = byte;

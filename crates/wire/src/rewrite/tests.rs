@@ -132,7 +132,9 @@ proptest! {
     /// D2: with no change, or a change of the id alone, all other bytes are the same.
     #[test]
     fn d2_untouched_messages_are_byte_for_byte(value in small(), pad in "[ \t\n]{0,3}") {
-        let text = format!(r#"{{{pad}"jsonrpc":"2.0",{pad}"id"{pad}:{pad}1,"result":{{"v":{value}}}{pad}}}"#);
+        let text = format!(
+            r#"{{{pad}"jsonrpc":"2.0",{pad}"id"{pad}:{pad}1,"result":{{"v":{value}}}{pad}}}"#
+        );
         prop_assert_eq!(&applied(&text, &Rewrite::default()), &text);
         let rewrite = Rewrite { id: Some(b"1".into()), ..Rewrite::default() };
         prop_assert_eq!(&applied(&text, &rewrite), &text);

@@ -1,3 +1,5 @@
+//! Events are the same however the bytes are cut, and bounded.
+
 use proptest::prelude::*;
 
 use super::*;

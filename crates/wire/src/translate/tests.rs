@@ -1,3 +1,5 @@
+//! Each message of one era as the other era gets it.
+
 use super::*;
 use crate::Limits;
 

@@ -1,3 +1,5 @@
+//! What each placeholder becomes, and which are refused.
+
 use std::path::Path;
 
 use super::*;
