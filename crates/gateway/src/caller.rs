@@ -25,9 +25,17 @@ pub struct Caller {
     pub endpoint: Endpoint,
     /// The MCP session; legacy only.
     pub session: Option<Arc<Session>>,
+    /// The W3C `traceparent` that the door was given outside the message, such as an HTTP header.
+    pub trace_parent: Option<Box<str>>,
 }
 
 impl Caller {
+    /// A caller without trace context outside its messages.
+    #[must_use]
+    pub fn new(run: Arc<RunView>, endpoint: Endpoint, session: Option<Arc<Session>>) -> Self {
+        Self { run, endpoint, session, trace_parent: None }
+    }
+
     /// By whose rules the caller speaks.
     #[must_use]
     pub fn era(&self) -> Era {

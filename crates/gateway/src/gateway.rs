@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, hub::Hub,
+    Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, Tracer, hub::Hub,
     seal::Sealer, session::OwnLink, session_table::SessionTable, tasks::TaskRoutes, view::View,
 };
 
@@ -38,6 +38,8 @@ pub struct GatewayOptions {
     pub name_limit: usize,
     /// What we call ourselves, a JSON object (`name`, `version`).
     pub server_info: Bytes,
+    /// Makes spans of calls, if anybody wants them.
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Default for GatewayOptions {
@@ -52,6 +54,7 @@ impl Default for GatewayOptions {
             session_idle: Duration::from_secs(60 * 60),
             name_limit: QUALIFIED_NAME_MAX,
             server_info: format!(r#"{{"name":"narthex","version":"{version}"}}"#).into(),
+            tracer: None,
         }
     }
 }

@@ -26,6 +26,7 @@ mod session;
 mod session_table;
 mod tasks;
 mod template;
+mod trace;
 mod view;
 
 pub use answering::{Answer, Answering, Step};
@@ -35,3 +36,4 @@ pub use gateway::{Gateway, GatewayOptions};
 pub use metrics::{Metrics, OpenCount};
 pub use run::{RunId, RunTable, RunToken, RunView};
 pub use session::{Session, SessionId};
+pub use trace::{CallSpan, TracedCall, Tracer};

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
+use http::HeaderValue;
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
@@ -13,7 +14,7 @@ use narthex_wire::{
 use tokio::time::Instant;
 
 use crate::{
-    Answering, AuditRecord, Caller, Endpoint,
+    Answering, AuditRecord, Caller, Endpoint, TracedCall,
     answering::ForwardedCall,
     finish::{Finish, StateSeal, TaskOwner},
     gateway::Shared,
@@ -73,10 +74,11 @@ impl Shared {
         handling: Handling,
         request: Message,
     ) -> Result<Answering, Refusal> {
-        let Routed { row, request } = self.route(caller, handling, request).await?;
+        let Routed { row, mut request } = self.route(caller, handling, request).await?;
         let chosen = self.choose_link(caller, &row).await?;
-        let hop = hop(&chosen, handling, &request)?;
+        let mut hop = hop(&chosen, handling, &request)?;
         let mut record = self.record(caller, &request)?;
+        self.trace(caller, &mut request, &mut hop, &mut record);
         match self.send(caller, &row, chosen, request, hop).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(record))),
             Err(refusal) => {
@@ -84,6 +86,35 @@ impl Shared {
                 Err(refusal)
             }
         }
+    }
+
+    /// Begins the call's span and puts it in front of the server's, in `_meta` and as a header. Where
+    /// nobody traces, the caller's context goes on as it came.
+    fn trace(
+        &self,
+        caller: &Caller,
+        request: &mut Request,
+        hop: &mut Hop,
+        record: &mut CallRecord,
+    ) {
+        let text = |key| request.message.meta_value(key).and_then(Raw::as_str);
+        let own = text(meta_key::TRACEPARENT);
+        let parent = own.as_deref().or(caller.trace_parent.as_deref());
+        let Some(tracer) = &self.options.tracer else {
+            hop.trace_parent = parent.and_then(|parent| HeaderValue::from_str(parent).ok());
+            return;
+        };
+        let span = tracer.start(&TracedCall {
+            parent,
+            state: text(meta_key::TRACESTATE).as_deref(),
+            server: &request.alias,
+            method: request.message.method(),
+            item: request.item.name(),
+        });
+        let ours = span.trace_parent();
+        hop.trace_parent = HeaderValue::from_str(&ours).ok();
+        request.rewrite.meta.set(meta_key::TRACEPARENT, encode_string(&ours));
+        record.trace(span);
     }
 
     async fn send(
@@ -340,7 +371,7 @@ fn hop(chosen: &Chosen, handling: Handling, request: &Request) -> Result<Hop, Re
     let Some(tool) = chosen.inventory.tool(name) else {
         return Err(not_found(handling, name));
     };
-    Ok(Hop { header_params: tool.header_params.clone() })
+    Ok(Hop { header_params: tool.header_params.clone(), trace_parent: None })
 }
 
 /// What a legacy client's requests carry to a modern server. Until questions are bridged between

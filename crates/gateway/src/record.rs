@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use narthex_model::Alias;
 
 use crate::{
-    Audit, AuditRecord, Metrics, Outcome,
+    Audit, AuditRecord, CallSpan, Metrics, Outcome,
     audit::{AuditFull, AuditSlot},
 };
 
@@ -17,6 +17,7 @@ pub(crate) struct CallRecord {
     server: Option<Alias>,
     method: Box<str>,
     last: Duration,
+    span: Option<Box<dyn CallSpan>>,
 }
 
 impl CallRecord {
@@ -33,7 +34,12 @@ impl CallRecord {
         let method = Box::from(record.method.as_ref());
         let slot = audit.reserve(record)?;
         let metrics = metrics.clone();
-        Ok(Self { slot: Some(slot), metrics, server, method, last: Duration::ZERO })
+        Ok(Self { slot: Some(slot), metrics, server, method, last: Duration::ZERO, span: None })
+    }
+
+    /// Ties the call's span to its end.
+    pub(crate) fn trace(&mut self, span: Box<dyn CallSpan>) {
+        self.span = Some(span);
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -45,6 +51,9 @@ impl CallRecord {
         if let Some(slot) = self.slot.take() {
             self.last = slot.elapsed();
             self.metrics.call_finished(self.server.as_ref(), &self.method, outcome, self.last);
+            if let Some(span) = &mut self.span {
+                span.end(outcome.as_str(), outcome != Outcome::Ok);
+            }
             slot.commit(outcome);
         }
     }

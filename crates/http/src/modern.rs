@@ -9,7 +9,7 @@ use narthex_wire::{
 
 use crate::{
     detached::{Opening, Start, open},
-    post::{Post, accepts, prefers_stream, unsupported_version},
+    post::{Post, accepts, prefers_stream, trace_parent, unsupported_version},
     respond::{empty, event_stream, json, rpc_error},
     stream::CallStream,
 };
@@ -17,7 +17,9 @@ use crate::{
 /// Answers one message. A session header says nothing here.
 pub(crate) async fn receive(post: Post<'_>, message: Message, version: Option<&str>) -> Response {
     let visit = post.visit;
-    let caller = Caller { run: visit.run.clone(), endpoint: visit.endpoint.clone(), session: None };
+    let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
+    let trace_parent = trace_parent(&visit.parts.headers);
+    let caller = Caller { run, endpoint, session: None, trace_parent };
     if let Err(response) = check(post, &caller, &message, version) {
         return post.refused("modern_request", *response);
     }

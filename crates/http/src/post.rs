@@ -5,6 +5,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use narthex_wire::{
     Era, Message, MessageError, Revision, classify_downstream,
     headers::MCP_PROTOCOL_VERSION,
+    meta_key,
     rpc::{self, code},
 };
 
@@ -109,6 +110,12 @@ fn is_json(headers: &HeaderMap) -> bool {
     let Some(Some(value)) = single(headers, &header::CONTENT_TYPE) else { return false };
     let essence = value.split(';').next().unwrap_or_default();
     essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// The W3C trace context in the headers.
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<Box<str>> {
+    let value = headers.get(meta_key::TRACEPARENT)?.to_str().ok()?;
+    Some(value.into())
 }
 
 /// Whether the client would rather have a stream, even for an answer that comes at once: it names

@@ -105,10 +105,11 @@ impl App {
             socket_dir: None,
             drained: OnceCell::new(),
         };
+        // First, so that no door is ever asked about an empty set of servers.
+        registry.start(options.config.clone());
         if let Some(doors) = options.doors {
             app.open(doors, &options.config);
         }
-        registry.start(options.config);
         Ok(app)
     }
 
@@ -166,7 +167,7 @@ impl App {
     /// The caller of this process itself, for modern requests.
     #[must_use]
     pub fn local_caller(&self, endpoint: Endpoint) -> Caller {
-        Caller { run: self.local.clone(), endpoint, session: None }
+        Caller::new(self.local.clone(), endpoint, None)
     }
 
     /// Ends everything: accepts no more callers, lets open calls finish for a while, ends

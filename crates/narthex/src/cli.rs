@@ -172,9 +172,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
-    let settings = config::load(&flags(&cli))?;
+    let mut settings = config::load(&flags(&cli))?;
     let runtime = runtime()?;
     let telemetry = telemetry::start(&settings, runtime.handle())?;
+    settings.tracer = telemetry.tracer();
     let context = Context { settings, format };
     let done = runtime.block_on(dispatch(cli.command, context));
     telemetry.end();

@@ -3,25 +3,22 @@
 //! Without an endpoint nothing of OpenTelemetry runs. With one, spans are sent in batches by the
 //! same HTTP client as everything else.
 
-use std::{pin::Pin, time::Duration};
+mod spans;
+
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use narthex_gateway::Tracer;
 use narthex_model::ErrorKind;
 use narthex_upstream::client::{ClientSettings, HttpClient};
 use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_http::HttpError;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::{
-    Resource,
-    trace::{SdkTracer, SdkTracerProvider},
-};
+use opentelemetry_sdk::{Resource, trace::SdkTracerProvider};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::{
-    EnvFilter, Layer, filter::Targets, fmt, layer::SubscriberExt, util::SubscriberInitExt,
-};
+use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 use url::Url;
 
 use crate::{
@@ -57,19 +54,18 @@ pub(crate) fn start(settings: &Settings, runtime: &Handle) -> Result<Telemetry, 
         Some(endpoint) => Some(provider(endpoint, &settings.service_name, runtime)?),
         None => None,
     };
-    let spans = traces.as_ref().map(|traces| {
-        let tracer: SdkTracer = traces.tracer("narthex");
-        // Spans are ours alone, whatever the level of the log.
-        let ours = Targets::new().with_target("narthex", LevelFilter::INFO);
-        tracing_opentelemetry::layer().with_tracer(tracer).with_filter(ours)
-    });
-    let started =
-        tracing_subscriber::registry().with(lines.with_filter(filter)).with(spans).try_init();
+    let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
     started.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
     Ok(Telemetry { traces })
 }
 
 impl Telemetry {
+    /// Makes spans of calls; `None` if nobody collects them.
+    pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+        let traces = self.traces.as_ref()?;
+        Some(Arc::new(spans::Spans::new(traces.tracer("narthex"))))
+    }
+
     /// Sends what is left. Blocks; the runtime must still be there.
     pub(crate) fn end(self) {
         if let Some(traces) = self.traces

@@ -163,7 +163,7 @@ impl Connection {
 
     fn caller(&self) -> Caller {
         let session = self.session().cloned();
-        Caller { run: self.place.run.clone(), endpoint: self.endpoint.clone(), session }
+        Caller::new(self.place.run.clone(), self.endpoint.clone(), session)
     }
 
     /// Takes all lines of a chunk.

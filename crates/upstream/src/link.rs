@@ -25,6 +25,9 @@ use crate::{
     stdio::StdioLink,
 };
 
+/// The header of W3C trace context.
+const TRACEPARENT: http::HeaderName = http::HeaderName::from_static(meta_key::TRACEPARENT);
+
 /// A link that has shaken hands.
 #[derive(Debug)]
 pub struct Link {
@@ -49,6 +52,8 @@ pub(crate) enum Inner {
 pub struct Hop {
     /// Which arguments the tool wants mirrored as headers.
     pub header_params: Option<Arc<HeaderParams>>,
+    /// The W3C `traceparent` of our span, for servers over HTTP.
+    pub trace_parent: Option<http::HeaderValue>,
 }
 
 /// A request on its way. Dropping it before the answer cancels it at the server.
@@ -204,8 +209,12 @@ impl Link {
         item: &Item,
         hop: &Hop,
     ) -> Result<HeaderMap, LinkError> {
+        let mut traced = HeaderMap::new();
+        if let Some(parent) = hop.trace_parent.as_ref().filter(|_| !self.is_one_channel()) {
+            traced.insert(TRACEPARENT, parent.clone());
+        }
         if !self.needs_headers() {
-            return Ok(HeaderMap::new());
+            return Ok(traced);
         }
         let revision = self.facts.revision;
         let mut composed =
@@ -215,6 +224,7 @@ impl Link {
             // The server's own name, which may differ from the one in the caller's bytes.
             composed.insert(headers::MCP_NAME, headers::encode_value(item.name()));
         }
+        composed.extend(traced);
         Ok(composed)
     }
 

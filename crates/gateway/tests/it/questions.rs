@@ -39,7 +39,7 @@ async fn legacy_servers_ask_legacy_clients() {
         for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
             let capabilities = json!({"sampling": {}, "elicitation": {}, "roots": {}});
             let session = world.session(&endpoint, capabilities).await;
-            let caller = Caller { run: world.run.clone(), endpoint, session: Some(session) };
+            let caller = Caller::new(world.run.clone(), endpoint, Some(session));
             let sampled = json!({"role": "assistant", "model": "m",
                 "content": {"type": "text", "text": "blue"}});
             let name = format!("{prefix}test_sampling");

@@ -91,7 +91,7 @@ impl World {
     }
 
     pub(crate) fn modern_caller(&self, endpoint: Endpoint) -> Caller {
-        Caller { run: self.run.clone(), endpoint, session: None }
+        Caller::new(self.run.clone(), endpoint, None)
     }
 
     pub(crate) async fn session(&self, endpoint: &Endpoint, capabilities: Value) -> Arc<Session> {
@@ -109,7 +109,7 @@ impl World {
 
     pub(crate) async fn legacy_caller(&self, endpoint: Endpoint) -> Caller {
         let session = self.session(&endpoint, json!({})).await;
-        Caller { run: self.run.clone(), endpoint, session: Some(session) }
+        Caller::new(self.run.clone(), endpoint, Some(session))
     }
 
     pub(crate) async fn call(&self, caller: &Caller, request: Message) -> Value {

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_wire::{Message, MessageKind, Raw};
 use serde_json::Value;
-use tracing::Instrument;
 
 use super::{in_process, source};
 use crate::{
@@ -40,8 +39,7 @@ async fn call(peer: Peer<'_>, args: &CallArgs, context: &Context) -> Result<Exit
     let arguments = arguments::parse(&args.arguments, schema)?;
     let tool =
         known.cloned().unwrap_or_else(|| Tool { name: args.tool.clone(), definition: Value::Null });
-    let span = tracing::info_span!("tools/call", server.name = %args.alias, tool.name = args.tool);
-    let calling = peer.call(&args.alias, &tool, arguments).instrument(span);
+    let calling = peer.call(&args.alias, &tool, arguments);
     let answer = match args.timeout {
         None => calling.await?,
         Some(limit) => tokio::time::timeout(limit, calling).await.map_err(|_elapsed| {

@@ -3,11 +3,12 @@
 use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use fs_err as fs;
-use narthex_gateway::GatewayOptions;
+use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash};
 use narthex_model::ErrorKind;
 use narthex_upstream::Deadlines;
@@ -55,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) service_name: String,
+    /// Set once tracing has started.
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Settings {
@@ -66,6 +69,7 @@ impl Settings {
             call_timeout: self.call_timeout,
             sessions_max: self.sessions_max,
             name_limit: self.name_length_max,
+            tracer: self.tracer.clone(),
             ..GatewayOptions::default()
         })
     }
@@ -175,6 +179,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         allowed_origins: list("http.allowed_origins"),
         otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
+        tracer: None,
     };
     check(layers, format.as_deref(), name_length);
     Ok(settings)
