@@ -6,6 +6,7 @@ use narthex_model::CallErrorKind;
 use narthex_upstream::{Forwarded, Frame, LinkError};
 use narthex_wire::{Message, Payload};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::{finish::Finish, hub::Listening, refusal::Refusal};
 
@@ -58,6 +59,8 @@ pub(crate) struct ForwardedCall {
     /// How long the server may be silent; `None` for streams that live until they are closed.
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadline: Instant,
+    /// Ends a stream that has no end of its own.
+    pub(crate) stop: Option<CancellationToken>,
 }
 
 impl Answering {
@@ -132,8 +135,8 @@ impl ForwardedCall {
 
     /// The next frame, unless the caller gives up or the server is silent for too long.
     async fn frame(&mut self) -> Result<Frame, Refusal> {
-        let Self { forwarded, finish, timeout, deadline } = self;
-        let cancelled = finish.cancelled();
+        let Self { forwarded, finish, timeout, deadline, stop } = self;
+        let cancelled = finish.cancelled().or_else(|| stop.clone());
         loop {
             let next = async {
                 match timeout {

@@ -1,9 +1,10 @@
 //! What happens to frames on their way to the caller: ids and tokens back, era back, record.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_model::CallErrorKind;
+use narthex_policy::Item;
 use narthex_upstream::Link;
 use narthex_wire::{
     Era, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc, translate,
@@ -13,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, Outcome, Session, Step,
     log_level::LogLevel,
+    pipeline::state_binding,
     record::CallRecord,
     refusal::{Refusal, status_of_code},
     seal::Sealer,
@@ -27,7 +29,7 @@ pub(crate) struct Finish {
     pub(crate) id: Bytes,
     /// The caller's progress token, as JSON.
     pub(crate) progress_token: Option<Bytes>,
-    pub(crate) method: Box<str>,
+    pub(crate) method: Cow<'static, str>,
     pub(crate) down: Revision,
     pub(crate) up: Revision,
     /// The level from which on the caller wants log messages; `None` with a legacy caller means
@@ -46,7 +48,9 @@ pub(crate) struct Finish {
 #[derive(Debug)]
 pub(crate) struct StateSeal {
     pub(crate) sealer: Arc<Sealer>,
-    pub(crate) binding: Vec<u8>,
+    pub(crate) run: crate::RunId,
+    pub(crate) alias: narthex_model::Alias,
+    pub(crate) item: Item,
 }
 
 /// Who will own the tasks that a call starts.
@@ -194,7 +198,8 @@ impl Finish {
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
         if let Some(state) = message.get("requestState") {
-            let sealed = seal.sealer.seal(state.as_bytes(), &seal.binding).ok_or_else(|| {
+            let binding = state_binding(seal.run, &seal.alias, &self.method, seal.item.name());
+            let sealed = seal.sealer.seal(state.as_bytes(), &binding).ok_or_else(|| {
                 Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")
             })?;
             let sealed = narthex_wire::json::encode_string(&sealed);
@@ -231,7 +236,7 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
 /// What the record says of a call that the gateway answered itself.
 pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
     match refusal {
-        Refusal::Call(error) => Outcome::Failed(error.kind),
+        Refusal::Call(error) | Refusal::Unsent(error) => Outcome::Failed(error.kind),
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
         Refusal::Kind(..) => Outcome::Denied,
         Refusal::Cancelled => Outcome::Cancelled,

@@ -38,6 +38,8 @@ pub struct GatewayOptions {
     pub name_limit: usize,
     /// What we call ourselves, a JSON object (`name`, `version`).
     pub server_info: Bytes,
+    /// How long open calls may take to finish when the gateway stops.
+    pub drain_timeout: Duration,
     /// Makes spans of calls, if anybody wants them.
     pub tracer: Option<Arc<dyn Tracer>>,
 }
@@ -54,6 +56,7 @@ impl Default for GatewayOptions {
             session_idle: Duration::from_secs(60 * 60),
             name_limit: QUALIFIED_NAME_MAX,
             server_info: format!(r#"{{"name":"narthex","version":"{version}"}}"#).into(),
+            drain_timeout: Duration::from_secs(10),
             tracer: None,
         }
     }
@@ -82,6 +85,8 @@ pub(crate) struct Shared {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) live_view: ArcSwapOption<View>,
     pub(crate) shutdown: CancellationToken,
+    /// Open calls, each as long as it lives.
+    pub(crate) calls: TaskTracker,
     tracker: TaskTracker,
 }
 
@@ -108,6 +113,7 @@ impl Gateway {
             pool: Mutex::default(),
             live_view: ArcSwapOption::empty(),
             shutdown: CancellationToken::new(),
+            calls: TaskTracker::new(),
             tracker: TaskTracker::new(),
         });
         shared.spawn(crate::hub::watch_registry(shared.clone()));
@@ -214,10 +220,17 @@ impl Gateway {
         self.shared.respond(session, &response).await;
     }
 
-    /// Ends all sessions and streams, waits for open calls, then stops every server. The caller
-    /// sets the deadline.
+    /// Ends streams, lets open calls finish for [`GatewayOptions::drain_timeout`], then ends all
+    /// sessions and stops every server.
     pub async fn drain(&self) {
         self.shared.shutdown.cancel();
+        self.shared.calls.close();
+        if tokio::time::timeout(self.shared.options.drain_timeout, self.shared.calls.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(open = self.shared.calls.len(), "calls were still open and are cut off");
+        }
         for session in self.shared.sessions.all() {
             self.shared.end_session(&session).await;
         }
@@ -243,7 +256,7 @@ impl Shared {
         let (alias, original) = match &caller.endpoint {
             Endpoint::Transparent(alias) => (alias.clone(), Arc::from(name.as_ref())),
             Endpoint::Aggregated => {
-                let view = self.live_view(&snapshot);
+                let view = self.run_view(&caller.run, &snapshot);
                 let (alias, original) = view.tool(&name)?;
                 (alias.clone(), original.clone())
             }
@@ -254,7 +267,7 @@ impl Shared {
 
     pub(crate) async fn end_session(&self, session: &Arc<Session>) {
         self.sessions.remove(&session.id);
-        session.closed.cancel();
+        session.close();
         for followed in session.take_subscriptions() {
             self.release(&followed).await;
         }

@@ -80,8 +80,8 @@ impl Shared {
             LinkKind::Shared => {
                 Ok(Chosen { link, inventory: row.inventory.clone(), kind: LinkKind::Shared })
             }
-            LinkKind::Own => self.own_link(session, alias).await,
-            LinkKind::Pooled(revision) => self.pooled_link(alias, revision).await,
+            LinkKind::Own => Box::pin(self.own_link(session, alias)).await,
+            LinkKind::Pooled(revision) => Box::pin(self.pooled_link(alias, revision)).await,
         }
     }
 

@@ -97,6 +97,11 @@ pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
     is_known.then_some(row.handling)
 }
 
+/// The table's own copy of a method's name.
+pub(crate) fn known_name(name: &str) -> Option<&'static str> {
+    ROWS.iter().map(|row| row.name).find(|known| *known == name)
+}
+
 impl ListKind {
     /// The member of the result that has the entries.
     pub(crate) fn member(self) -> &'static str {

@@ -5,22 +5,23 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use http::HeaderValue;
 use narthex_model::Alias;
-use narthex_policy::{Item, Request};
+use narthex_policy::{Item, Permitted, Request, RunPolicy};
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_upstream::{ClientIdentity, Hop, LinkError};
+use narthex_upstream::{ClientIdentity, Hop, Link, LinkError};
 use narthex_wire::{
     Era, Message, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc, translate,
 };
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answering, AuditRecord, Caller, Endpoint, TracedCall,
+    Answering, AuditRecord, Caller, Endpoint, RunId, RunView, TracedCall,
     answering::ForwardedCall,
     finish::{Finish, StateSeal, TaskOwner},
     gateway::Shared,
     links::Chosen,
     log_level::LogLevel,
-    method::{Handling, ListKind, handling},
+    method::{Handling, ListKind, handling, known_name},
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found},
@@ -32,31 +33,16 @@ impl Shared {
     /// happen as the [`Answering`] is polled.
     pub(crate) async fn call(self: &Arc<Self>, caller: &Caller, request: Message) -> Answering {
         let era = caller.era();
-        let id = Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes));
-        let name: Box<str> = request.method().into();
+        let (id, name) = (id_of(&request), name_of(&request));
+        let refuse = |refusal: Refusal| refusal.into_answering(Raw::new(&id), &name, era);
         let Some(handling) = handling(&name, era) else {
-            return Refusal::unknown_method(&name).into_answering(Raw::new(&id), &name, era);
+            return refuse(Refusal::unknown_method(&name));
         };
-        match self.answer(caller, handling, request).await {
-            Ok(answering) => answering,
-            Err(refusal) => refusal.into_answering(Raw::new(&id), &name, era),
-        }
-    }
-
-    async fn answer(
-        self: &Arc<Self>,
-        caller: &Caller,
-        handling: Handling,
-        request: Message,
-    ) -> Result<Answering, Refusal> {
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
-        match handling {
-            Handling::Ping => Ok(result(&request, &Bytes::from_static(b"{}"))),
-            Handling::Discover => self.discover(caller, &request).await,
-            Handling::List(kind) if is_aggregated => self.list(caller, kind, &request).await,
-            Handling::SetLevel => self.set_level(caller, request).await,
-            Handling::Subscribe { is_start } => self.subscribe(caller, is_start, request).await,
-            Handling::Listen => self.listen(caller, request).await,
+        let answered = match handling {
+            Handling::List(_) if is_aggregated => {
+                self.answer_itself(caller, handling, request).await
+            }
             Handling::List(_)
             | Handling::Tool
             | Handling::Prompt
@@ -64,7 +50,39 @@ impl Shared {
             | Handling::Complete
             | Handling::Task
             | Handling::Vendor => self.forward(caller, handling, request).await,
-        }
+            Handling::Ping
+            | Handling::Discover
+            | Handling::SetLevel
+            | Handling::Subscribe { .. }
+            | Handling::Listen => self.answer_itself(caller, handling, request).await,
+        };
+        answered.unwrap_or_else(refuse)
+    }
+
+    /// Answers what the gateway knows itself. Boxed: a call that is forwarded should not carry the
+    /// room that these need.
+    fn answer_itself<'a>(
+        self: &'a Arc<Self>,
+        caller: &'a Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Boxed<'a, Result<Answering, Refusal>> {
+        Box::pin(async move {
+            match handling {
+                Handling::Ping => Ok(result(&request, &Bytes::from_static(b"{}"))),
+                Handling::Discover => self.discover(caller, &request).await,
+                Handling::List(kind) => self.list(caller, kind, &request).await,
+                Handling::SetLevel => self.set_level(caller, request).await,
+                Handling::Subscribe { is_start } => self.subscribe(caller, is_start, request).await,
+                Handling::Listen => self.listen(caller, request).await,
+                Handling::Tool
+                | Handling::Prompt
+                | Handling::Resource
+                | Handling::Complete
+                | Handling::Task
+                | Handling::Vendor => self.forward(caller, handling, request).await,
+            }
+        })
     }
 
     /// Routes, authorizes, prepares and forwards one request.
@@ -74,12 +92,44 @@ impl Shared {
         handling: Handling,
         request: Message,
     ) -> Result<Answering, Refusal> {
-        let Routed { row, mut request } = self.route(caller, handling, request).await?;
-        let chosen = self.choose_link(caller, &row).await?;
+        let routed = self.route(caller, handling, request).await?;
+        let chosen = self.choose_link(caller, &routed.row).await?;
+        // A server that forgot its session did not see the request: one more try, on a new link.
+        let has_session =
+            !chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern();
+        let spare = has_session.then(|| routed.clone());
+        match self.forward_on(caller, handling, routed, chosen).await {
+            Err(Refusal::Unsent(_)) if spare.is_some() => {
+                Box::pin(self.forward_again(caller, handling, spare)).await
+            }
+            forwarded => forwarded,
+        }
+    }
+
+    async fn forward_again(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        spare: Option<Routed>,
+    ) -> Result<Answering, Refusal> {
+        let Some(mut routed) = spare else { return Err(Refusal::Cancelled) };
+        routed.row = self.settled(&routed.request.alias.clone()).await?;
+        let chosen = self.choose_link(caller, &routed.row).await?;
+        self.forward_on(caller, handling, routed, chosen).await
+    }
+
+    async fn forward_on(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        routed: Routed,
+        chosen: Chosen,
+    ) -> Result<Answering, Refusal> {
+        let Routed { row, mut request } = routed;
         let mut hop = hop(&chosen, handling, &request)?;
         let mut record = self.record(caller, &request)?;
         self.trace(caller, &mut request, &mut hop, &mut record);
-        match self.send(caller, &row, chosen, request, hop).await {
+        match self.send(caller, &row, chosen.link, request, hop).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(record))),
             Err(refusal) => {
                 record.finish(crate::finish::outcome_of_refusal(&refusal));
@@ -117,45 +167,52 @@ impl Shared {
         record.trace(span);
     }
 
+    /// Prepares, authorizes and sends. What is done before anything is awaited is done in
+    /// [`Shared::seal`], so that the request is not kept beside its sealed form.
     async fn send(
         self: &Arc<Self>,
         caller: &Caller,
-        row: &Arc<ServerRow>,
-        chosen: Chosen,
-        mut request: Request,
+        row: &ServerRow,
+        link: Arc<Link>,
+        request: Request,
         hop: Hop,
     ) -> Result<Sent, Refusal> {
-        let link = chosen.link;
-        let up = link.facts().revision;
-        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
         let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
-        let finish = FinishParts::read(self, caller, &request, up)?;
-        self.prepare(caller, &mut request, up)?;
-        let timeout = match is_stream {
-            true => None,
-            false => Some(self.timeout(row)),
-        };
-        let permitted = caller.run.policy.authorize(request).map_err(|denial| {
-            Refusal::Kind(denial.kind(), "there is no such server here".to_owned())
-        })?;
-        let started = Instant::now();
-        let deadline = started + timeout.unwrap_or_default();
+        let timeout = (!is_stream).then(|| self.timeout(row));
+        let (finish, permitted) = self.seal(caller, request, &link)?;
+        let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
-        let forwarded = match (timeout, finish.open_call.as_ref()) {
-            (None, _) => forwarding.await,
-            (Some(timeout), open_call) => {
-                let cancelled = open_call.map(|call| call.cancelled.clone());
-                let late = LinkError::Deadline(timeout.as_millis());
+        let forwarded = match timeout {
+            None => Box::pin(forwarding).await,
+            Some(timeout) => {
+                let cancelled = finish.open_call.as_ref().map(|call| call.cancelled.clone());
                 tokio::select! {
                     biased;
                     () = given_up(cancelled) => return Err(Refusal::Cancelled),
                     got = tokio::time::timeout_at(deadline, forwarding) => {
-                        got.unwrap_or(Err(late))
+                        got.unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis())))
                     }
                 }
             }
-        }?;
-        Ok(Sent { forwarded, finish, link, up, down, timeout, deadline })
+        };
+        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
+        let stop = is_stream.then(|| self.shutdown.clone());
+        Ok(Sent { forwarded: forwarded?, finish, link, down, timeout, deadline, stop })
+    }
+
+    fn seal(
+        self: &Arc<Self>,
+        caller: &Caller,
+        mut request: Request,
+        link: &Link,
+    ) -> Result<(FinishParts, Permitted<Request>), Refusal> {
+        let up = link.facts().revision;
+        let finish = FinishParts::read(self, caller, &request, up)?;
+        self.prepare(caller, &mut request, up)?;
+        let permitted = caller.run.policy.authorize(request).map_err(|denial| {
+            Refusal::Kind(denial.kind(), "there is no such server here".to_owned())
+        })?;
+        Ok((finish, permitted))
     }
 
     fn timeout(&self, row: &ServerRow) -> std::time::Duration {
@@ -164,19 +221,18 @@ impl Shared {
     }
 
     fn record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
-        let name = request.message.method();
+        let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
         let record = AuditRecord {
             run: caller.run.id,
             session: caller.session.as_ref().map(|session| session.id.clone()),
             endpoint: caller.endpoint.clone(),
             server: Some(request.alias.clone()),
-            method: match name {
-                method::TOOLS_CALL => Cow::Borrowed(method::TOOLS_CALL),
-                other => Cow::Owned(other.to_owned()),
-            },
+            method: name_of(&request.message),
             item: request.item.clone(),
         };
-        CallRecord::begin(&self.audit, &self.metrics, record)
+        // Streams have no end of their own, so nobody waits for it.
+        let open = (!is_stream).then(|| self.calls.token());
+        CallRecord::begin(&self.audit, &self.metrics, record, open)
             .map_err(|full| Refusal::Kind(full.kind(), full.to_string()))
     }
 
@@ -211,7 +267,7 @@ impl Shared {
     /// Gives a server back its own request state, byte for byte (§1.3).
     fn open_state(&self, caller: &Caller, request: &mut Request) -> Result<(), Refusal> {
         let Some(state) = request.message.get("requestState") else { return Ok(()) };
-        let binding = binding(caller, request);
+        let binding = binding(caller.run.id, request);
         let opened = state.as_str().and_then(|text| self.sealer.open(&text, &binding));
         let Some(opened) = opened else {
             return Err(Refusal::invalid(
@@ -246,16 +302,29 @@ impl Shared {
     pub(crate) async fn view(self: &Arc<Self>, caller: &Caller) -> Arc<View> {
         let snapshot = self.registry.snapshot();
         match caller.session.as_ref().filter(|session| session.can_be_asked()) {
-            None => self.live_view(&snapshot),
-            Some(session) => self.session_view(session, &snapshot).await,
+            None => self.run_view(&caller.run, &snapshot),
+            Some(session) => Box::pin(self.session_view(session, &snapshot)).await,
         }
+    }
+
+    /// What a run sees: lists and calls ask the same view (D5).
+    pub(crate) fn run_view(&self, run: &RunView, snapshot: &Snapshot) -> Arc<View> {
+        if run.policy == RunPolicy::AllAttached {
+            return self.live_view(snapshot);
+        }
+        if let Some(view) = run.view.load_full().filter(|view| view.seq == snapshot.seq) {
+            return view;
+        }
+        let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, &run.policy)));
+        run.view.store(Some(view.clone()));
+        view
     }
 
     pub(crate) fn live_view(&self, snapshot: &Snapshot) -> Arc<View> {
         if let Some(view) = self.live_view.load_full().filter(|view| view.seq == snapshot.seq) {
             return view;
         }
-        let parts = parts(snapshot, &narthex_policy::RunPolicy::AllAttached);
+        let parts = parts(snapshot, &RunPolicy::AllAttached);
         let view = Arc::new(self.build_view(snapshot.seq, &parts));
         self.live_view.store(Some(view.clone()));
         view
@@ -266,22 +335,25 @@ impl Shared {
     }
 }
 
+/// A future of its own.
+type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// What is sent and waits to be finished.
 struct Sent {
     forwarded: narthex_upstream::Forwarded,
     finish: FinishParts,
-    link: Arc<narthex_upstream::Link>,
-    up: Revision,
+    link: Arc<Link>,
     down: Revision,
     timeout: Option<std::time::Duration>,
     deadline: Instant,
+    stop: Option<CancellationToken>,
 }
 
 /// What is read from the request before it is given away.
 struct FinishParts {
     id: Bytes,
     progress_token: Option<Bytes>,
-    method: Box<str>,
+    method: Cow<'static, str>,
     log_level: Option<LogLevel>,
     session: Option<Arc<crate::Session>>,
     open_call: Option<crate::session::OpenCall>,
@@ -298,8 +370,8 @@ impl FinishParts {
         up: Revision,
     ) -> Result<Self, Refusal> {
         let message = &request.message;
-        let id = Bytes::copy_from_slice(message.id().map_or(b"null", Raw::as_bytes));
-        let raw = |raw: Raw<'_>| Bytes::copy_from_slice(raw.as_bytes());
+        let id = id_of(message);
+        let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
         let session = caller.session.clone();
         let open_call = match &session {
             None => None,
@@ -318,13 +390,15 @@ impl FinishParts {
         Ok(Self {
             id,
             progress_token: message.meta_value(meta_key::PROGRESS_TOKEN).map(raw),
-            method: message.method().into(),
+            method: name_of(message),
             log_level,
             session,
             open_call,
             state: is_modern_pair.then(|| StateSeal {
                 sealer: shared.sealer.clone(),
-                binding: binding(caller, request),
+                run: caller.run.id,
+                alias: request.alias.clone(),
+                item: request.item.clone(),
             }),
             tasks: is_call.then(|| TaskOwner {
                 routes: shared.tasks.clone(),
@@ -338,7 +412,8 @@ impl FinishParts {
 
 impl Sent {
     fn into_call(self, record: CallRecord) -> ForwardedCall {
-        let Self { forwarded, finish, link, up, down, timeout, deadline } = self;
+        let Self { forwarded, finish, link, down, timeout, deadline, stop } = self;
+        let up = link.facts().revision;
         let finish = Finish {
             id: finish.id,
             progress_token: finish.progress_token,
@@ -354,15 +429,33 @@ impl Sent {
             tasks: finish.tasks,
             server_info: finish.server_info,
         };
-        ForwardedCall { forwarded, finish, timeout, deadline }
+        ForwardedCall { forwarded, finish, timeout, deadline, stop }
     }
 }
 
 /// What a sealed state is bound to.
-fn binding(caller: &Caller, request: &Request) -> Vec<u8> {
-    let run = caller.run.id.to_text();
-    let parts = [&run, request.alias.as_str(), request.message.method(), request.item.name()];
-    parts.map(str::as_bytes).join(&0)
+fn binding(run: RunId, request: &Request) -> Vec<u8> {
+    state_binding(run, &request.alias, request.message.method(), request.item.name())
+}
+
+/// What a sealed state is bound to: run, server, method and item.
+pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str) -> Vec<u8> {
+    let run = run.to_text();
+    [&run, alias.as_str(), method, item].map(str::as_bytes).join(&0)
+}
+
+/// The caller's id, as JSON, shared with the message.
+fn id_of(message: &Message) -> Bytes {
+    let id = message.id().map(|id| message.bytes().slice_ref(id.as_bytes()));
+    id.unwrap_or_else(|| Bytes::from_static(b"null"))
+}
+
+/// The method's name, without an allocation where it is a known one.
+fn name_of(message: &Message) -> Cow<'static, str> {
+    match known_name(message.method()) {
+        Some(name) => Cow::Borrowed(name),
+        None => Cow::Owned(message.method().to_owned()),
+    }
 }
 
 /// Checks that the server has the tool, and finds what belongs to its hop.
@@ -390,7 +483,7 @@ fn merge(into: &mut Rewrite<'static>, from: Rewrite<'static>) {
     into.meta.append(from.meta);
 }
 
-async fn given_up(token: Option<tokio_util::sync::CancellationToken>) {
+async fn given_up(token: Option<CancellationToken>) {
     match token {
         Some(token) => token.cancelled().await,
         None => std::future::pending().await,

@@ -1,8 +1,9 @@
 //! One call's place in the audit record and in the counters, from before it is sent to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_model::Alias;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     Audit, AuditRecord, CallSpan, Metrics, Outcome,
@@ -15,9 +16,11 @@ pub(crate) struct CallRecord {
     slot: Option<AuditSlot>,
     metrics: Arc<Metrics>,
     server: Option<Alias>,
-    method: Box<str>,
+    method: Cow<'static, str>,
     last: Duration,
     span: Option<Box<dyn CallSpan>>,
+    /// What drain waits for.
+    _open: Option<TaskTrackerToken>,
 }
 
 impl CallRecord {
@@ -29,12 +32,21 @@ impl CallRecord {
         audit: &Audit,
         metrics: &Arc<Metrics>,
         record: AuditRecord,
+        open: Option<TaskTrackerToken>,
     ) -> Result<Self, AuditFull> {
         let server = record.server.clone();
-        let method = Box::from(record.method.as_ref());
+        let method = record.method.clone();
         let slot = audit.reserve(record)?;
         let metrics = metrics.clone();
-        Ok(Self { slot: Some(slot), metrics, server, method, last: Duration::ZERO, span: None })
+        Ok(Self {
+            slot: Some(slot),
+            metrics,
+            server,
+            method,
+            last: Duration::ZERO,
+            span: None,
+            _open: open,
+        })
     }
 
     /// Ties the call's span to its end.

@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     /// A failed `tools/call`: a result that the model can read (D16). For other methods it
     /// becomes an error of the matching kind.
     Call(CallError),
+    /// The same, where the server certainly did not see the request.
+    Unsent(CallError),
     /// A protocol error.
     Rpc {
         code: i64,
@@ -47,11 +49,11 @@ impl Refusal {
     /// The answer to a request of a method, in the caller's era.
     pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
         match self {
-            Self::Call(error) if name == method::TOOLS_CALL => {
+            Self::Call(error) | Self::Unsent(error) if name == method::TOOLS_CALL => {
                 let result = rpc::tool_error_result(&error, era == Era::Modern);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
             }
-            Self::Call(error) => {
+            Self::Call(error) | Self::Unsent(error) => {
                 let kind = kind_of(error.kind);
                 let data = format!(r#"{{"kind":"{}"}}"#, error.kind);
                 let code = rpc::code_for(kind);
@@ -74,7 +76,8 @@ impl Refusal {
 
 impl From<LinkError> for Refusal {
     fn from(error: LinkError) -> Self {
-        Self::call(error.call_kind(), error.to_string())
+        let call = CallError::new(error.call_kind(), error.to_string());
+        if error.is_unsent() { Self::Unsent(call) } else { Self::Call(call) }
     }
 }
 

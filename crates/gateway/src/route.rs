@@ -1,6 +1,6 @@
 //! Where a request goes, and under which name (the `route` step).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind, ServerState};
 use narthex_policy::{Item, Request};
@@ -16,6 +16,7 @@ use crate::{
 };
 
 /// A routed request.
+#[derive(Clone)]
 pub(crate) struct Routed {
     pub(crate) row: Arc<ServerRow>,
     pub(crate) request: Request,
@@ -49,20 +50,25 @@ impl Shared {
 
     /// The row of a server, once it is known whether it works.
     pub(crate) async fn settled(&self, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
-        let find = |snapshot: &narthex_registry::Snapshot| snapshot.get(alias.as_str()).cloned();
-        let mut row = find(&self.registry.snapshot());
-        if row.as_ref().is_some_and(|row| !row.state.is_settled()) {
-            let within = self.options.settle_timeout;
-            let is_settled = |snapshot: &narthex_registry::Snapshot| {
-                find(snapshot).is_none_or(|row| row.state.is_settled())
-            };
-            row = self.registry.wait_until(within, is_settled).await.get(alias.as_str()).cloned();
+        let row = self.registry.snapshot().get(alias.as_str()).cloned();
+        match row {
+            Some(row) if row.is_ready() => Ok(row),
+            Some(row) if row.state.is_settled() => Err(unusable(&row)),
+            Some(_) => Box::pin(self.wait_for(alias)).await,
+            None => Err(unknown_server(alias)),
         }
-        let Some(row) = row else {
-            let kind = narthex_model::ErrorKind::NotFound;
-            return Err(Refusal::Kind(kind, format!("there is no server `{alias}` here")));
+    }
+
+    async fn wait_for(&self, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
+        let is_settled = |snapshot: &narthex_registry::Snapshot| {
+            snapshot.get(alias.as_str()).is_none_or(|row| row.state.is_settled())
         };
-        if row.is_ready() { Ok(row) } else { Err(unusable(&row)) }
+        let snapshot = self.registry.wait_until(self.options.settle_timeout, is_settled).await;
+        match snapshot.get(alias.as_str()) {
+            Some(row) if row.is_ready() => Ok(row.clone()),
+            Some(row) => Err(unusable(row)),
+            None => Err(unknown_server(alias)),
+        }
     }
 
     fn aggregated(
@@ -104,11 +110,11 @@ impl Shared {
             }
             Handling::Complete => completion(view, request),
             Handling::Task => {
-                let id = text(&request, "taskId")?;
+                let id: Arc<str> = text(&request, "taskId")?.into();
                 let Some(alias) = self.tasks.route(caller.run.id, &id) else {
                     return Err(not_found(handling, &id));
                 };
-                Ok(Request::new(alias, request, Item::Task(id.into())))
+                Ok(Request::new(alias, request, Item::Task(id)))
             }
             Handling::Ping
             | Handling::Discover
@@ -118,6 +124,11 @@ impl Shared {
             | Handling::Vendor => Err(Refusal::unknown_method(request.method())),
         }
     }
+}
+
+fn unknown_server(alias: &Alias) -> Refusal {
+    let kind = narthex_model::ErrorKind::NotFound;
+    Refusal::Kind(kind, format!("there is no server `{alias}` here"))
 }
 
 /// What a request to one server is about, by the caller's own words.
@@ -174,7 +185,7 @@ fn reference(request: &Message) -> Result<(Reference, String), Refusal> {
     let reference = request.get("ref");
     let member = |name| {
         let found = reference.and_then(|reference| reference.get(name)).and_then(Raw::as_str);
-        found.map(std::borrow::Cow::into_owned)
+        found.map(Cow::into_owned)
     };
     match member("type").as_deref() {
         Some("ref/prompt") => member("name").map(|name| (Reference::Prompt, name)),
@@ -184,9 +195,8 @@ fn reference(request: &Message) -> Result<(Reference, String), Refusal> {
     .ok_or_else(|| Refusal::invalid("`params.ref` must name a prompt or a resource template"))
 }
 
-fn text(request: &Message, member: &str) -> Result<String, Refusal> {
+fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str>, Refusal> {
     let found = request.get(member).and_then(Raw::as_str);
-    let found = found.map(std::borrow::Cow::into_owned);
     found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
 }
 

@@ -2,12 +2,14 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::Secret;
 use narthex_policy::RunPolicy;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+
+use crate::view::View;
 
 /// What every run token starts with, so that secret scanners can find leaked ones.
 const PREFIX: &str = "nxt_";
@@ -30,6 +32,8 @@ pub struct RunView {
     /// What it may do.
     pub policy: RunPolicy,
     token_hash: [u8; 32],
+    /// The last view that was built for it.
+    pub(crate) view: ArcSwapOption<View>,
 }
 
 /// All live runs. Reading takes no lock.
@@ -101,7 +105,12 @@ impl RunView {
     /// A run which this token opens. Only the token's hash is kept.
     #[must_use]
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
-        Self { id: token.run_id(), policy, token_hash: Sha256::digest(token.expose()).into() }
+        Self {
+            id: token.run_id(),
+            policy,
+            token_hash: Sha256::digest(token.expose()).into(),
+            view: ArcSwapOption::empty(),
+        }
     }
 }
 

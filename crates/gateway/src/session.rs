@@ -160,7 +160,7 @@ impl Session {
     /// Registers an open call under the client's id; the token is cancelled when the client gives
     /// the call up. `None` if a call with this id is open already.
     pub(crate) fn open_call(self: &Arc<Self>, id: Bytes) -> Option<OpenCall> {
-        let cancelled = self.closed.child_token();
+        let cancelled = CancellationToken::new();
         let mut state = self.state();
         state.last_used = Instant::now();
         if state.open_calls.contains_key(&id) {
@@ -169,6 +169,14 @@ impl Session {
         state.open_calls.insert(id.clone(), cancelled.clone());
         drop(state);
         Some(OpenCall { session: self.clone(), id, cancelled })
+    }
+
+    /// Gives up everything that is open.
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
+        for token in self.state().open_calls.values() {
+            token.cancel();
+        }
     }
 
     /// Gives up the call with this id; `false` if there is none.

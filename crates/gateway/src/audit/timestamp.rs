@@ -6,6 +6,9 @@ use std::{
 };
 
 const DAY_SECONDS: u64 = 86_400;
+/// From the first of March of the year 0 to 1970.
+const DAYS_BEFORE_1970: u64 = 719_468;
+const ERA_DAYS: u64 = 146_097;
 
 /// A point in time, in UTC and to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,16 +24,15 @@ impl Timestamp {
     /// Times before 1970 count as its beginning.
     pub(super) fn new(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (mut year, mut day) = (1970, since.as_secs() / DAY_SECONDS);
-        while day >= year_days(year) {
-            day -= year_days(year);
-            year += 1;
-        }
-        let mut month = 1;
-        while day >= month_days(year, month) {
-            day -= month_days(year, month);
-            month += 1;
-        }
+        // Years that begin in March end with the leap day; 400 of them are an era of fixed length.
+        let days = since.as_secs() / DAY_SECONDS + DAYS_BEFORE_1970;
+        let (era, of_era) = (days / ERA_DAYS, days % ERA_DAYS);
+        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let march_month = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * march_month + 2) / 5;
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+        let year = year_of_era + era * 400 + u64::from(month <= 2);
         let second_of_day = since.as_secs() % DAY_SECONDS;
         Self { year, month, day: day + 1, second_of_day, millis: since.subsec_millis() }
     }
@@ -57,28 +59,41 @@ impl fmt::Display for Timestamp {
     }
 }
 
-fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-}
-
-fn year_days(year: u64) -> u64 {
-    if is_leap(year) { 366 } else { 365 }
-}
-
-fn month_days(year: u64, month: u64) -> u64 {
-    match month {
-        2 if is_leap(year) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        _ => 31,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    fn is_leap(year: u64) -> bool {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    }
+
+    fn month_days(year: u64, month: u64) -> u64 {
+        match month {
+            2 if is_leap(year) => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        }
+    }
+
+    /// Each day of 800 years follows the one before it, by the rules of the calendar.
+    #[test]
+    fn days_follow_each_other() {
+        let at = |day: u64| Timestamp::new(UNIX_EPOCH + Duration::from_secs(day * DAY_SECONDS));
+        for day in 0..292_000 {
+            let (one, next) = (at(day), at(day + 1));
+            let wanted = if one.day < month_days(one.year, one.month) {
+                (one.year, one.month, one.day + 1)
+            } else if one.month < 12 {
+                (one.year, one.month + 1, 1)
+            } else {
+                (one.year + 1, 1, 1)
+            };
+            assert_eq!((next.year, next.month, next.day), wanted);
+        }
+    }
 
     #[test]
     fn known_moments() {
