@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
 use bytes::Bytes;
 use http::StatusCode;
 use narthex_gateway::{Gateway, Session, Step};
@@ -17,7 +16,7 @@ use crate::{
     legacy::{self, NoSession, caller, deliver},
     post::{Post, accepts, not_acceptable, refuse},
     replay::Event,
-    respond::{empty, json},
+    respond::{Response, empty, json},
 };
 
 /// The most messages of one batch.

@@ -1,10 +1,9 @@
 //! Takes in a body, up to a limit of bytes and time.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use axum::body::Body;
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
+use http_body::Body;
 use http_body_util::BodyExt;
 
 /// The most that is set aside before it has arrived.
@@ -19,7 +18,10 @@ pub(crate) enum BodyFault {
 }
 
 /// The whole body. One that says that it is too large is not read at all.
-pub(crate) async fn read(body: Body, limit: usize, within: Duration) -> Result<Bytes, BodyFault> {
+pub(crate) async fn read<B>(body: B, limit: usize, within: Duration) -> Result<Bytes, BodyFault>
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyFault::TooLarge);
     }
@@ -27,7 +29,10 @@ pub(crate) async fn read(body: Body, limit: usize, within: Duration) -> Result<B
     whole.unwrap_or(Err(BodyFault::TooSlow))
 }
 
-async fn collect(mut body: Body, limit: usize) -> Result<Bytes, BodyFault> {
+async fn collect<B>(mut body: B, limit: usize) -> Result<Bytes, BodyFault>
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
     let first = data(&mut body).await?.unwrap_or_default();
     if first.len() > limit {
         return Err(BodyFault::TooLarge);
@@ -48,7 +53,10 @@ async fn collect(mut body: Body, limit: usize) -> Result<Bytes, BodyFault> {
     Ok(whole.freeze())
 }
 
-async fn data(body: &mut Body) -> Result<Option<Bytes>, BodyFault> {
+async fn data<B>(body: &mut B) -> Result<Option<Bytes>, BodyFault>
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
             tracing::debug!(%error, "a body broke off");

@@ -1,27 +1,28 @@
 //! The way of every request: boundary, token, route, method.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use axum::{
-    Router,
-    extract::{Request, State},
-    response::Response,
-};
-use http::{Method, StatusCode, header, request::Parts};
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header, request::Parts};
+use http_body::Body;
+use hyper::body::Incoming;
 use narthex_gateway::{Endpoint, Gateway, RunView};
 use tokio::time::Instant;
 
 use crate::{
-    Access, HttpOptions, Route,
+    Access, HttpOptions, Respond, ResponseBody, Route,
     auth::Principal,
     guard::Guard,
     hub::Hub,
     legacy,
     post::{self, Post},
-    respond::{closing, empty, text, text_with},
+    respond::{Response, closing, empty, text, text_with},
     routes::{self, Target},
     status,
 };
@@ -37,6 +38,11 @@ pub(crate) struct Door {
 }
 
 /// Everything that is served, behind one guard and one check of tokens.
+#[derive(Debug, Clone)]
+pub struct Router(Arc<Door>);
+
+/// The door to a gateway.
+#[must_use]
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
     let door = Door {
         guard: Guard::new(&options),
@@ -45,32 +51,59 @@ pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
         gateway,
         options,
     };
-    // Nothing is registered beside the table, so nothing can come in past it.
-    Router::new().fallback(serve_request).with_state(Arc::new(door))
+    Router(Arc::new(door))
 }
 
-async fn serve_request(State(door): State<Arc<Door>>, request: Request) -> Response {
-    if !tracing::enabled!(tracing::Level::DEBUG) {
-        return door.answer(request).await;
+impl Router {
+    /// Answers one request, however its body comes.
+    pub async fn answer<B>(&self, request: Request<B>) -> http::Response<ResponseBody>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return self.0.answer(request).await;
+        }
+        // Boxed, so that calls stay small.
+        Box::pin(self.0.answer_and_say(request)).await
     }
-    let started = Instant::now();
-    let id = door.requests.fetch_add(1, Ordering::Relaxed);
-    let method = request.method().clone();
-    let template = routes::find(request.uri().path()).map_or("", |(route, _)| route.template);
-    let response = door.answer(request).await;
-    tracing::debug!(
-        request.id = id,
-        method = %method,
-        path = template,
-        status = response.status().as_u16(),
-        duration_ms = started.elapsed().as_secs_f64() * 1000.0,
-        "answered a request"
-    );
-    response
+}
+
+impl Respond for Router {
+    type Body = ResponseBody;
+
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = http::Response<ResponseBody>> + Send {
+        self.answer(request)
+    }
 }
 
 impl Door {
-    async fn answer(&self, request: Request) -> Response {
+    async fn answer_and_say<B>(&self, request: Request<B>) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let started = Instant::now();
+        let id = self.requests.fetch_add(1, Ordering::Relaxed);
+        let method = request.method().clone();
+        let template = routes::find(request.uri().path()).map_or("", |(route, _)| route.template);
+        let response = self.answer(request).await;
+        tracing::debug!(
+            request.id = id,
+            method = %method,
+            path = template,
+            status = response.status().as_u16(),
+            duration_ms = started.elapsed().as_secs_f64() * 1000.0,
+            "answered a request"
+        );
+        response
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.gateway.metrics().refused("host_or_origin");
@@ -99,7 +132,10 @@ impl Door {
         self.mcp(Visit { run, endpoint, parts }, body).await
     }
 
-    async fn mcp(&self, visit: Visit, body: axum::body::Body) -> Response {
+    async fn mcp<B>(&self, visit: Visit, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
         match visit.parts.method {
             Method::POST => post::receive(Post { door: self, visit: &visit }, body).await,
             Method::GET => legacy::get(self, &visit),

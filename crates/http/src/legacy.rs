@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::response::Response;
 use http::{HeaderValue, StatusCode};
 use narthex_gateway::{Caller, Session, Step};
 use narthex_wire::{
@@ -20,7 +19,7 @@ use crate::{
     modern::whole,
     post::{Post, accepts, not_acceptable, prefers_stream, trace_parent},
     replay::Event,
-    respond::{empty, event_stream, json, rpc_error, text},
+    respond::{Response, empty, event_stream, json, rpc_error, text},
     stream::{End, ReaderStream, Shown},
 };
 

@@ -23,7 +23,8 @@ mod status;
 mod stream;
 
 pub use auth::TokenHash;
-pub use door::router;
+pub use door::{Router, router};
 pub use options::{HttpOptions, ReplayLimits, ServeOptions};
+pub use respond::ResponseBody;
 pub use routes::{Access, ROUTES, Route};
-pub use serve::serve;
+pub use serve::{Respond, serve};

@@ -1,6 +1,5 @@
 //! Requests of the modern era: each stands alone, and its stream is its life.
 
-use axum::response::Response;
 use http::StatusCode;
 use narthex_gateway::{Answer, Caller, Step};
 use narthex_wire::{
@@ -10,7 +9,7 @@ use narthex_wire::{
 use crate::{
     detached::{Opening, Start, open},
     post::{Post, accepts, prefers_stream, trace_parent, unsupported_version},
-    respond::{empty, event_stream, json, rpc_error},
+    respond::{Response, empty, event_stream, json, rpc_error},
     stream::CallStream,
 };
 

@@ -1,7 +1,10 @@
 //! Takes one POST: its types, its body, its era.
 
-use axum::{body::Body, response::Response};
+use std::fmt;
+
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body::Body;
 use narthex_wire::{
     Era, Message, MessageError, Revision, classify_downstream,
     headers::MCP_PROTOCOL_VERSION,
@@ -15,7 +18,7 @@ use crate::{
     door::{Door, Visit},
     guard::single,
     legacy, modern,
-    respond::{closing, json, rpc_error, text},
+    respond::{Response, closing, json, rpc_error, text},
 };
 
 /// A POST on its way.
@@ -34,7 +37,10 @@ impl Post<'_> {
 }
 
 /// Answers a POST. Until the body was read whole, nothing has had any effect (S8).
-pub(crate) async fn receive(post: Post<'_>, body: Body) -> Response {
+pub(crate) async fn receive<B>(post: Post<'_>, body: B) -> Response
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
     let headers = &post.visit.parts.headers;
     if !is_json(headers) {
         let line = "the content type must be application/json\n";
@@ -129,11 +135,15 @@ pub(crate) fn prefers_stream(headers: &HeaderMap) -> bool {
 /// Whether the client takes answers of a type. One that does not say takes all.
 pub(crate) fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
     const ACCEPT: HeaderName = header::ACCEPT;
-    let mut values = headers.get_all(ACCEPT).iter().peekable();
-    if values.peek().is_none() {
+    let mut values = headers.get_all(ACCEPT).iter();
+    let Some(first) = values.next() else { return true };
+    // What nearly all clients send, both of which take everything that is asked for here. Further
+    // values can only add to it.
+    if matches!(first.as_bytes(), b"application/json, text/event-stream" | b"*/*") {
         return true;
     }
-    values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|range| {
+    let all = std::iter::once(first).chain(values);
+    all.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(|range| {
         let mut parts = range.split(';');
         let is_refused = |part: &str| {
             matches!(part.trim().split_once('='), Some(("q" | "Q", q)) if q.parse() == Ok(0.0))

@@ -1,13 +1,92 @@
-//! Answers that need no stream.
+//! Answers and their bodies.
 
-use axum::{body::Body, response::Response};
+use std::{
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use http_body::{Body, Frame, SizeHint};
 use narthex_wire::{Payload, Raw, rpc};
+
+use crate::stream::{CallStream, ReaderStream};
+
+/// An answer of this door.
+pub(crate) type Response = http::Response<ResponseBody>;
+
+/// The body of an answer. Not boxed: nearly all answers are one short text.
+pub struct ResponseBody(Kind);
+
+enum Kind {
+    Whole(Payload),
+    Call(Box<CallStream>),
+    Kept(Box<ReaderStream>),
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Kind::Whole(payload) => Pin::new(payload).poll_frame(cx),
+            Kind::Call(stream) => Pin::new(stream).poll_frame(cx),
+            Kind::Kept(stream) => Pin::new(stream).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(payload) => payload.is_end_stream(),
+            Kind::Call(_) | Kind::Kept(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(payload) => payload.size_hint(),
+            Kind::Call(_) | Kind::Kept(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Kind::Whole(_) => "ResponseBody::Whole",
+            Kind::Call(_) => "ResponseBody::Call",
+            Kind::Kept(_) => "ResponseBody::Kept",
+        })
+    }
+}
+
+impl From<Payload> for ResponseBody {
+    fn from(payload: Payload) -> Self {
+        Self(Kind::Whole(payload))
+    }
+}
+
+impl From<CallStream> for ResponseBody {
+    fn from(stream: CallStream) -> Self {
+        Self(Kind::Call(Box::new(stream)))
+    }
+}
+
+impl From<ReaderStream> for ResponseBody {
+    fn from(stream: ReaderStream) -> Self {
+        Self(Kind::Kept(Box::new(stream)))
+    }
+}
 
 /// One JSON body.
 pub(crate) fn json(status: StatusCode, payload: Payload) -> Response {
-    let mut response = Response::new(Body::new(payload));
+    let mut response = Response::new(payload.into());
     *response.status_mut() = status;
     let json = HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);
@@ -26,14 +105,14 @@ pub(crate) fn rpc_error(
 
 /// A status without a body.
 pub(crate) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Body::empty());
+    let mut response = Response::new(Payload::default().into());
     *response.status_mut() = status;
     response
 }
 
 /// A status and a line for people.
 pub(crate) fn text(status: StatusCode, line: &'static str) -> Response {
-    let mut response = Response::new(Body::from(line));
+    let mut response = Response::new(Payload::from(Bytes::from_static(line.as_bytes())).into());
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
@@ -58,11 +137,8 @@ pub(crate) fn closing(mut response: Response) -> Response {
 }
 
 /// The head of an event stream.
-pub(crate) fn event_stream<B>(body: B) -> Response
-where
-    B: http_body::Body<Data = Bytes, Error = std::convert::Infallible> + Send + 'static,
-{
-    let mut response = Response::new(Body::new(body));
+pub(crate) fn event_stream(body: impl Into<ResponseBody>) -> Response {
+    let mut response = Response::new(body.into());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -2,10 +2,11 @@
 
 mod io;
 
-use std::{io as std_io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io as std_io, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body};
-use http::Request;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use tokio::{
@@ -14,7 +15,6 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower::ServiceExt;
 
 use self::io::{Activity, WatchedIo};
 use crate::ServeOptions;
@@ -22,13 +22,25 @@ use crate::ServeOptions;
 /// How long accepting rests when the system refuses, for want of file handles for example.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// What answers the requests of a listener.
+pub trait Respond: Send + Sync + 'static {
+    /// The bodies of its answers.
+    type Body: Body<Data = Bytes, Error = Infallible> + Send + 'static;
+
+    /// Answers one request. Its future is kept in the connection, so it should be small.
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Self::Body>> + Send;
+}
+
 /// Serves a router until `shutdown`; returns when no new connection is taken any more.
 ///
 /// The connections are tasks of `tasks`. After `shutdown` those that rest are closed, the others
 /// when their request is answered or the grace is over.
-pub async fn serve(
+pub async fn serve<R: Respond>(
     listener: TcpListener,
-    router: Router,
+    router: R,
     options: ServeOptions,
     shutdown: CancellationToken,
     tasks: TaskTracker,
@@ -72,20 +84,25 @@ async fn rest_after(error: &std_io::Error) {
     sleep(ACCEPT_PAUSE).await;
 }
 
-struct Shared {
-    router: Router,
+struct Shared<R> {
+    router: R,
     options: ServeOptions,
     shutdown: CancellationToken,
 }
 
-async fn serve_connection(shared: Arc<Shared>, stream: TcpStream, _slot: OwnedSemaphorePermit) {
+async fn serve_connection<R: Respond>(
+    shared: Arc<Shared<R>>,
+    stream: TcpStream,
+    _slot: OwnedSemaphorePermit,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "could not set TCP_NODELAY");
     }
     let activity = Arc::new(Activity::default());
     let service = service_fn(|request: Request<Incoming>| {
         activity.request();
-        shared.router.clone().oneshot(request.map(Body::new))
+        let answering = shared.router.respond(request);
+        async { Ok::<_, Infallible>(answering.await) }
     });
     let io = WatchedIo::new(TokioIo::new(stream), activity.clone());
     let connection = http1::Builder::new().serve_connection(io, service);

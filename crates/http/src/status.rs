@@ -1,19 +1,21 @@
 //! What operators and the commands `status` and `tools` ask for.
 
-use axum::{body::Body, response::Response};
 use http::{HeaderValue, StatusCode, header};
 use narthex_gateway::Gateway;
 use narthex_model::{Alias, QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_wire::Raw;
+use narthex_wire::{Payload, Raw};
 use serde_json::{Value, json};
 
-use crate::{auth::Principal, respond};
+use crate::{
+    auth::Principal,
+    respond::{self, Response},
+};
 
 /// The counters, as Prometheus reads them.
 pub(crate) fn metrics(gateway: &Gateway) -> Response {
-    let mut response = Response::new(Body::from(gateway.metrics().render()));
+    let mut response = Response::new(Payload::from(gateway.metrics().render().into_bytes()).into());
     let text =
         HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, text);

@@ -1,10 +1,12 @@
 //! The listener over real connections: limits in number and time, and its end.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, response::Response};
-use http::StatusCode;
-use narthex_http::{ServeOptions, serve};
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use narthex_http::{Respond, ServeOptions, serve};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -25,7 +27,7 @@ struct Listener {
 }
 
 impl Listener {
-    async fn start(router: Router, options: ServeOptions) -> Self {
+    async fn start(router: impl Respond, options: ServeOptions) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let (shutdown, tasks) = (CancellationToken::new(), TaskTracker::new());
@@ -41,6 +43,23 @@ impl Listener {
         self.shutdown.cancel();
         self.tasks.close();
         timeout(SOON, self.tasks.wait()).await.unwrap();
+    }
+}
+
+/// Answers a request when it is let on.
+#[derive(Clone, Default)]
+struct Gate {
+    begun: Arc<Notify>,
+    go_on: Arc<Notify>,
+}
+
+impl Respond for Gate {
+    type Body = Full<Bytes>;
+
+    async fn respond(&self, _request: Request<Incoming>) -> Response<Full<Bytes>> {
+        self.begun.notify_one();
+        self.go_on.notified().await;
+        Response::new(Full::from("done\n"))
     }
 }
 
@@ -69,6 +88,7 @@ async fn a_connection_is_kept_for_further_requests() {
         stream.write_all(HEALTH).await.unwrap();
         let answer = read_until(&mut stream, "ok\n").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.contains("\r\ncontent-length: 3\r\n"), "{answer}");
     }
     listener.end().await;
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0, "a resting connection is closed");
@@ -146,24 +166,16 @@ async fn s31_slow_bodies_are_refused() {
 /// At the end what was asked is answered, and nothing new is taken.
 #[tokio::test]
 async fn open_requests_are_answered_at_the_end() {
-    static BEGUN: Notify = Notify::const_new();
-    static GO_ON: Notify = Notify::const_new();
-    let router = Router::new().fallback(|| async {
-        BEGUN.notify_one();
-        GO_ON.notified().await;
-        let mut response = Response::new(axum::body::Body::from("done\n"));
-        *response.status_mut() = StatusCode::OK;
-        response
-    });
-    let listener = Listener::start(router, ServeOptions::default()).await;
+    let gate = Gate::default();
+    let listener = Listener::start(gate.clone(), ServeOptions::default()).await;
     let mut stream = listener.connect().await;
     stream.write_all(HEALTH).await.unwrap();
-    timeout(SOON, BEGUN.notified()).await.unwrap();
+    timeout(SOON, gate.begun.notified()).await.unwrap();
     let addr = listener.addr;
     listener.shutdown.cancel();
     let refusing = async { while TcpStream::connect(addr).await.is_ok() {} };
     timeout(SOON, refusing).await.unwrap();
-    GO_ON.notify_one();
+    gate.go_on.notify_one();
     let answer = read_until(&mut stream, "never").await;
     assert!(answer.contains("200 OK") && answer.ends_with("done\n"), "{answer}");
     listener.end().await;
@@ -172,9 +184,8 @@ async fn open_requests_are_answered_at_the_end() {
 /// What does not end by itself is cut off when the grace is over.
 #[tokio::test]
 async fn endless_requests_are_cut_off_after_the_grace() {
-    let router = Router::new().fallback(std::future::pending::<Response>);
     let options = ServeOptions { grace: Duration::from_millis(20), ..ServeOptions::default() };
-    let listener = Listener::start(router, options).await;
+    let listener = Listener::start(Gate::default(), options).await;
     let mut stream = listener.connect().await;
     stream.write_all(HEALTH).await.unwrap();
     listener.end().await;

@@ -20,7 +20,7 @@ async fn a_small_call_is_answered_with_one_json_body() {
         (answer.status, &answer.headers["content-type"]),
         (StatusCode::OK, &"application/json".parse().unwrap())
     );
-    assert_eq!(answer.headers["content-length"], answer.body.len().to_string());
+    assert_eq!(answer.length, Some(answer.body.len() as u64));
     assert_eq!(answer.json()["id"], 1);
     assert_eq!(answer.json()["result"]["resultType"], "complete");
     let params = json!({"name": "mcp__fixture__test_simple_text", "arguments": {}});

@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use axum::{Router, body::Body};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
-use narthex_http::{HttpOptions, TokenHash, router};
+use narthex_http::{HttpOptions, ResponseBody, Router, TokenHash, router};
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
@@ -19,7 +18,9 @@ use narthex_testkit::fixture::{Eras, Options, Running};
 use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
-use tower::ServiceExt;
+
+/// A body of a request, however it comes.
+pub(crate) type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
 pub(crate) const HOST: &str = "127.0.0.1:7717";
 pub(crate) const ADMIN: &str = "the admin token of the tests";
@@ -100,18 +101,18 @@ impl World {
 
     /// A request with host and token.
     pub(crate) fn request(&self, method: Method, path: &str) -> Builder<'_> {
-        let mut builder = Builder { router: &self.router, request: Request::new(Body::empty()) };
+        let mut builder = Builder { router: &self.router, request: Request::new(whole("")) };
         *builder.request.method_mut() = method;
         *builder.request.uri_mut() = path.parse().unwrap();
         builder.header("host", HOST).header("authorization", &format!("Bearer {}", self.token))
     }
 
     /// A POST as clients send it.
-    pub(crate) fn post(&self, path: &str, body: impl Into<Body>) -> Builder<'_> {
+    pub(crate) fn post(&self, path: &str, body: impl Into<Bytes>) -> Builder<'_> {
         self.request(Method::POST, path)
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream")
-            .body(body)
+            .body(whole(body))
     }
 
     /// A modern request with everything that it must have.
@@ -166,6 +167,11 @@ pub(crate) fn tool_call(id: u64, name: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
+/// A body that says how long it is.
+pub(crate) fn whole(text: impl Into<Bytes>) -> Body {
+    Full::new(text.into()).boxed_unsync()
+}
+
 /// A request that is being put together.
 pub(crate) struct Builder<'w> {
     router: &'w Router,
@@ -184,21 +190,22 @@ impl Builder<'_> {
         self
     }
 
-    pub(crate) fn body(mut self, body: impl Into<Body>) -> Self {
-        *self.request.body_mut() = body.into();
+    pub(crate) fn body(mut self, body: Body) -> Self {
+        *self.request.body_mut() = body;
         self
     }
 
     /// The head of the answer, with its body still to come.
-    pub(crate) async fn open(self) -> Response<Body> {
-        self.router.clone().oneshot(self.request).await.unwrap()
+    pub(crate) async fn open(self) -> Response<ResponseBody> {
+        self.router.answer(self.request).await
     }
 
     /// The whole answer.
     pub(crate) async fn send(self) -> Answer {
         let (parts, body) = self.open().await.into_parts();
+        let length = http_body::Body::size_hint(&body).exact();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status, headers: parts.headers, body }
+        Answer { status: parts.status, headers: parts.headers, length, body }
     }
 
     /// The whole answer, read as an event stream.
@@ -216,6 +223,8 @@ impl Builder<'_> {
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
+    /// What the body said of its length before it was read.
+    pub(crate) length: Option<u64>,
     pub(crate) body: Bytes,
 }
 
@@ -235,12 +244,12 @@ impl Answer {
 
 /// An event stream that is being read.
 pub(crate) struct Stream {
-    body: Body,
+    body: ResponseBody,
     parser: SseParser,
 }
 
 impl Stream {
-    pub(crate) fn of(response: Response<Body>) -> Self {
+    pub(crate) fn of(response: Response<ResponseBody>) -> Self {
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["x-accel-buffering"], "no");
