@@ -103,6 +103,14 @@ pub fn parse_settings(
     document::read_settings(text, context)
 }
 
+/// Reads entries as code registers them: an array, the name inside each entry (E13).
+///
+/// # Errors
+/// When the text is no JSON array, or names a server twice. A bad entry is an [`Entry::Fault`].
+pub fn parse_list(text: &[u8], context: &LoadContext<'_>) -> Result<LoadedConfig, ConfigFileError> {
+    document::read_list(text, context)
+}
+
 /// Reads an `mcp.json` from disk.
 ///
 /// # Errors

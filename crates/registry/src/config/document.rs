@@ -75,6 +75,37 @@ fn read_tolerant(fields: &Fields, context: &LoadContext<'_>) -> Result<LoadedCon
     Ok(LoadedConfig { entries, warnings: reader.warnings })
 }
 
+/// Reads an array of entries, each with its name inside.
+pub(super) fn read_list(
+    text: &[u8],
+    context: &LoadContext<'_>,
+) -> Result<LoadedConfig, ConfigFileError> {
+    let node = Node::parse(text, context.file)?;
+    let fail = |problem| ConfigFileError::new(context.file, problem);
+    let Node::List(nodes) = &node else {
+        return Err(fail(FileProblem::NotAList { found: node.found() }));
+    };
+    let mut reader = Reader::new(context, Dialect::Strict);
+    let mut entries = Vec::new();
+    let mut names = std::collections::HashSet::new();
+    for (index, node) in nodes.iter().enumerate() {
+        let at = Place::root(STRICT).index(index);
+        let name = match node {
+            Node::Object(fields) => match field(fields, "name") {
+                Some(Node::Text(name)) => name.as_str(),
+                _ => "",
+            },
+            _ => "",
+        };
+        if !name.is_empty() && !names.insert(name) {
+            let path = format!("{STRICT}[{index}].name");
+            return Err(fail(FileProblem::DuplicateKey { path }));
+        }
+        entries.push(strict::entry(&mut reader, name, node, &at));
+    }
+    Ok(LoadedConfig { entries, warnings: reader.warnings })
+}
+
 /// Reads a settings file with a block `mcp.servers`.
 pub(super) fn read_settings(
     text: &[u8],

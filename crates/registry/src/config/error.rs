@@ -47,6 +47,12 @@ pub enum FileProblem {
         /// The key's place, such as `servers.billing`.
         path: String,
     },
+    /// Valid JSON, but no array, where code registers servers.
+    #[error("the text holds {found} where an array of servers belongs")]
+    NotAList {
+        /// What stands there.
+        found: &'static str,
+    },
     /// Valid JSON, but no object.
     #[error("the file holds {found} where an object belongs")]
     NotAnObject {
@@ -113,6 +119,7 @@ impl ConfigFileError {
             | FileProblem::Syntax { .. }
             | FileProblem::DuplicateKey { .. }
             | FileProblem::NotAnObject { .. }
+            | FileProblem::NotAList { .. }
             | FileProblem::UnknownTopLevelKey { .. }
             | FileProblem::MissingServers
             | FileProblem::ServersNotAnObject { .. }
@@ -129,6 +136,7 @@ impl ConfigFileError {
             FileProblem::TooLong { .. } => "keep only server definitions in it",
             FileProblem::Syntax { remedy, .. } => remedy,
             FileProblem::DuplicateKey { .. } => "keep one of them",
+            FileProblem::NotAList { .. } => "start with `[{\"name\": …}]`",
             FileProblem::NotAnObject { .. } => "start with `{\"servers\": {}}`",
             FileProblem::UnknownTopLevelKey { remedy, .. } => remedy,
             FileProblem::MissingServers => {

@@ -3,6 +3,7 @@
 mod auth;
 mod documents;
 mod entries;
+mod list;
 mod properties;
 mod tolerant;
 
@@ -12,7 +13,7 @@ use narthex_model::{
     CallErrorKind, ConfigFault, HttpTarget, ServerDefinition, StdioTarget, Target,
 };
 use narthex_registry::config::{
-    ConfigFileError, Entry, LoadContext, LoadedConfig, parse, parse_settings,
+    ConfigFileError, Entry, LoadContext, LoadedConfig, parse, parse_list, parse_settings,
 };
 
 /// The environment of every test here.
