@@ -9,6 +9,7 @@
 mod app;
 mod call;
 mod connect;
+mod documents;
 mod settings;
 mod support;
 mod trust;
