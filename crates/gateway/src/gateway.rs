@@ -84,6 +84,9 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) live_view: ArcSwapOption<View>,
+    /// Ends streams that have no end of their own; open calls go on.
+    pub(crate) stopping: CancellationToken,
+    /// Ends everything.
     pub(crate) shutdown: CancellationToken,
     /// Open calls, each as long as it lives.
     pub(crate) calls: TaskTracker,
@@ -112,6 +115,7 @@ impl Gateway {
             hub: Hub::new(),
             pool: Mutex::default(),
             live_view: ArcSwapOption::empty(),
+            stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),
             calls: TaskTracker::new(),
             tracker: TaskTracker::new(),
@@ -223,7 +227,7 @@ impl Gateway {
     /// Ends streams, lets open calls finish for [`GatewayOptions::drain_timeout`], then ends all
     /// sessions and stops every server.
     pub async fn drain(&self) {
-        self.shared.shutdown.cancel();
+        self.shared.stopping.cancel();
         self.shared.calls.close();
         if tokio::time::timeout(self.shared.options.drain_timeout, self.shared.calls.wait())
             .await
@@ -231,6 +235,7 @@ impl Gateway {
         {
             tracing::warn!(open = self.shared.calls.len(), "calls were still open and are cut off");
         }
+        self.shared.shutdown.cancel();
         for session in self.shared.sessions.all() {
             self.shared.end_session(&session).await;
         }

@@ -52,11 +52,10 @@ impl Shared {
         let body = match endpoint {
             Endpoint::Aggregated => {
                 let snapshot = self.registry.snapshot();
-                let capabilities = self.live_view(&snapshot).capabilities;
-                self.own_result(&capabilities, session.revision)
+                self.own_result(&self.run_view(run, &snapshot), session.revision)
             }
             Endpoint::Transparent(alias) => {
-                let row = self.settled(alias).await?;
+                let row = self.settled(run, alias).await?;
                 let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
                 let shared = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
                 // What the server says may depend on the revision. A session's own link is opened
@@ -78,12 +77,15 @@ impl Shared {
     }
 
     /// The aggregated endpoint's own words.
-    fn own_result(&self, has: &ServerCapabilities, revision: Revision) -> Bytes {
-        let capabilities = capabilities(has, Era::Legacy);
+    fn own_result(&self, view: &View, revision: Revision) -> Bytes {
+        let capabilities = capabilities(&view.capabilities, Era::Legacy);
         let text = format!(
             r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":"#
         );
-        [text.as_bytes(), &self.options.server_info, b"}"].concat().into()
+        let mut text = [text.as_bytes(), &self.options.server_info].concat();
+        add_instructions(&mut text, view.instructions.as_deref());
+        text.push(b'}');
+        text.into()
     }
 
     /// A server's own words, in the revision of this session.
@@ -107,10 +109,7 @@ impl Shared {
         )
         .into_bytes();
         text.extend_from_slice(info);
-        if let Some(instructions) = result.get("instructions") {
-            text.extend_from_slice(br#","instructions":"#);
-            text.extend_from_slice(instructions.as_bytes());
-        }
+        add_instructions(&mut text, result.get("instructions").map(Raw::as_bytes));
         text.push(b'}');
         text.into()
     }
@@ -121,10 +120,13 @@ impl Shared {
         request: &Message,
     ) -> Result<Answering, Refusal> {
         let Some(alias) = own_alias(caller) else {
-            let has = self.view(caller).await.capabilities;
-            return Ok(result(request, &self.own_discover(&has, None)));
+            let view = self.view(caller).await;
+            let instructions = view.instructions.as_deref();
+            let body =
+                self.own_discover(&view.capabilities, &self.options.server_info, instructions);
+            return Ok(result(request, &body));
         };
-        let row = self.settled(alias).await?;
+        let row = self.settled(&caller.run, alias).await?;
         let link = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
         let facts = link.facts();
         if facts.revision.is_modern() {
@@ -132,22 +134,27 @@ impl Shared {
             return self.forward(caller, Handling::Vendor, request.clone()).await;
         }
         let own = Raw::new(&facts.result);
-        Ok(result(request, &self.own_discover(&facts.capabilities, Some(own))))
+        let info = own.get("serverInfo").map_or(&self.options.server_info[..], Raw::as_bytes);
+        let instructions = own.get("instructions").map(Raw::as_bytes);
+        // Resource updates are brought over; tasks and log messages are not yet.
+        let has = ServerCapabilities { tasks: false, logging: false, ..facts.capabilities };
+        let body = self.own_discover(&has, info, instructions);
+        Ok(result(request, &body))
     }
 
-    fn own_discover(&self, has: &ServerCapabilities, legacy: Option<Raw<'_>>) -> Bytes {
+    fn own_discover(
+        &self,
+        has: &ServerCapabilities,
+        info: &[u8],
+        instructions: Option<&[u8]>,
+    ) -> Bytes {
         let capabilities = capabilities(has, Era::Modern);
-        let info = legacy.and_then(|own| own.get("serverInfo"));
-        let info = info.map_or(&self.options.server_info[..], Raw::as_bytes);
+        let versions = Revision::ALL.map(|revision| format!("\"{revision}\"")).join(",");
         let mut text = format!(
-            r#"{{"resultType":"complete","supportedVersions":["{}"],"capabilities":{capabilities}"#,
-            Revision::LATEST
+            r#"{{"resultType":"complete","supportedVersions":[{versions}],"capabilities":{capabilities}"#
         )
         .into_bytes();
-        if let Some(instructions) = legacy.and_then(|own| own.get("instructions")) {
-            text.extend_from_slice(br#","instructions":"#);
-            text.extend_from_slice(instructions.as_bytes());
-        }
+        add_instructions(&mut text, instructions);
         let tail = format!(
             r#","ttlMs":{DISCOVER_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,
             meta_key::SERVER_INFO
@@ -198,6 +205,13 @@ impl Shared {
         let view = Arc::new(self.build_view(snapshot.seq, &seen));
         session.set_view(view.clone());
         view
+    }
+}
+
+fn add_instructions(text: &mut Vec<u8>, instructions: Option<&[u8]>) {
+    if let Some(instructions) = instructions {
+        text.extend_from_slice(br#","instructions":"#);
+        text.extend_from_slice(instructions);
     }
 }
 

@@ -33,7 +33,7 @@ impl Shared {
         };
         session.set_log_level(level);
         if let Some(alias) = own_alias(caller) {
-            let row = self.settled(alias).await?;
+            let row = self.settled(&caller.run, alias).await?;
             let chosen = self.choose_link(caller, &row).await?;
             if chosen.kind == LinkKind::Own && chosen.link.facts().capabilities.logging {
                 return self.forward(caller, Handling::Vendor, request).await;
@@ -105,7 +105,7 @@ impl Shared {
             tracing::debug!(method = message.method(), "dropped a notification for no server");
             return;
         };
-        let Ok(row) = self.settled(alias).await else { return };
+        let Ok(row) = self.settled(&caller.run, alias).await else { return };
         let Ok(chosen) = self.choose_link(caller, &row).await else { return };
         let mut request = Request::new(alias.clone(), message, Item::Server);
         let up = chosen.link.facts().revision.era();

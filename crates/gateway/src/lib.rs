@@ -22,12 +22,14 @@ mod refusal;
 mod route;
 mod run;
 mod seal;
+mod sent;
 mod session;
 mod session_table;
 mod tasks;
 mod template;
 mod trace;
 mod view;
+mod views;
 
 pub use answering::{Answer, Answering, Step};
 pub use audit::{Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Outcome};

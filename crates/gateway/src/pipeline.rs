@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use http::HeaderValue;
 use narthex_model::Alias;
-use narthex_policy::{Item, Permitted, Request, RunPolicy};
-use narthex_registry::{ServerRow, Snapshot};
+use narthex_policy::{Denial, Item, Permitted, Request};
+use narthex_registry::ServerRow;
 use narthex_upstream::{ClientIdentity, Hop, Link, LinkError};
 use narthex_wire::{
     Era, Message, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc, translate,
@@ -15,17 +15,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answering, AuditRecord, Caller, Endpoint, RunId, RunView, TracedCall,
-    answering::ForwardedCall,
-    finish::{Finish, StateSeal, TaskOwner},
+    Answering, AuditRecord, Caller, Endpoint, RunId, TracedCall,
     gateway::Shared,
     links::Chosen,
-    log_level::LogLevel,
-    method::{Handling, ListKind, handling, known_name},
+    method::{Handling, handling, known_name},
     record::CallRecord,
     refusal::Refusal,
-    route::{Routed, not_found},
-    view::{View, parts},
+    route::{Routed, not_found, unknown_server},
+    sent::{FinishParts, Sent},
 };
 
 impl Shared {
@@ -113,7 +110,7 @@ impl Shared {
         spare: Option<Routed>,
     ) -> Result<Answering, Refusal> {
         let Some(mut routed) = spare else { return Err(Refusal::Cancelled) };
-        routed.row = self.settled(&routed.request.alias.clone()).await?;
+        routed.row = self.settled(&caller.run, &routed.request.alias.clone()).await?;
         let chosen = self.choose_link(caller, &routed.row).await?;
         self.forward_on(caller, handling, routed, chosen).await
     }
@@ -196,7 +193,7 @@ impl Shared {
             }
         };
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
-        let stop = is_stream.then(|| self.shutdown.clone());
+        let stop = is_stream.then(|| self.stopping.clone());
         Ok(Sent { forwarded: forwarded?, finish, link, down, timeout, deadline, stop })
     }
 
@@ -210,7 +207,8 @@ impl Shared {
         let finish = FinishParts::read(self, caller, &request, up)?;
         self.prepare(caller, &mut request, up)?;
         let permitted = caller.run.policy.authorize(request).map_err(|denial| {
-            Refusal::Kind(denial.kind(), "there is no such server here".to_owned())
+            let Denial::NotAttached(alias) = denial;
+            unknown_server(&alias)
         })?;
         Ok((finish, permitted))
     }
@@ -277,161 +275,10 @@ impl Shared {
         request.rewrite.body.set("requestState", opened);
         Ok(())
     }
-
-    async fn list(
-        self: &Arc<Self>,
-        caller: &Caller,
-        kind: ListKind,
-        request: &Message,
-    ) -> Result<Answering, Refusal> {
-        let view = self.view(caller).await;
-        let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
-        let cursor = match cursor {
-            None => None,
-            Some(raw) => {
-                Some(raw.as_str().ok_or_else(|| Refusal::invalid("`cursor` must be a string"))?)
-            }
-        };
-        let page = view.page(kind, caller.era(), cursor.as_deref());
-        let page = page.ok_or_else(|| Refusal::invalid("`cursor` is none of ours"))?;
-        Ok(result(request, page))
-    }
-
-    /// What a caller of the aggregated endpoint sees. Built once per registry snapshot; clients
-    /// that servers may ask something see what the servers list for their capabilities.
-    pub(crate) async fn view(self: &Arc<Self>, caller: &Caller) -> Arc<View> {
-        let snapshot = self.registry.snapshot();
-        match caller.session.as_ref().filter(|session| session.can_be_asked()) {
-            None => self.run_view(&caller.run, &snapshot),
-            Some(session) => Box::pin(self.session_view(session, &snapshot)).await,
-        }
-    }
-
-    /// What a run sees: lists and calls ask the same view (D5).
-    pub(crate) fn run_view(&self, run: &RunView, snapshot: &Snapshot) -> Arc<View> {
-        if run.policy == RunPolicy::AllAttached {
-            return self.live_view(snapshot);
-        }
-        if let Some(view) = run.view.load_full().filter(|view| view.seq == snapshot.seq) {
-            return view;
-        }
-        let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, &run.policy)));
-        run.view.store(Some(view.clone()));
-        view
-    }
-
-    pub(crate) fn live_view(&self, snapshot: &Snapshot) -> Arc<View> {
-        if let Some(view) = self.live_view.load_full().filter(|view| view.seq == snapshot.seq) {
-            return view;
-        }
-        let parts = parts(snapshot, &RunPolicy::AllAttached);
-        let view = Arc::new(self.build_view(snapshot.seq, &parts));
-        self.live_view.store(Some(view.clone()));
-        view
-    }
-
-    pub(crate) fn build_view(&self, seq: u64, parts: &[crate::view::Part]) -> View {
-        View::build(seq, parts, self.options.name_limit, &self.options.server_info)
-    }
 }
 
 /// A future of its own.
 type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// What is sent and waits to be finished.
-struct Sent {
-    forwarded: narthex_upstream::Forwarded,
-    finish: FinishParts,
-    link: Arc<Link>,
-    down: Revision,
-    timeout: Option<std::time::Duration>,
-    deadline: Instant,
-    stop: Option<CancellationToken>,
-}
-
-/// What is read from the request before it is given away.
-struct FinishParts {
-    id: Bytes,
-    progress_token: Option<Bytes>,
-    method: Cow<'static, str>,
-    log_level: Option<LogLevel>,
-    session: Option<Arc<crate::Session>>,
-    open_call: Option<crate::session::OpenCall>,
-    state: Option<StateSeal>,
-    tasks: Option<TaskOwner>,
-    server_info: Bytes,
-}
-
-impl FinishParts {
-    fn read(
-        shared: &Arc<Shared>,
-        caller: &Caller,
-        request: &Request,
-        up: Revision,
-    ) -> Result<Self, Refusal> {
-        let message = &request.message;
-        let id = id_of(message);
-        let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
-        let session = caller.session.clone();
-        let open_call = match &session {
-            None => None,
-            Some(session) => {
-                let open = session.open_call(id.clone());
-                let code = rpc::code::INVALID_REQUEST;
-                Some(open.ok_or_else(|| Refusal::rpc(code, "a request with this id is open"))?)
-            }
-        };
-        let log_level = match &session {
-            None => message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read),
-            Some(session) => session.log_level(),
-        };
-        let is_call = message.method() == method::TOOLS_CALL;
-        let is_modern_pair = up.is_modern() && session.is_none();
-        Ok(Self {
-            id,
-            progress_token: message.meta_value(meta_key::PROGRESS_TOKEN).map(raw),
-            method: name_of(message),
-            log_level,
-            session,
-            open_call,
-            state: is_modern_pair.then(|| StateSeal {
-                sealer: shared.sealer.clone(),
-                run: caller.run.id,
-                alias: request.alias.clone(),
-                item: request.item.clone(),
-            }),
-            tasks: is_call.then(|| TaskOwner {
-                routes: shared.tasks.clone(),
-                alias: request.alias.clone(),
-                run: caller.run.id,
-            }),
-            server_info: shared.options.server_info.clone(),
-        })
-    }
-}
-
-impl Sent {
-    fn into_call(self, record: CallRecord) -> ForwardedCall {
-        let Self { forwarded, finish, link, down, timeout, deadline, stop } = self;
-        let up = link.facts().revision;
-        let finish = Finish {
-            id: finish.id,
-            progress_token: finish.progress_token,
-            method: finish.method,
-            down,
-            up,
-            log_level: finish.log_level,
-            link,
-            session: finish.session,
-            open_call: finish.open_call,
-            record,
-            state: finish.state,
-            tasks: finish.tasks,
-            server_info: finish.server_info,
-        };
-        ForwardedCall { forwarded, finish, timeout, deadline, stop }
-    }
-}
 
 /// What a sealed state is bound to.
 fn binding(run: RunId, request: &Request) -> Vec<u8> {
@@ -445,13 +292,13 @@ pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str)
 }
 
 /// The caller's id, as JSON, shared with the message.
-fn id_of(message: &Message) -> Bytes {
+pub(crate) fn id_of(message: &Message) -> Bytes {
     let id = message.id().map(|id| message.bytes().slice_ref(id.as_bytes()));
     id.unwrap_or_else(|| Bytes::from_static(b"null"))
 }
 
 /// The method's name, without an allocation where it is a known one.
-fn name_of(message: &Message) -> Cow<'static, str> {
+pub(crate) fn name_of(message: &Message) -> Cow<'static, str> {
     match known_name(message.method()) {
         Some(name) => Cow::Borrowed(name),
         None => Cow::Owned(message.method().to_owned()),

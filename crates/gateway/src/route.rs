@@ -8,7 +8,7 @@ use narthex_registry::ServerRow;
 use narthex_wire::{Message, Raw, json::encode_string, rpc};
 
 use crate::{
-    Caller, Endpoint,
+    Caller, Endpoint, RunView,
     gateway::Shared,
     method::Handling,
     refusal::Refusal,
@@ -32,7 +32,7 @@ impl Shared {
     ) -> Result<Routed, Refusal> {
         match &caller.endpoint {
             Endpoint::Transparent(alias) => {
-                let row = self.settled(alias).await?;
+                let row = self.settled(&caller.run, alias).await?;
                 let item = own_item(handling, &request)?;
                 let request = Request::new(alias.clone(), request, item);
                 Ok(Routed { row, request })
@@ -48,8 +48,16 @@ impl Shared {
         }
     }
 
-    /// The row of a server, once it is known whether it works.
-    pub(crate) async fn settled(&self, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
+    /// The row of a server, once it is known whether it works. One that is not attached is answered
+    /// like one that does not exist (D5).
+    pub(crate) async fn settled(
+        &self,
+        run: &RunView,
+        alias: &Alias,
+    ) -> Result<Arc<ServerRow>, Refusal> {
+        if !run.policy.is_attached(alias) {
+            return Err(unknown_server(alias));
+        }
         let row = self.registry.snapshot().get(alias.as_str()).cloned();
         match row {
             Some(row) if row.is_ready() => Ok(row),
@@ -126,7 +134,7 @@ impl Shared {
     }
 }
 
-fn unknown_server(alias: &Alias) -> Refusal {
+pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
     let kind = narthex_model::ErrorKind::NotFound;
     Refusal::Kind(kind, format!("there is no server `{alias}` here"))
 }

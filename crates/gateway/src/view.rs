@@ -22,6 +22,8 @@ use crate::{method::ListKind, template::Template};
 
 /// How many entries one page of a list has.
 const PAGE_ENTRIES: usize = 1000;
+/// The longest instructions of an aggregated endpoint, in bytes.
+const INSTRUCTIONS_MAX: usize = 32 * 1024;
 /// How long clients may keep a list (modern). Changes are announced at once to who listens.
 const LIST_TTL_MS: u32 = 10_000;
 
@@ -38,6 +40,8 @@ pub(crate) struct View {
     lists: HashMap<ListKind, Pages>,
     /// Which primitives any of the servers has.
     pub(crate) capabilities: ServerCapabilities,
+    /// What the servers tell the model of themselves, each under its alias; a JSON string.
+    pub(crate) instructions: Option<Bytes>,
 }
 
 /// The pages of one list for both eras: result objects, ready to be sent.
@@ -53,6 +57,8 @@ pub(crate) struct Part {
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) era: Era,
+    /// The server's own result of `initialize` or `server/discover`.
+    pub(crate) facts: Bytes,
 }
 
 /// The parts that a caller sees: ready servers that policy attaches (E72).
@@ -66,6 +72,7 @@ pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
             inventory: row.inventory.clone(),
             capabilities: facts.capabilities,
             era: facts.revision.era(),
+            facts: facts.result.clone(),
         })
     };
     snapshot.servers.iter().filter_map(part).collect()
@@ -93,7 +100,18 @@ impl View {
             .map(|part| part.alias.clone())
             .collect();
         let capabilities = merged(parts);
-        Self { seq, tools, prompts, resources, templates, resource_servers, lists, capabilities }
+        let instructions = instructions(parts);
+        Self {
+            seq,
+            tools,
+            prompts,
+            resources,
+            templates,
+            resource_servers,
+            lists,
+            capabilities,
+            instructions,
+        }
     }
 
     /// Where a tool call goes.
@@ -152,6 +170,24 @@ impl View {
     pub(crate) fn differs(&self, other: &Self, kind: ListKind) -> bool {
         self.lists.get(&kind) != other.lists.get(&kind)
     }
+}
+
+/// One text out of all servers' instructions, cut where it would fill a model's context.
+fn instructions(parts: &[Part]) -> Option<Bytes> {
+    let mut text = String::new();
+    for part in parts {
+        let own = Raw::new(&part.facts).get("instructions").and_then(Raw::as_str);
+        let Some(own) = own.filter(|own| !own.trim().is_empty()) else { continue };
+        if text.len() + own.len() > INSTRUCTIONS_MAX {
+            tracing::debug!(server.name = %part.alias, "left out its instructions: too long");
+            continue;
+        }
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&format!("# {}\n\n{}", part.alias, own.trim()));
+    }
+    (!text.is_empty()).then(|| encode_string(&text).into())
 }
 
 fn merged(parts: &[Part]) -> ServerCapabilities {

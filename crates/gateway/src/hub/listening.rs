@@ -28,7 +28,7 @@ impl Shared {
         request: Message,
     ) -> Result<Answering, Refusal> {
         if let Some(alias) = own_alias(caller) {
-            let row = self.settled(alias).await?;
+            let row = self.settled(&caller.run, alias).await?;
             if row.link.as_ref().is_some_and(|link| link.facts().revision.is_modern()) {
                 return self.forward(caller, Handling::Listen, request).await;
             }
@@ -42,7 +42,7 @@ impl Shared {
                 None => view.resource(uri),
             };
             let Some((alias, original)) = route else { continue };
-            let Ok(row) = self.settled(&alias).await else { continue };
+            let Ok(row) = self.settled(&caller.run, &alias).await else { continue };
             let Some(link) = row.link.clone() else { continue };
             let key = FollowKey { alias, uri: original, kind: LinkKind::Shared };
             let can_follow =
@@ -114,7 +114,7 @@ impl Listening {
         loop {
             let change = tokio::select! {
                 biased;
-                () = self.shared.shutdown.cancelled() => return Some(Step::Answer(self.end())),
+                () = self.shared.stopping.cancelled() => return Some(Step::Answer(self.end())),
                 change = self.changes.recv() => change,
             };
             match change {

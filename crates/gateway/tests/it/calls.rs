@@ -1,6 +1,7 @@
 //! Lists and calls through both kinds of endpoint, for every pair of eras.
 
-use narthex_gateway::{Caller, Endpoint};
+use narthex_gateway::{Caller, Endpoint, RunToken, RunView};
+use narthex_policy::RunPolicy;
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
 
@@ -80,4 +81,75 @@ async fn e79_equal_tools_of_two_servers_stay_apart() {
         }
     }
     world.gateway.drain().await;
+}
+
+/// D5: a server that a run does not have looks like one that does not exist, in lists and calls, at
+/// both endpoints and in both eras.
+#[tokio::test]
+async fn d5_unattached_servers_look_absent() {
+    let mut world = World::with(&[("one", Eras::Both), ("two", Eras::Both)]).await;
+    let attached = RunPolicy::Attached([super::world::alias("one")].into());
+    let token = RunToken::generate().unwrap();
+    world.run = std::sync::Arc::new(RunView::new(&token, attached));
+    for caller in both_callers(&world, Endpoint::Aggregated).await {
+        let list = world.call(&caller, request(&caller, "tools/list", json!({}))).await;
+        let text = list.to_string();
+        assert!(text.contains("mcp__one__echo") && !text.contains("mcp__two__"));
+        let call = |name: &str| request(&caller, "tools/call", json!({"name": name}));
+        let hidden = world.call(&caller, call("mcp__two__echo")).await;
+        let absent = world.call(&caller, call("mcp__six__echo")).await;
+        assert_eq!(hidden.to_string().replace("two", "six"), absent.to_string());
+    }
+    let caller = |name: &str| world.modern_caller(transparent(name));
+    for (method, params) in [
+        ("tools/call", json!({"name": "echo"})),
+        ("tools/list", json!({})),
+        ("server/discover", json!({})),
+        ("resources/read", json!({"uri": "test://static-text"})),
+        ("subscriptions/listen", json!({"notifications": {}})),
+        ("vendor/thing", json!({})),
+    ] {
+        let hidden = world.call(&caller("two"), modern(1, method, params.clone())).await;
+        let absent = world.call(&caller("six"), modern(1, method, params)).await;
+        assert!(hidden.get("result").is_none() || hidden["result"]["isError"] == true, "{hidden}");
+        assert_eq!(hidden.to_string().replace("two", "six"), absent.to_string(), "{method}");
+    }
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}});
+    let initialize = legacy(0, "initialize", params);
+    let (_, session) = world.gateway.initialize(&world.run, &transparent("two"), &initialize).await;
+    assert!(session.is_none());
+    world.gateway.drain().await;
+}
+
+/// Issue point 2: when the gateway stops, open calls come to their end first.
+#[tokio::test]
+async fn drain_lets_open_calls_finish() {
+    let world = World::with(&[("one", Eras::Both)]).await;
+    for caller in both_callers(&world, transparent("one")).await {
+        let params = json!({"name": "sleep", "arguments": {"ms": 200}});
+        let request = request(&caller, "tools/call", params);
+        let gateway = world.gateway.clone();
+        let mut calling = std::pin::pin!(async {
+            super::world::finish(gateway.call(&caller, request).await).await
+        });
+        // Under way, but not answered.
+        assert!(futures_ready(&mut calling).await.is_none());
+        let drained = async {
+            if caller.session.is_some() {
+                world.gateway.drain().await;
+            }
+        };
+        let (answer, ()) = tokio::join!(calling, drained);
+        assert!(answer["result"].get("isError").is_none_or(|is| is == false), "{answer}");
+    }
+}
+
+/// Polls until the call is at the server: a future that was polled once has been sent.
+async fn futures_ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = tokio::task::yield_now() => None,
+    }
 }
