@@ -150,10 +150,8 @@ impl Shared {
     ) -> Bytes {
         let capabilities = capabilities(has, Era::Modern);
         let versions = Revision::ALL.map(|revision| format!("\"{revision}\"")).join(",");
-        let mut text = format!(
-            r#"{{"resultType":"complete","supportedVersions":[{versions}],"capabilities":{capabilities}"#
-        )
-        .into_bytes();
+        let head = r#"{"resultType":"complete","supportedVersions":["#;
+        let mut text = format!(r#"{head}{versions}],"capabilities":{capabilities}"#).into_bytes();
         add_instructions(&mut text, instructions);
         let tail = format!(
             r#","ttlMs":{DISCOVER_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,

@@ -135,8 +135,8 @@ impl Shared {
         }
     }
 
-    /// Begins the call's span and puts it in front of the server's, in `_meta` and as a header. Where
-    /// nobody traces, the caller's context goes on as it came.
+    /// Begins the call's span and puts it in front of the server's, in `_meta` and as a header.
+    /// Where nobody traces, the caller's context goes on as it came.
     fn trace(
         &self,
         caller: &Caller,
