@@ -29,11 +29,19 @@ pub(crate) enum Start {
 /// Begins a call. It owns what it needs, so that it can move from a request into a stream.
 pub(crate) fn open(gateway: &Gateway, caller: Caller, request: Message) -> Opening {
     let gateway = gateway.clone();
-    Box::pin(async move {
+    in_place(move || async move {
         let mut answering = gateway.call(&caller, request).await;
         let first = answering.next().await;
         (answering, first)
     })
+}
+
+/// Boxes a future where it will stay. `Box::pin` would copy all of it, which is some kilobytes of
+/// nothing: a future that was not polled yet is only what it has captured.
+#[inline(always)]
+fn in_place<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    let place = Box::new_uninit();
+    Box::into_pin(Box::write(place, make()))
 }
 
 /// A call up to its first step. Dropped before that, it runs to its end as a task.
