@@ -139,7 +139,7 @@ impl Door {
         match visit.parts.method {
             Method::POST => post::receive(Post { door: self, visit: &visit }, body).await,
             Method::GET => legacy::get(self, &visit),
-            Method::DELETE => legacy::delete(self, &visit).await,
+            Method::DELETE => Box::pin(legacy::delete(self, &visit)).await,
             _ => wrong_method("GET, POST, DELETE"),
         }
     }

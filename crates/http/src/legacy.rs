@@ -29,7 +29,8 @@ pub(crate) async fn receive(post: Post<'_>, message: Message) -> Response {
         return post.refused("accept", not_acceptable());
     }
     if message.kind() == MessageKind::Request && message.method() == method::INITIALIZE {
-        return initialize(post, &message).await;
+        // Boxed, as all that is rare here, so that calls stay small.
+        return Box::pin(initialize(post, &message)).await;
     }
     let session = match session(post.door, post.visit) {
         Ok(session) => session,

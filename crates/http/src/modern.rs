@@ -75,7 +75,7 @@ async fn answer(post: Post<'_>, caller: Caller, message: Message) -> Response {
     let options = &post.door.options;
     let mut opening = open(&post.door.gateway, caller, message);
     if !accepts(&post.visit.parts.headers, "text", "event-stream") {
-        return whole_only(opening).await;
+        return Box::pin(whole_only(opening)).await;
     }
     let start = match tokio::time::timeout(options.quiet, &mut opening).await {
         Ok((_, Some(Step::Answer(answer))))
