@@ -132,6 +132,18 @@ pub mod meta_key {
 
 /// Names of methods.
 pub mod method {
+    /// The constant for a quoted method that is called often.
+    pub(crate) fn frequent(quoted: &[u8]) -> Option<&'static str> {
+        match quoted {
+            br#""tools/call""# => Some(TOOLS_CALL),
+            br#""tools/list""# => Some(TOOLS_LIST),
+            br#""prompts/get""# => Some(PROMPTS_GET),
+            br#""resources/read""# => Some(RESOURCES_READ),
+            br#""notifications/progress""# => Some(PROGRESS),
+            _ => None,
+        }
+    }
+
     /// Opens a legacy session.
     pub const INITIALIZE: &str = "initialize";
     /// Legacy.

@@ -54,7 +54,18 @@ pub struct Object {
     /// The object with its braces.
     pub span: Span,
     /// Its members.
-    pub members: SmallVec<[Member; 6]>,
+    pub members: Members,
+}
+
+/// Members in their order; most objects that are indexed have few.
+pub type Members = SmallVec<[Member; 6]>;
+
+/// Names that a key must not pretend to be.
+#[derive(Debug)]
+pub(crate) struct KnownNames {
+    names: &'static [&'static str],
+    /// Bit n stands for a name of n bytes.
+    lengths: u32,
 }
 
 /// Why a text is refused.
@@ -105,13 +116,26 @@ pub fn check_utf8(text: &[u8]) -> Result<(), JsonError> {
 /// # Errors
 /// [`JsonError::DuplicateKey`], [`JsonError::DeceptiveKey`], or a key with a lone surrogate.
 pub fn check_keys(text: &[u8], members: &[Member]) -> Result<(), JsonError> {
+    check_keys_unless_plain(text, members, false)
+}
+
+/// The same, for keys that may be known to have no escapes.
+pub(crate) fn check_keys_unless_plain(
+    text: &[u8],
+    members: &[Member],
+    is_plain: bool,
+) -> Result<(), JsonError> {
     const FEW: usize = 12;
     let at = |member: &Member| member.key.start as usize;
-    let has_escapes = members.iter().any(|m| m.key.of(text).contains(&b'\\'));
-    if !has_escapes && members.len() <= FEW {
+    let is_plain = is_plain || !members.iter().any(|m| m.key.of(text).contains(&b'\\'));
+    if is_plain && members.len() <= FEW {
         for (i, member) in members.iter().enumerate() {
-            let key = member.key.of(text);
-            if members[..i].iter().any(|earlier| earlier.key.of(text) == key) {
+            let length = member.key.end - member.key.start;
+            let is_same = |earlier: &Member| {
+                earlier.key.end - earlier.key.start == length
+                    && earlier.key.of(text) == member.key.of(text)
+            };
+            if members[..i].iter().any(is_same) {
                 return Err(JsonError::DuplicateKey { at: at(member) });
             }
         }
@@ -167,17 +191,29 @@ impl Object {
         self.members.iter().position(|member| key_is(member.key.of(text), key))
     }
 
-    /// The members with keys that one of `names` would match if letters' case did not count.
+    /// Refuses keys that one of `names` would match if letters' case did not count.
+    ///
+    /// `is_plain`: all keys are known to be ASCII without escapes.
     ///
     /// # Errors
     /// Names the first such key (S12).
-    pub fn check_deceptive(&self, text: &[u8], names: &[&str]) -> Result<(), JsonError> {
+    pub(crate) fn check_deceptive(
+        &self,
+        text: &[u8],
+        names: &KnownNames,
+        is_plain: bool,
+    ) -> Result<(), JsonError> {
         for member in &self.members {
             let key = member.key.of(text);
-            let Some(decoded) = decode_string(key) else {
-                return Err(JsonError::Syntax { at: member.key.start as usize });
+            let is_deceptive = if is_plain {
+                names.is_imitated(&key[1..key.len() - 1])
+            } else {
+                let decoded = decode_string(key);
+                names.is_imitated_folded(
+                    &decoded.ok_or(JsonError::Syntax { at: member.key.start as usize })?,
+                )
             };
-            if names.iter().any(|name| *name != decoded && folds_to(&decoded, name)) {
+            if is_deceptive {
                 return Err(JsonError::DeceptiveKey { at: member.key.start as usize });
             }
         }
@@ -185,12 +221,52 @@ impl Object {
     }
 }
 
+impl KnownNames {
+    pub(crate) const fn new(names: &'static [&'static str]) -> Self {
+        let (mut lengths, mut i) = (0, 0);
+        while i < names.len() {
+            lengths |= 1_u32 << names[i].len();
+            i += 1;
+        }
+        Self { names, lengths }
+    }
+
+    /// Whether an ASCII key is a name in other case.
+    fn is_imitated(&self, key: &[u8]) -> bool {
+        // Among ASCII letters, case does not change the length.
+        key.len() < 32
+            && self.lengths >> key.len() & 1 == 1
+            && self.names.iter().any(|name| {
+                let name = name.as_bytes();
+                name.len() == key.len() && name != key && name.eq_ignore_ascii_case(key)
+            })
+    }
+
+    /// Whether a key is a name but for case and letters that fold to ASCII.
+    fn is_imitated_folded(&self, key: &str) -> bool {
+        self.names.iter().any(|name| *name != key && folds_to(key, name))
+    }
+}
+
 /// Whether a quoted key decodes to `name`.
 #[must_use]
+#[inline]
 pub fn key_is(quoted: &[u8], name: &str) -> bool {
-    if quoted.len() == name.len() + 2 && &quoted[1..=name.len()] == name.as_bytes() {
-        return true;
+    let length = name.len() + 2;
+    if quoted.len() == length {
+        return &quoted[1..=name.len()] == name.as_bytes();
     }
+    // An escape is longer than what it stands for.
+    quoted.len() > length && may_be_escaped(quoted, name) && key_is_escaped(quoted, name)
+}
+
+/// Whether the first character leaves it open that a quoted key is `name` with escapes.
+fn may_be_escaped(quoted: &[u8], name: &str) -> bool {
+    quoted[1] == b'\\' || name.as_bytes().first() == Some(&quoted[1])
+}
+
+#[cold]
+fn key_is_escaped(quoted: &[u8], name: &str) -> bool {
     quoted.contains(&b'\\') && decode_string(quoted).is_some_and(|key| key == name)
 }
 

@@ -4,19 +4,17 @@
 //! duplicate keys in envelope, body and `_meta`, known names in other case, NUL in keys, both or
 //! neither of `result` and `error`.
 
-use std::borrow::Cow;
+mod index;
+
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 
+use self::index::Index;
 use crate::{
     Limits,
-    json::{JsonError, Member, Object, Scanner, Span, check_utf8, decode_string, key_is},
+    json::{JsonError, Member, Object, Scanner, Span, decode_string},
 };
-
-/// Names in the envelope, and those in a body that decide what happens to a message.
-const ENVELOPE_NAMES: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-const BODY_NAMES: [&str; 9] =
-    ["_meta", "name", "uri", "arguments", "cursor", "taskId", "ref", "requestState", "resultType"];
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,17 +55,10 @@ impl From<JsonError> for MessageError {
     }
 }
 
-/// A checked message. Cloning shares the bytes.
+/// A checked message. Cloning shares the bytes and the index, and moving it moves a pointer: on
+/// its way a message passes through many futures.
 #[derive(Debug, Clone)]
-pub struct Message {
-    bytes: Bytes,
-    kind: MessageKind,
-    envelope: Object,
-    id: Option<Span>,
-    method: Option<Span>,
-    body: Option<Object>,
-    meta: Option<Object>,
-}
+pub struct Message(Arc<Index>);
 
 /// A JSON value inside a message, undecoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,14 +139,6 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// What the walk over the envelope collects.
-#[derive(Default)]
-struct Found {
-    members: smallvec::SmallVec<[Member; 6]>,
-    body: Option<Object>,
-    meta: Option<Object>,
-}
-
 impl Message {
     /// Checks and indexes one message.
     ///
@@ -165,24 +148,7 @@ impl Message {
         if bytes.len() > limits.message_bytes {
             return Err(MessageError::TooLarge { limit: limits.message_bytes });
         }
-        check_utf8(&bytes)?;
-        let mut scanner = Scanner::new(&bytes, 0, 0);
-        if scanner.peek() == Some(b'[') {
-            scanner.value()?;
-            scanner.finish()?;
-            return Err(MessageError::Batch);
-        }
-        let mut found = Found::default();
-        let span = scanner.object_with(|scanner, key| found.member(&bytes, scanner, key))?;
-        scanner.finish()?;
-        let envelope = Object { span, members: found.members };
-        crate::json::check_keys(&bytes, &envelope.members)?;
-        envelope.check_deceptive(&bytes, &ENVELOPE_NAMES)?;
-        let (kind, id, method) = classify(&bytes, &envelope)?;
-        if let Some(body) = &found.body {
-            body.check_deceptive(&bytes, &BODY_NAMES)?;
-        }
-        Ok(Self { kind, id, method, envelope, body: found.body, meta: found.meta, bytes })
+        Index::of(bytes).map(|index| Self(Arc::new(index)))
     }
 
     /// The messages of a batch (revision 2025-03-26), or the one message that is no batch.
@@ -209,26 +175,29 @@ impl Message {
     /// The whole text, verbatim.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
-        &self.bytes
+        &self.0.bytes
     }
 
     /// What the message is.
     #[must_use]
     pub fn kind(&self) -> MessageKind {
-        self.kind
+        self.0.kind
     }
 
     /// The id as written; `None` for notifications.
     #[must_use]
     pub fn id(&self) -> Option<Raw<'_>> {
-        self.id.map(|span| Raw(span.of(&self.bytes)))
+        self.0.id.map(|span| Raw(span.of(&self.0.bytes)))
     }
 
     /// The method of a request or notification; empty for responses.
     #[must_use]
     pub fn method(&self) -> &str {
-        // `classify` admits only methods without escapes.
-        let text = self.method.map_or(&b""[..], |span| span.of(&self.bytes));
+        if let Some(known) = self.0.known_method {
+            return known;
+        }
+        // The index admits only methods without escapes.
+        let text = self.0.method.map_or(&b""[..], |span| span.of(&self.0.bytes));
         let inner = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
         std::str::from_utf8(inner).unwrap_or_default()
     }
@@ -236,229 +205,52 @@ impl Message {
     /// The members of `params`, `result` or `error`.
     #[must_use]
     pub fn body(&self) -> Option<&Object> {
-        self.body.as_ref()
+        self.0.body.as_ref()
     }
 
     /// The members of the body's `_meta`.
     #[must_use]
     pub fn meta(&self) -> Option<&Object> {
-        self.meta.as_ref()
+        self.0.meta.as_ref()
     }
 
     pub(crate) fn envelope(&self) -> &Object {
-        &self.envelope
+        &self.0.envelope
     }
 
     pub(crate) fn id_span(&self) -> Option<Span> {
-        self.id
+        self.0.id
     }
 
     /// One member of `params`, `result` or `error`.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Raw<'_>> {
-        let span = self.body.as_ref()?.get(&self.bytes, key)?;
-        Some(Raw(span.of(&self.bytes)))
+        let span = self.0.body.as_ref()?.get(&self.0.bytes, key)?;
+        Some(Raw(span.of(&self.0.bytes)))
     }
 
     /// One member of `_meta`.
     #[must_use]
     pub fn meta_value(&self, key: &str) -> Option<Raw<'_>> {
-        let span = self.meta.as_ref()?.get(&self.bytes, key)?;
-        Some(Raw(span.of(&self.bytes)))
+        let span = self.0.meta.as_ref()?.get(&self.0.bytes, key)?;
+        Some(Raw(span.of(&self.0.bytes)))
     }
 
     /// The whole of `params`, `result` or `error`.
     #[must_use]
     pub fn body_raw(&self) -> Option<Raw<'_>> {
-        let name = match self.kind {
-            MessageKind::Request | MessageKind::Notification => "params",
-            MessageKind::Result => "result",
-            MessageKind::Error => "error",
-        };
-        let span = self.envelope.get(&self.bytes, name)?;
-        Some(Raw(span.of(&self.bytes)))
+        self.0.content.map(|span| Raw(span.of(&self.0.bytes)))
     }
 
     /// The `code` of an error message.
     #[must_use]
     pub fn error_code(&self) -> Option<i64> {
-        if self.kind != MessageKind::Error {
+        if self.0.kind != MessageKind::Error {
             return None;
         }
         std::str::from_utf8(self.get("code")?.as_bytes()).ok()?.parse().ok()
     }
 }
 
-impl Found {
-    fn member(
-        &mut self,
-        text: &[u8],
-        scanner: &mut Scanner<'_>,
-        key: Span,
-    ) -> Result<(), JsonError> {
-        let quoted = key.of(text);
-        let is_body = ["params", "result", "error"].iter().any(|name| key_is(quoted, name));
-        let value = if is_body && scanner.peek() == Some(b'{') && self.body.is_none() {
-            let (object, meta) = indexed_body(text, scanner)?;
-            let span = object.span;
-            (self.body, self.meta) = (Some(object), meta);
-            span
-        } else {
-            scanner.value()?
-        };
-        self.members.push(Member { key, value });
-        Ok(())
-    }
-}
-
-/// Indexes a body and its `_meta` in the same pass.
-fn indexed_body(
-    text: &[u8],
-    scanner: &mut Scanner<'_>,
-) -> Result<(Object, Option<Object>), JsonError> {
-    let mut members = smallvec::SmallVec::new();
-    let mut meta = None;
-    let span = scanner.object_with(|scanner, key| {
-        let value = if key_is(key.of(text), "_meta") && scanner.peek() == Some(b'{') {
-            let object = scanner.object()?;
-            let span = object.span;
-            meta = Some(object);
-            span
-        } else {
-            scanner.value()?
-        };
-        members.push(Member { key, value });
-        Ok(())
-    })?;
-    crate::json::check_keys(text, &members)?;
-    Ok((Object { span, members }, meta))
-}
-
-type Classified = (MessageKind, Option<Span>, Option<Span>);
-
-fn classify(text: &[u8], envelope: &Object) -> Result<Classified, MessageError> {
-    let wrong = |why| Err(MessageError::Envelope(why));
-    let get = |name| envelope.get(text, name);
-    if get("jsonrpc").map(|span| span.of(text)) != Some(br#""2.0""#) {
-        return wrong("`jsonrpc` must be \"2.0\"");
-    }
-    let (id, method) = (get("id"), get("method"));
-    let id_is_null = id.is_some_and(|id| id.of(text) == b"null");
-    if id.is_some_and(|id| !is_id(id.of(text))) && !id_is_null {
-        return wrong("`id` must be a string or an integer");
-    }
-    if let Some(method) = method {
-        let quoted = method.of(text);
-        if quoted.first() != Some(&b'"') || quoted.len() < 3 || quoted.contains(&b'\\') {
-            return wrong("`method` must be a non-empty string without escapes");
-        }
-        if get("result").is_some() || get("error").is_some() {
-            return wrong("`method` together with `result` or `error`");
-        }
-        if get("params").is_some_and(|params| !matches!(params.of(text)[0], b'{' | b'[')) {
-            return wrong("`params` must be an object");
-        }
-        return match id {
-            None => Ok((MessageKind::Notification, None, Some(method))),
-            Some(_) if id_is_null => wrong("the `id` of a request must not be null"),
-            Some(_) => Ok((MessageKind::Request, id, Some(method))),
-        };
-    }
-    if get("params").is_some() {
-        return wrong("`params` without `method`");
-    }
-    match (get("result"), get("error")) {
-        (Some(_), None) if id.is_none() || id_is_null => wrong("a result needs an `id`"),
-        (Some(_), None) => Ok((MessageKind::Result, id, None)),
-        (None, Some(error)) if error.of(text)[0] != b'{' => wrong("`error` must be an object"),
-        (None, Some(_)) => Ok((MessageKind::Error, id, None)),
-        _ => wrong("exactly one of `method`, `result` and `error` is needed"),
-    }
-}
-
-/// A string, or an integer without fraction and exponent.
-fn is_id(text: &[u8]) -> bool {
-    match text.first() {
-        Some(b'"') => true,
-        Some(b'-' | b'0'..=b'9') => !text.iter().any(|b| matches!(b, b'.' | b'e' | b'E')),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Message, MessageError> {
-        Message::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::default())
-    }
-
-    #[test]
-    fn indexes_a_request() {
-        let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call",
-            "params":{"name":"x","_meta":{"progressToken":7},"arguments":{}},"zz":1}"#;
-        let message = parse(text).unwrap();
-        assert_eq!(message.kind(), MessageKind::Request);
-        assert_eq!(message.method(), "tools/call");
-        assert_eq!(message.id().unwrap().as_bytes(), br#""a""#);
-        assert_eq!(message.get("name").unwrap().as_str().unwrap(), "x");
-        assert_eq!(message.meta_value("progressToken").unwrap().as_u64(), Some(7));
-        assert_eq!(message.body_raw().unwrap().get("arguments").unwrap().as_bytes(), b"{}");
-    }
-
-    /// S12: envelopes that peers could read in two ways.
-    #[test]
-    fn s12_ambiguous_envelopes_are_refused() {
-        let bad = [
-            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","name":"y"}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","NAME":"y"}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\u0061me":"y"}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name\u0000":"x"}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"a":1,"a":2}}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
-            r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#,
-            r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#,
-            r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"to\u006fls/list"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":""}"#,
-            r#"{"jsonrpc":"2.0","result":{}}"#,
-            r#"{"jsonrpc":"2.0","id":1}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#,
-            r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#,
-            r#"7"#,
-        ];
-        for text in bad {
-            assert!(parse(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn s12_size_is_limited() {
-        let limits = Limits { message_bytes: 10 };
-        let error = Message::parse(Bytes::from_static(b"{\"jsonrpc\":\"2.0\"}"), &limits);
-        assert_eq!(error.unwrap_err(), MessageError::TooLarge { limit: 10 });
-    }
-
-    #[test]
-    fn errors_may_have_a_null_id() {
-        let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#;
-        let message = parse(text).unwrap();
-        assert_eq!((message.kind(), message.error_code()), (MessageKind::Error, Some(-32700)));
-    }
-
-    #[test]
-    fn batches_are_split_on_request_only() {
-        let text = r#"[{"jsonrpc":"2.0","id":1,"method":"a"}, {"jsonrpc":"2.0","method":"b"}]"#;
-        let bytes = Bytes::from_static(text.as_bytes());
-        let limits = Limits::default();
-        assert_eq!(Message::parse(bytes.clone(), &limits).unwrap_err(), MessageError::Batch);
-        let messages = Message::parse_batch(&bytes, &limits, 10).unwrap();
-        assert_eq!(messages.iter().map(Message::method).collect::<Vec<_>>(), ["a", "b"]);
-        assert!(Message::parse_batch(&bytes, &limits, 1).is_err());
-        assert!(Message::parse_batch(&Bytes::from_static(b"[]"), &limits, 10).is_err());
-    }
-}
+mod tests;

@@ -1,8 +1,6 @@
 //! The cursor that walks JSON text: grammar and depth, nothing kept.
 
-use smallvec::SmallVec;
-
-use super::{DEPTH_MAX, JsonError, Member, Object, Span, check_keys};
+use super::{DEPTH_MAX, JsonError, Member, Members, Object, Span, check_keys_unless_plain};
 
 /// A cursor over JSON text. The text must be UTF-8 (see [`super::check_utf8`]).
 #[derive(Debug)]
@@ -10,15 +8,23 @@ pub struct Scanner<'a> {
     text: &'a [u8],
     pos: usize,
     depth: u32,
+    has_escaped_keys: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// Starts at byte `pos` of `text`, `depth` levels deep.
     #[must_use]
     pub fn new(text: &'a [u8], pos: usize, depth: u32) -> Self {
-        Self { text, pos, depth }
+        Self { text, pos, depth, has_escaped_keys: false }
     }
 
+    /// Whether any key so far, at whatever depth, was written with an escape.
+    #[must_use]
+    pub fn has_escaped_keys(&self) -> bool {
+        self.has_escaped_keys
+    }
+
+    #[cold]
     fn error<T>(&self) -> Result<T, JsonError> {
         Err(JsonError::Syntax { at: self.pos })
     }
@@ -67,11 +73,13 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// When the text is no JSON or too deep.
     pub fn value(&mut self) -> Result<Span, JsonError> {
-        if self.peek().is_none() {
-            return self.error();
-        }
+        let first = self.peek();
         let start = self.pos;
-        self.skip_value()?;
+        match first {
+            Some(b'{' | b'[') => self.skip_value()?,
+            Some(first) => self.scalar(first)?,
+            None => return self.error(),
+        }
         Ok(self.span(start))
     }
 
@@ -80,13 +88,13 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// When it is no object, no JSON, too deep, or has a key twice.
     pub fn object(&mut self) -> Result<Object, JsonError> {
-        let mut members = SmallVec::new();
+        let mut members = Members::new();
         let span = self.object_with(|scanner, key| {
             let value = scanner.value()?;
             members.push(Member { key, value });
             Ok(())
         })?;
-        check_keys(self.text, &members)?;
+        check_keys_unless_plain(self.text, &members, !self.has_escaped_keys)?;
         Ok(Object { span, members })
     }
 
@@ -152,7 +160,7 @@ impl<'a> Scanner<'a> {
             return self.error();
         }
         let start = self.pos;
-        self.string()?;
+        self.has_escaped_keys |= self.string()?;
         let key = self.span(start);
         self.expect(b':')?;
         Ok(key)
@@ -164,18 +172,26 @@ impl<'a> Scanner<'a> {
         let mut kinds: u128 = 0;
         loop {
             let is_open = match self.peek() {
-                Some(b'"') => self.string().map(|()| false)?,
                 Some(b'{') => self.open(&mut kinds, true)?,
                 Some(b'[') => self.open(&mut kinds, false)?,
-                Some(b't') => self.literal(b"true").map(|()| false)?,
-                Some(b'f') => self.literal(b"false").map(|()| false)?,
-                Some(b'n') => self.literal(b"null").map(|()| false)?,
-                Some(b'-' | b'0'..=b'9') => self.number().map(|()| false)?,
-                _ => return self.error(),
+                Some(first) => self.scalar(first).map(|()| false)?,
+                None => return self.error(),
             };
             if !is_open && self.close(&mut kinds, floor)? {
                 return Ok(());
             }
+        }
+    }
+
+    /// Takes a value that is no container; `first` is its first byte.
+    fn scalar(&mut self, first: u8) -> Result<(), JsonError> {
+        match first {
+            b'"' => self.string().map(drop),
+            b't' => self.literal(b"true"),
+            b'f' => self.literal(b"false"),
+            b'n' => self.literal(b"null"),
+            b'-' | b'0'..=b'9' => self.number(),
+            _ => self.error(),
         }
     }
 
@@ -257,8 +273,10 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn string(&mut self) -> Result<(), JsonError> {
+    /// Takes a string; whether it has escapes.
+    fn string(&mut self) -> Result<bool, JsonError> {
         self.pos += 1;
+        let mut has_escapes = false;
         loop {
             self.pos += plain_run(&self.text[self.pos..]);
             match self.text.get(self.pos) {
@@ -266,8 +284,9 @@ impl<'a> Scanner<'a> {
                 Some(b'\\') => self.escape()?,
                 _ => return self.error(),
             }
+            has_escapes = true;
         }
-        Ok(())
+        Ok(has_escapes)
     }
 
     fn escape(&mut self) -> Result<(), JsonError> {

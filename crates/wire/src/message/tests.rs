@@ -1,0 +1,76 @@
+//! What is indexed, and what is refused.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Message, MessageError> {
+    Message::parse(Bytes::copy_from_slice(text.as_bytes()), &Limits::default())
+}
+
+#[test]
+fn indexes_a_request() {
+    let text = r#"{"jsonrpc":"2.0","id":"a","method":"tools/call",
+        "params":{"name":"x","_meta":{"progressToken":7},"arguments":{}},"zz":1}"#;
+    let message = parse(text).unwrap();
+    assert_eq!(message.kind(), MessageKind::Request);
+    assert_eq!(message.method(), "tools/call");
+    assert_eq!(message.id().unwrap().as_bytes(), br#""a""#);
+    assert_eq!(message.get("name").unwrap().as_str().unwrap(), "x");
+    assert_eq!(message.meta_value("progressToken").unwrap().as_u64(), Some(7));
+    assert_eq!(message.body_raw().unwrap().get("arguments").unwrap().as_bytes(), b"{}");
+}
+
+/// S12: envelopes that peers could read in two ways.
+#[test]
+fn s12_ambiguous_envelopes_are_refused() {
+    let bad = [
+        r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","Method":"b"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","name":"y"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","NAME":"y"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name":"x","n\u0061me":"y"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"name\u0000":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"_meta":{"a":1,"a":2}}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":1.5,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#,
+        r#"{"jsonrpc":"1.0","id":1,"method":"a"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"to\u006fls/list"}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":""}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"a"} x"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"a"}]"#,
+        r#"7"#,
+    ];
+    for text in bad {
+        assert!(parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn s12_size_is_limited() {
+    let limits = Limits { message_bytes: 10 };
+    let error = Message::parse(Bytes::from_static(b"{\"jsonrpc\":\"2.0\"}"), &limits);
+    assert_eq!(error.unwrap_err(), MessageError::TooLarge { limit: 10 });
+}
+
+#[test]
+fn errors_may_have_a_null_id() {
+    let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"x"}}"#;
+    let message = parse(text).unwrap();
+    assert_eq!((message.kind(), message.error_code()), (MessageKind::Error, Some(-32700)));
+}
+
+#[test]
+fn batches_are_split_on_request_only() {
+    let text = r#"[{"jsonrpc":"2.0","id":1,"method":"a"}, {"jsonrpc":"2.0","method":"b"}]"#;
+    let bytes = Bytes::from_static(text.as_bytes());
+    let limits = Limits::default();
+    assert_eq!(Message::parse(bytes.clone(), &limits).unwrap_err(), MessageError::Batch);
+    let messages = Message::parse_batch(&bytes, &limits, 10).unwrap();
+    assert_eq!(messages.iter().map(Message::method).collect::<Vec<_>>(), ["a", "b"]);
+    assert!(Message::parse_batch(&bytes, &limits, 1).is_err());
+    assert!(Message::parse_batch(&Bytes::from_static(b"[]"), &limits, 10).is_err());
+}
