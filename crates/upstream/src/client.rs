@@ -15,7 +15,7 @@ mod tls;
 
 use std::{sync::Arc, time::Duration};
 
-use http::{Request, StatusCode, Uri, header, request::Parts, uri::PathAndQuery};
+use http::{HeaderValue, Request, StatusCode, Uri, header, request::Parts, uri::PathAndQuery};
 use hyper::client::conn::http1;
 use narthex_wire::Payload;
 use rustls::{ClientConfig, pki_types::CertificateDer};
@@ -119,6 +119,11 @@ impl HttpClient {
             Some(path) => shared.send_along(path, parts, body).await,
             None => Box::pin(shared.find_route(asked, &parts, &body)).await,
         }
+    }
+
+    /// The `Host` header that all requests get.
+    pub(crate) fn host(&self) -> &HeaderValue {
+        &self.shared.origin.host_header
     }
 
     /// Closes connections that have been unused for too long. Every request does so too; this is

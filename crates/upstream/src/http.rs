@@ -1,25 +1,30 @@
 //! Streamable HTTP to one server, both eras: every request is a POST of its own.
 
+mod answer;
+mod headers;
 mod stream;
 
 use std::{
     ops::Deref,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_wire::{
-    Limits, Message, MessageError, MessageKind, Payload, Revision,
-    headers::{LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+    Limits, Message, MessageKind, Payload, Revision,
+    headers::{LAST_EVENT_ID, MCP_SESSION_ID},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-pub(crate) use self::stream::HttpStream;
+pub(crate) use self::{answer::is_event_stream, stream::HttpStream};
+use self::{
+    answer::{content_type, parse_answer, snippet},
+    headers::{Established, Headers},
+};
 use crate::{
     Frame, LinkError,
     client::{ClientError, HttpClient, HttpResponse, ResponseBody},
@@ -27,11 +32,7 @@ use crate::{
     outlet::Outlet,
 };
 
-const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const ACCEPT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// How much of an error body is shown.
-const SNIPPET_BYTES: usize = 300;
 /// The largest error body that is read at all.
 const ERROR_BODY_BYTES: usize = 1024 * 1024;
 /// How long a server may take to accept something that nobody waits for.
@@ -44,9 +45,9 @@ const STOP_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) struct HttpLink {
     pub(crate) client: HttpClient,
     path: http::Uri,
-    headers: HeaderMap,
-    session: Mutex<Option<HeaderValue>>,
-    revision: Mutex<Option<Revision>>,
+    /// The headers of requests before the handshake.
+    first: Headers,
+    established: OnceLock<Established>,
     next_id: AtomicU64,
     outlet: Outlet,
     pub(crate) limits: Limits,
@@ -88,7 +89,6 @@ pub(crate) struct HttpParts {
 
 /// One request on its way.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the common variant must not cost an allocation")]
 pub(crate) enum HttpCall {
     /// The answer came in one piece.
     Single(Option<Message>),
@@ -98,12 +98,12 @@ pub(crate) enum HttpCall {
 
 impl HttpLink {
     pub(crate) fn open(parts: HttpParts) -> OwnedHttp {
+        let first = Headers::new(parts.headers, parts.client.host());
         OwnedHttp(Arc::new(Self {
             client: parts.client,
             path: parts.path,
-            headers: parts.headers,
-            session: Mutex::default(),
-            revision: Mutex::default(),
+            first,
+            established: OnceLock::new(),
             next_id: AtomicU64::new(1),
             outlet: parts.outlet,
             limits: parts.limits,
@@ -125,40 +125,39 @@ impl HttpLink {
         &self.outlet
     }
 
-    fn session(&self) -> MutexGuard<'_, Option<HeaderValue>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Fixes what the handshake found out; from here on, requests carry it.
     pub(crate) fn established(&self, revision: Revision, session: Option<HeaderValue>) {
-        *self.revision.lock().unwrap_or_else(PoisonError::into_inner) = Some(revision);
-        *self.session() = session;
+        let host = self.client.host();
+        self.established.get_or_init(|| Established::new(&self.first, host, revision, session));
+    }
+
+    fn session(&self) -> Option<&HeaderValue> {
+        self.established.get()?.session.as_ref()
     }
 
     fn is_modern(&self) -> bool {
-        let revision = self.revision.lock().unwrap_or_else(PoisonError::into_inner);
-        revision.is_some_and(Revision::is_modern)
+        self.established.get().is_some_and(|established| established.revision.is_modern())
     }
 
-    fn request(&self, method: Method, body: Payload, extra: HeaderMap) -> http::Request<Payload> {
+    fn headers(&self) -> &Headers {
+        self.established.get().map_or(&self.first, |established| &established.headers)
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        body: Payload,
+        mut headers: HeaderMap,
+        extra: &HeaderMap,
+    ) -> http::Request<Payload> {
+        headers.reserve(extra.len());
+        for (name, value) in extra {
+            headers.insert(name.clone(), value.clone());
+        }
         let mut request = http::Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = self.path.clone();
-        let headers = request.headers_mut();
-        headers.reserve(self.headers.len() + extra.len() + 5);
-        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-        let revision = *self.revision.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(revision) = revision.filter(|revision| *revision >= Revision::V2025_06_18) {
-            headers.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
-        }
-        if let Some(session) = self.session().as_ref() {
-            headers.insert(MCP_SESSION_ID, session.clone());
-        }
-        for (name, value) in extra {
-            if let Some(name) = name {
-                headers.insert(name, value);
-            }
-        }
+        *request.headers_mut() = headers;
         request
     }
 
@@ -171,21 +170,20 @@ impl HttpLink {
         if self.closed().is_cancelled() {
             return Err(self.outlet.end());
         }
-        match self.client.send(self.post_request(body.clone(), extra.clone())).await {
+        match self.client.send(self.post_request(body.clone(), &extra)).await {
             // The server has moved within its origin and did not take the request.
             Err(ClientError::Moved { .. }) => {
-                let again = Box::pin(self.client.send(self.post_request(body, extra)));
+                let again = Box::pin(self.client.send(self.post_request(body, &extra)));
                 Ok(again.await?)
             }
             sent => Ok(sent?),
         }
     }
 
-    fn post_request(&self, body: Payload, extra: HeaderMap) -> http::Request<Payload> {
-        let mut request = self.request(Method::POST, body, extra);
-        request.headers_mut().insert(header::ACCEPT, ACCEPT_BOTH);
-        request.headers_mut().insert(header::CONTENT_TYPE, JSON);
-        request
+    fn post_request(&self, body: Payload, extra: &HeaderMap) -> http::Request<Payload> {
+        let mut headers = self.headers().post.clone();
+        headers.insert(header::CONTENT_LENGTH, body.len().into());
+        self.request(Method::POST, body, headers, extra)
     }
 
     /// Sends a request under `id`, whose payload already carries it.
@@ -209,7 +207,6 @@ impl HttpLink {
     /// The one message that a response without a stream carries.
     pub(crate) async fn single(&self, response: HttpResponse) -> Result<Message, LinkError> {
         let HttpResponse { status, headers, body, .. } = response;
-        let had_session = self.session().is_some();
         let limit = match status.is_success() {
             true => self.limits.message_bytes,
             false => ERROR_BODY_BYTES,
@@ -218,9 +215,12 @@ impl HttpLink {
         if status.is_success() && status != StatusCode::ACCEPTED {
             return parse_answer(bytes, &self.limits);
         }
-        if status == StatusCode::NOT_FOUND && had_session {
+        if status == StatusCode::NOT_FOUND && self.session().is_some() {
             self.outlet.close(LinkError::SessionEnded);
-            return Err(LinkError::SessionEnded);
+            // A link that was stopped has given its session back itself.
+            if matches!(self.outlet.end(), LinkError::SessionEnded) {
+                return Err(LinkError::SessionEnded);
+            }
         }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Err(LinkError::AuthRejected { status: status.as_u16() });
@@ -271,7 +271,8 @@ impl HttpLink {
             })?;
             extra.insert(LAST_EVENT_ID, id);
         }
-        let request = self.request(Method::GET, Payload::default(), extra);
+        let request =
+            self.request(Method::GET, Payload::default(), self.headers().common.clone(), &extra);
         let response = self.client.send(request).await?;
         if response.status.is_success() && is_event_stream(&response.headers) {
             return Ok(response.body);
@@ -286,8 +287,7 @@ impl HttpLink {
     /// Ends the session at the server, if there is one, and the link.
     pub(crate) async fn stop(&self, deadline: Duration) {
         let is_over = !self.outlet.close(LinkError::Closed("it was stopped".into()));
-        let session = self.session().take();
-        if let Some(session) = session.filter(|_| !is_over) {
+        if let Some(session) = self.session().cloned().filter(|_| !is_over) {
             self.end_session(session, deadline).await;
         }
     }
@@ -296,7 +296,8 @@ impl HttpLink {
     pub(crate) async fn end_session(&self, session: HeaderValue, deadline: Duration) {
         let mut extra = HeaderMap::new();
         extra.insert(MCP_SESSION_ID, session);
-        let request = self.request(Method::DELETE, Payload::default(), extra);
+        let request =
+            self.request(Method::DELETE, Payload::default(), self.headers().common.clone(), &extra);
         // Servers may refuse DELETE (405); the session then ends by its own timeout.
         match tokio::time::timeout(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
@@ -363,35 +364,4 @@ impl Drop for CancelOnDrop {
             self.link.send_later(cancelled(self.id));
         }
     }
-}
-
-fn parse_answer(bytes: Bytes, limits: &Limits) -> Result<Message, LinkError> {
-    let unusable = |error: MessageError| LinkError::Protocol(error.to_string());
-    let messages = Message::parse_batch(&bytes, limits, 100).map_err(unusable)?;
-    let is_answer =
-        |message: &Message| matches!(message.kind(), MessageKind::Result | MessageKind::Error);
-    let found = messages.into_iter().find(is_answer);
-    found.ok_or_else(|| LinkError::Protocol("a JSON body without an answer".to_owned()))
-}
-
-pub(crate) fn content_type(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    Some(value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
-}
-
-pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
-    headers
-        .get(header::CONTENT_TYPE)
-        .is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
-}
-
-fn snippet(headers: &HeaderMap, bytes: &Bytes) -> String {
-    let is_text = content_type(headers).is_some_and(|kind| {
-        kind == "text/plain" || kind == "application/json" || kind == "application/problem+json"
-    });
-    if !is_text {
-        return String::new();
-    }
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SNIPPET_BYTES)]);
-    text.chars().filter(|c| !c.is_control()).collect()
 }

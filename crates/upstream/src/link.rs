@@ -64,7 +64,6 @@ pub struct Forwarded {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the common variant must not cost an allocation")]
 enum Call {
     Duplex(DuplexCall),
     Http(HttpCall),

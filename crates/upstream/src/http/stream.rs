@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_wire::{Message, MessageKind, SseParser, rpc};
+use bytes::Bytes;
+use narthex_wire::{Message, MessageError, MessageKind, SseParser, rpc};
 
 use super::{CancelOnDrop, HttpLink};
 use crate::{Frame, LinkError, LinkEvent, client::ResponseBody};
@@ -22,7 +23,6 @@ pub(crate) struct HttpStream {
     events: Events,
     body: Option<ResponseBody>,
     guard: Option<CancelOnDrop>,
-    queued: std::collections::VecDeque<Message>,
     resume: Option<u32>,
 }
 
@@ -32,19 +32,25 @@ struct Events {
     parser: SseParser,
     last_id: Option<String>,
     retry_ms: Option<u64>,
+    /// What is left of a batch (revision 2025-03-26), last first.
+    batch: Vec<Message>,
 }
 
 impl Events {
     fn new(link: &HttpLink) -> Self {
-        Self { parser: SseParser::new(link.limits.message_bytes), last_id: None, retry_ms: None }
+        let parser = SseParser::new(link.limits.message_bytes);
+        Self { parser, last_id: None, retry_ms: None, batch: Vec::new() }
     }
 
-    /// The messages of the next event that has any; `None` at the stream's end.
+    /// The next message; `None` at the stream's end.
     async fn next(
         &mut self,
         body: &mut ResponseBody,
         link: &HttpLink,
-    ) -> Result<Option<Vec<Message>>, LinkError> {
+    ) -> Result<Option<Message>, LinkError> {
+        if let Some(message) = self.batch.pop() {
+            return Ok(Some(message));
+        }
         loop {
             let unusable = |error: narthex_wire::SseError| LinkError::Protocol(error.to_string());
             if let Some(event) = self.parser.next_event().map_err(unusable)? {
@@ -59,14 +65,25 @@ impl Events {
                 if event.data.is_empty() || !is_message {
                     continue;
                 }
-                let messages = Message::parse_batch(&event.data, &link.limits, 100);
-                return messages.map(Some).map_err(|error| LinkError::Protocol(error.to_string()));
+                return self.message(event.data, link).map(Some);
             }
             match body.chunk().await {
                 Some(chunk) => self.parser.push(chunk?),
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The message of one event, or the first of its batch.
+    fn message(&mut self, data: Bytes, link: &HttpLink) -> Result<Message, LinkError> {
+        let unusable = |error: MessageError| LinkError::Protocol(error.to_string());
+        match Message::parse(data.clone(), &link.limits) {
+            Err(MessageError::Batch) => {}
+            parsed => return parsed.map_err(unusable),
+        }
+        self.batch = Message::parse_batch(&data, &link.limits, 100).map_err(unusable)?;
+        self.batch.reverse();
+        self.batch.pop().ok_or_else(|| LinkError::Protocol("an empty batch".to_owned()))
     }
 
     fn pause(&self) -> Duration {
@@ -82,34 +99,22 @@ impl HttpStream {
         guard: CancelOnDrop,
     ) -> Self {
         let events = Events::new(&link);
-        Self {
-            link,
-            id,
-            events,
-            body: Some(body),
-            guard: Some(guard),
-            queued: std::collections::VecDeque::new(),
-            resume: None,
-        }
+        Self { link, id, events, body: Some(body), guard: Some(guard), resume: None }
     }
 
     /// The next frame. Safe to drop and call again.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
         loop {
-            if let Some(message) = self.queued.pop_front() {
-                if let Some(frame) = self.frame(message) {
-                    return Ok(frame);
-                }
-                continue;
-            }
             let Some(body) = &mut self.body else {
                 self.resume().await?;
                 continue;
             };
             match self.events.next(body, &self.link).await {
-                Ok(Some(messages)) => {
+                Ok(Some(message)) => {
                     self.resume = None;
-                    self.queued.extend(messages);
+                    if let Some(frame) = self.frame(message) {
+                        return Ok(frame);
+                    }
                 }
                 Ok(None) => {
                     self.body = None;
@@ -199,9 +204,9 @@ pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
                 () = link.closed().cancelled() => return,
                 got = events.next(open, &link) => got,
             };
-            if let Ok(Some(messages)) = got {
+            if let Ok(Some(message)) = got {
                 attempts = 0;
-                messages.into_iter().for_each(|message| deliver(&link, message));
+                deliver(&link, message);
                 continue;
             }
             body = None;
@@ -254,6 +259,6 @@ fn deliver(link: &Arc<HttpLink>, message: Message) {
 
 fn pong(link: &Arc<HttpLink>, ping: &Message) {
     if let Some(id) = ping.id() {
-        link.send_later(rpc::result_response(id, &bytes::Bytes::from_static(b"{}")));
+        link.send_later(rpc::result_response(id, &Bytes::from_static(b"{}")));
     }
 }

@@ -1,0 +1,62 @@
+//! The headers that all requests of a link have, put together once.
+
+use http::{HeaderMap, HeaderValue, header};
+use narthex_wire::{
+    Revision,
+    headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
+};
+
+const ACCEPT_BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// How many are added to those of every request for a POST.
+const POST_HEADERS: usize = 4;
+/// How many a request usually adds: version, method, name, trace.
+const REQUEST_HEADERS: usize = 4;
+
+/// Ready headers, of which each request gets a copy.
+#[derive(Debug)]
+pub(super) struct Headers {
+    /// Those of every request.
+    pub(super) common: HeaderMap,
+    /// Those of a POST. It has all that the client adds, and room for what a request adds: to
+    /// make a copy grow would cost more than to make it.
+    pub(super) post: HeaderMap,
+}
+
+/// What the handshake found out.
+#[derive(Debug)]
+pub(super) struct Established {
+    pub(super) revision: Revision,
+    pub(super) session: Option<HeaderValue>,
+    pub(super) headers: Headers,
+}
+
+impl Headers {
+    pub(super) fn new(common: HeaderMap, host: &HeaderValue) -> Self {
+        let mut post = common.clone();
+        post.reserve(POST_HEADERS + REQUEST_HEADERS);
+        post.insert(header::HOST, host.clone());
+        post.insert(header::ACCEPT, ACCEPT_BOTH);
+        post.insert(header::CONTENT_TYPE, JSON);
+        post.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+        Self { common, post }
+    }
+}
+
+impl Established {
+    pub(super) fn new(
+        first: &Headers,
+        host: &HeaderValue,
+        revision: Revision,
+        session: Option<HeaderValue>,
+    ) -> Self {
+        let mut common = first.common.clone();
+        if revision >= Revision::V2025_06_18 {
+            common.insert(MCP_PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        if let Some(session) = &session {
+            common.insert(MCP_SESSION_ID, session.clone());
+        }
+        Self { revision, session, headers: Headers::new(common, host) }
+    }
+}
