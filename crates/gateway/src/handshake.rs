@@ -78,7 +78,7 @@ impl Shared {
 
     /// The aggregated endpoint's own words.
     fn own_result(&self, view: &View, revision: Revision) -> Bytes {
-        let capabilities = capabilities(&view.capabilities, Era::Legacy);
+        let capabilities = capabilities(&aggregated(view.capabilities), Era::Legacy);
         let text = format!(
             r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":"#
         );
@@ -122,8 +122,11 @@ impl Shared {
         let Some(alias) = own_alias(caller) else {
             let view = self.view(caller).await;
             let instructions = view.instructions.as_deref();
-            let body =
-                self.own_discover(&view.capabilities, &self.options.server_info, instructions);
+            let body = self.own_discover(
+                &aggregated(view.capabilities),
+                &self.options.server_info,
+                instructions,
+            );
             return Ok(result(request, &body));
         };
         let row = self.settled(&caller.run, alias).await?;
@@ -136,9 +139,7 @@ impl Shared {
         let own = Raw::new(&facts.result);
         let info = own.get("serverInfo").map_or(&self.options.server_info[..], Raw::as_bytes);
         let instructions = own.get("instructions").map(Raw::as_bytes);
-        // Resource updates are brought over; tasks and log messages are not yet.
-        let has = ServerCapabilities { tasks: false, logging: false, ..facts.capabilities };
-        let body = self.own_discover(&has, info, instructions);
+        let body = self.own_discover(&plain(facts.capabilities), info, instructions);
         Ok(result(request, &body))
     }
 
@@ -233,9 +234,15 @@ fn identity(request: &Message) -> Result<ClientIdentity, Refusal> {
     })
 }
 
-/// What crosses the eras: no subscriptions to single resources and no tasks yet.
+/// What crosses the eras: no tasks and no log messages yet.
 fn plain(has: ServerCapabilities) -> ServerCapabilities {
-    ServerCapabilities { subscribe: false, tasks: false, logging: false, ..has }
+    ServerCapabilities { tasks: false, logging: false, ..has }
+}
+
+/// Servers may still be starting when a client asks: what they will bring is announced later, to
+/// clients that know that there may be something.
+fn aggregated(has: ServerCapabilities) -> ServerCapabilities {
+    ServerCapabilities { tools: true, prompts: true, resources: true, ..has }
 }
 
 /// The `capabilities` object of an endpoint.

@@ -3,7 +3,10 @@
 mod follow;
 mod listening;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use narthex_model::Alias;
 use narthex_registry::Notice;
@@ -85,6 +88,7 @@ impl Hub {
 /// Announces how the aggregated lists change as servers come, go and change.
 pub(crate) async fn watch_registry(shared: Arc<Shared>) {
     let mut changes = shared.registry.changes();
+    let mut lost = HashSet::new();
     let mut last = shared.live_view(&shared.registry.snapshot());
     loop {
         let changed = tokio::select! {
@@ -99,6 +103,11 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
         for row in &snapshot.servers {
             if let Some(alias) = &row.alias {
                 shared.metrics.upstream_up(alias, row.is_ready());
+                if row.activity == Some("reconnecting") {
+                    lost.insert(alias.clone());
+                } else if row.is_ready() && lost.remove(alias) {
+                    shared.metrics.upstream_restarted(alias);
+                }
             }
         }
         let view = shared.live_view(&snapshot);

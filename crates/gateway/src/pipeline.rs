@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::HeaderValue;
-use narthex_model::Alias;
+use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Denial, Item, Permitted, Request};
 use narthex_registry::ServerRow;
 use narthex_upstream::{ClientIdentity, Hop, Link, LinkError};
@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answering, AuditRecord, Caller, Endpoint, RunId, TracedCall,
+    audit::AuditFull,
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
     record::CallRecord,
     refusal::Refusal,
-    route::{Routed, not_found, unknown_server},
+    route::{Routed, not_found, own_item, unknown_server},
     sent::{FinishParts, Sent},
 };
 
@@ -89,8 +90,11 @@ impl Shared {
         handling: Handling,
         request: Message,
     ) -> Result<Answering, Refusal> {
-        let routed = self.route(caller, handling, request).await?;
-        let chosen = self.choose_link(caller, &routed.row).await?;
+        let asked = request.clone();
+        let (routed, chosen) = match self.find(caller, handling, request).await {
+            Ok(found) => found,
+            Err(refusal) => return Err(self.refused(caller, handling, &asked, refusal)),
+        };
         // A server that forgot its session did not see the request: one more try, on a new link.
         let has_session =
             !chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern();
@@ -100,6 +104,43 @@ impl Shared {
                 Box::pin(self.forward_again(caller, handling, spare)).await
             }
             forwarded => forwarded,
+        }
+    }
+
+    async fn find(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Result<(Routed, Chosen), Refusal> {
+        let routed = self.route(caller, handling, request).await?;
+        let chosen = self.choose_link(caller, &routed.row).await?;
+        hop(&chosen, handling, &routed.request)?;
+        Ok((routed, chosen))
+    }
+
+    /// Records a call that finds no server (S32). The name is the caller's own word.
+    fn refused(
+        &self,
+        caller: &Caller,
+        handling: Handling,
+        asked: &Message,
+        refusal: Refusal,
+    ) -> Refusal {
+        let record = AuditRecord {
+            run: caller.run.id,
+            session: caller.session.as_ref().map(|session| session.id.clone()),
+            endpoint: caller.endpoint.clone(),
+            server: own_alias(caller).cloned(),
+            method: name_of(asked),
+            item: own_item(handling, asked).unwrap_or(Item::Server),
+        };
+        match CallRecord::begin(&self.audit, &self.metrics, record, None) {
+            Ok(mut record) => {
+                record.finish(crate::finish::outcome_of_refusal(&refusal));
+                refusal
+            }
+            Err(full) => unrecorded(full),
         }
     }
 
@@ -230,8 +271,7 @@ impl Shared {
         };
         // Streams have no end of their own, so nobody waits for it.
         let open = (!is_stream).then(|| self.calls.token());
-        CallRecord::begin(&self.audit, &self.metrics, record, open)
-            .map_err(|full| Refusal::Kind(full.kind(), full.to_string()))
+        CallRecord::begin(&self.audit, &self.metrics, record, open).map_err(unrecorded)
     }
 
     /// Rewrites what the server's era needs, before the request is checked and sealed.
@@ -279,6 +319,15 @@ impl Shared {
 
 /// A future of its own.
 type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A call that cannot be recorded is not made (D25).
+fn unrecorded(full: AuditFull) -> Refusal {
+    let kind = match full {
+        AuditFull::Full => CallErrorKind::LimitExceeded,
+        AuditFull::Failed | AuditFull::Closed => CallErrorKind::TransportError,
+    };
+    Refusal::call(kind, full.to_string())
+}
 
 /// What a sealed state is bound to.
 fn binding(run: RunId, request: &Request) -> Vec<u8> {

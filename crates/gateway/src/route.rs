@@ -34,6 +34,11 @@ impl Shared {
             Endpoint::Transparent(alias) => {
                 let row = self.settled(&caller.run, alias).await?;
                 let item = own_item(handling, &request)?;
+                if let Item::Task(id) = &item
+                    && self.tasks.route(caller.run.id, id).as_ref() != Some(alias)
+                {
+                    return Err(not_found(handling, id));
+                }
                 let request = Request::new(alias.clone(), request, item);
                 Ok(Routed { row, request })
             }
@@ -140,7 +145,7 @@ pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
 }
 
 /// What a request to one server is about, by the caller's own words.
-fn own_item(handling: Handling, request: &Message) -> Result<Item, Refusal> {
+pub(crate) fn own_item(handling: Handling, request: &Message) -> Result<Item, Refusal> {
     Ok(match handling {
         Handling::Tool => Item::Tool(text(request, "name")?.into()),
         Handling::Prompt => Item::Prompt(text(request, "name")?.into()),

@@ -15,6 +15,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::oneshot;
+
 use super::{Entry, State};
 
 /// How long committed records wait for others before they are written.
@@ -40,6 +42,9 @@ pub(super) struct Writer<S> {
     state: Arc<State>,
     buffer: Vec<u8>,
     buffered: usize,
+    /// Who waits for what is drained now. Kept here so that a writer that dies says so before they
+    /// hear that nobody will answer.
+    flushes: Vec<oneshot::Sender<()>>,
 }
 
 /// What the queue had to give.
@@ -52,21 +57,21 @@ enum Drained {
 
 impl<S: Sink> Writer<S> {
     pub(super) fn new(sink: S, receiver: Receiver<Box<Entry>>, state: Arc<State>) -> Self {
-        Self { sink, receiver, state, buffer: Vec::new(), buffered: 0 }
+        Self { sink, receiver, state, buffer: Vec::new(), buffered: 0, flushes: Vec::new() }
     }
 
     /// Writes until the last handle is gone.
     pub(super) fn run(mut self) {
         loop {
             // Taken first: what was committed before the flush was asked for is drained below.
-            let flushes =
+            self.flushes =
                 self.state.lock_flushes().as_mut().map(std::mem::take).unwrap_or_default();
             let drained = self.drain();
             self.write();
-            if drained == Drained::AllGone || !flushes.is_empty() {
+            if drained == Drained::AllGone || !self.flushes.is_empty() {
                 self.sync();
             }
-            for done in flushes {
+            for done in self.flushes.drain(..) {
                 if done.send(()).is_err() {
                     tracing::trace!("nobody waits for this flush of the audit record any more");
                 }

@@ -41,7 +41,7 @@ pub struct ServerCapabilities {
     pub completions: bool,
     /// Log messages.
     pub logging: bool,
-    /// Tasks, of either era.
+    /// Tasks, by the extension of the modern era.
     pub tasks: bool,
     /// Word of changes of any list.
     pub list_changed: bool,
@@ -68,7 +68,7 @@ impl ServerCapabilities {
                 .unwrap_or_default(),
             completions: has("completions"),
             logging: has("logging"),
-            tasks: has("tasks") || tasks.is_some(),
+            tasks: tasks.is_some(),
             list_changed: tells("tools") || tells("prompts") || tells("resources"),
         }
     }
