@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use narthex_model::{Alias, CallErrorKind, ServerState};
 use narthex_policy::{Item, Request};
 use narthex_registry::ServerRow;
-use narthex_wire::{Message, Raw, json::encode_string, rpc};
+use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc};
 
 use crate::{
     Caller, Endpoint, RunView,
@@ -30,6 +30,9 @@ impl Shared {
         handling: Handling,
         request: Message,
     ) -> Result<Routed, Refusal> {
+        if handling == Handling::Task && caller.era() == Era::Modern {
+            declares_tasks(&request)?;
+        }
         match &caller.endpoint {
             Endpoint::Transparent(alias) => {
                 let row = self.settled(&caller.run, alias).await?;
@@ -142,6 +145,22 @@ impl Shared {
 pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
     let kind = narthex_model::ErrorKind::NotFound;
     Refusal::Kind(kind, format!("there is no server `{alias}` here"))
+}
+
+/// Tasks are for clients that say so in the very request.
+fn declares_tasks(request: &Message) -> Result<(), Refusal> {
+    let declared = request.meta_value(meta_key::CLIENT_CAPABILITIES);
+    let extensions = declared.and_then(|declared| declared.get("extensions"));
+    if extensions.and_then(|all| all.get("io.modelcontextprotocol/tasks")).is_some() {
+        return Ok(());
+    }
+    let required =
+        br#"{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#;
+    Err(Refusal::Rpc {
+        code: rpc::code::MISSING_CLIENT_CAPABILITY,
+        message: "this request must declare the tasks extension".to_owned(),
+        data: Some(bytes::Bytes::from_static(required)),
+    })
 }
 
 /// What a request to one server is about, by the caller's own words.

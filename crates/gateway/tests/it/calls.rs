@@ -153,3 +153,26 @@ async fn futures_ready<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         () = tokio::task::yield_now() => None,
     }
 }
+
+/// S18, SEP-2663: tasks are answered to their own run, and only if the request declares them.
+#[tokio::test]
+async fn s18_tasks_need_the_extension_and_their_run() {
+    let mut world = World::with(&[("one", Eras::Modern)]).await;
+    let declared = json!({"io.modelcontextprotocol/clientCapabilities":
+        {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+    let caller = world.modern_caller(transparent("one"));
+    let params = json!({"name": "slow_compute", "arguments": {"seconds": 1}, "_meta": declared});
+    let started = world.call(&caller, modern(1, "tools/call", params)).await;
+    let task = started["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{started}"));
+    let get = |meta: &Value| modern(2, "tasks/get", json!({"taskId": task, "_meta": meta}));
+    let own = world.call(&caller, get(&declared)).await;
+    assert_eq!(own["result"]["taskId"], task, "{own}");
+    let undeclared = world.call(&caller, get(&json!({}))).await;
+    assert_eq!(undeclared["error"]["code"], -32021, "{undeclared}");
+    world.run =
+        std::sync::Arc::new(RunView::new(&RunToken::generate().unwrap(), RunPolicy::AllAttached));
+    let other = world.modern_caller(transparent("one"));
+    let foreign = world.call(&other, get(&declared)).await;
+    assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
+    world.gateway.drain().await;
+}
