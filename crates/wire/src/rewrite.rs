@@ -172,7 +172,7 @@ impl<'r, 'p> Writer<'_, 'r, 'p> {
         patch.set.is_empty() && !meta.members.is_empty() && meta.members.iter().all(is_removed)
     }
 
-    /// Writes one object. Without removals the text between members is kept, too.
+    /// Writes one object. Without removals the text around members is kept, too.
     fn object(
         &mut self,
         object: &Object,
@@ -210,11 +210,11 @@ impl<'r, 'p> Writer<'_, 'r, 'p> {
                 from = member.value.range().end;
             }
         }
-        if is_first {
+        if !removes {
+            // With the brace that opens an empty object, and blanks before the one that closes.
+            self.out.copy(from..range.end - 1);
+        } else if is_first {
             self.out.push(b"{");
-        } else if !removes {
-            let last = object.members.last().map_or(range.start, |m| m.value.range().end);
-            self.out.copy(from..last);
         }
         is_first = self.additions(patch, Some(object), is_first);
         if adds_meta {

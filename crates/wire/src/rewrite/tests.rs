@@ -22,13 +22,28 @@ fn d2_only_the_id_changes() {
     assert_eq!(applied(text, &rewrite), text.replace("7 ,", "\"abc\" ,"));
 }
 
+/// D2: blanks before a closing brace are bytes like others.
+#[test]
+fn d2_blanks_around_members_stay() {
+    let text = "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{\n\"_meta\":{ \"k\":1\r\n}\t}\n}";
+    let mut rewrite = Rewrite::default();
+    rewrite.meta.set("k", &b"2"[..]);
+    assert_eq!(applied(text, &rewrite), text.replace(":1", ":2"));
+    let mut nothing = Rewrite::default();
+    nothing.meta.remove("absent");
+    assert_eq!(applied(text, &nothing), text);
+    let empty = "{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":{ \n}}";
+    assert_eq!(applied(empty, &nothing), empty);
+    assert!(applied(empty, &rewrite).ends_with("\"params\":{ \n\"_meta\":{\"k\":2}}}"));
+}
+
 #[test]
 fn members_are_set_in_place_added_and_removed() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{ "a":1, "b" : {"x":1}, "c":3 }}"#;
     let mut rewrite = Rewrite::default();
     rewrite.body.set("b", &b"2"[..]);
     rewrite.body.set("d", &b"4"[..]);
-    let body = r#"{ "a":1, "b" : 2, "c":3,"d":4}"#;
+    let body = r#"{ "a":1, "b" : 2, "c":3 ,"d":4}"#;
     assert!(applied(text, &rewrite).contains(body), "{}", applied(text, &rewrite));
     rewrite.body.remove("a");
     assert!(applied(text, &rewrite).contains(r#"{"b" : 2,"c":3,"d":4}"#));
