@@ -71,8 +71,9 @@ impl fmt::Debug for QualifiedName {
 
 /// The table between qualified names and originals of one aggregated view.
 ///
-/// A name that had to be sanitised or cut gets a hash suffix. The outcome for one original does
-/// not depend on the order in which servers became ready.
+/// A name that had to be sanitised or cut gets a hash suffix, and so do all names of an alias that
+/// ends in `_`: `a` with `_x` and `a_` with `x` would else be one name. The outcome for one
+/// original does not depend on the order in which servers became ready.
 #[derive(Debug, Default, Clone)]
 pub struct QualifiedNames {
     routes: HashMap<Arc<str>, (Alias, Arc<str>)>,
@@ -88,25 +89,26 @@ impl QualifiedNames {
     ) -> Self {
         let limit = limit.clamp(64, QUALIFIED_NAME_MAX);
         let mut table = Self::default();
-        let mut changed_names = Vec::new();
+        let mut plain_names = Vec::new();
         for (alias, original) in originals {
             let (text, changed) = QualifiedName::plain(alias, original);
-            if changed || text.len() > limit {
-                changed_names.push((alias, original));
+            if changed || text.len() > limit || alias.as_str().ends_with('_') {
+                table.insert(QualifiedName::hashed(alias, original, limit), alias, original);
             } else {
-                table.insert(text, alias, original);
+                plain_names.push((text, alias, original));
             }
         }
-        for (alias, original) in changed_names {
-            table.insert(QualifiedName::hashed(alias, original, limit), alias, original);
+        // Last, so that a name made to look like a hashed one takes nobody's place.
+        for (text, alias, original) in plain_names {
+            table.insert(text, alias, original);
         }
         table
     }
 
     fn insert(&mut self, text: String, alias: &Alias, original: &str) {
         let text: Arc<str> = text.into();
-        // An exact collision can only be the same pair twice, or a server that guessed the hash
-        // suffix of another name: the first one stays, the second is not reachable.
+        // An exact collision can only be the same pair twice, or a name that was given the hash
+        // suffix of another one: the first one stays, the second is not reachable.
         if let Entry::Vacant(route) = self.routes.entry(text.clone()) {
             let original: Arc<str> = original.into();
             route.insert((alias.clone(), original.clone()));
@@ -171,6 +173,21 @@ mod tests {
         let table = QualifiedNames::build([(&a, "b__c"), (&a_b, "c")], QUALIFIED_NAME_MAX);
         assert_eq!(table.route("mcp__a__b__c").unwrap().0, &a);
         assert_eq!(table.route("mcp__a_b__c").unwrap().0, &a_b);
+    }
+
+    /// S24: an alias that ends in the separator's letter is told apart, whoever comes first.
+    #[test]
+    fn s24_an_alias_that_ends_in_an_underscore_meets_no_other() {
+        let (a, longer) = (alias("a"), alias("a_"));
+        let hashed = QualifiedName::hashed(&longer, "x", 128);
+        let guess = hashed.strip_prefix("mcp__a__").unwrap();
+        let pairs = [(&a, "_x"), (&a, "__x"), (&a, guess), (&longer, "x"), (&longer, "_x")];
+        let one = QualifiedNames::build(pairs, 128);
+        let two = QualifiedNames::build(pairs.into_iter().rev(), 128);
+        assert_eq!(one.names, two.names);
+        assert_eq!(one.route("mcp__a___x").unwrap(), (&a, &Arc::from("_x")));
+        assert_eq!(one.route(&hashed).unwrap(), (&longer, &Arc::from("x")));
+        assert!(one.name(&a, guess).is_none() && one.name(&longer, "_x").is_some());
     }
 
     /// S24: the outcome does not depend on the order of servers.
