@@ -7,10 +7,18 @@
 )]
 
 mod app;
+mod attacks;
 mod call;
 mod connect;
 mod documents;
+mod exhaustion;
+mod fidelity;
+mod identity;
+mod outcomes;
+mod recorder;
 mod settings;
 mod support;
+mod template;
 mod trust;
 mod up;
+mod world;

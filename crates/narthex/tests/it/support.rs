@@ -111,8 +111,14 @@ impl Place {
     }
 
     pub(crate) fn start(&self, words: &[&str]) -> Daemon {
+        self.start_with(words, |_command| {})
+    }
+
+    /// With a command that is changed before it runs.
+    pub(crate) fn start_with(&self, words: &[&str], change: impl FnOnce(&mut Command)) -> Daemon {
         let mut command = self.command(words);
         command.arg("--json").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        change(&mut command);
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = sync_channel(1000);
@@ -199,6 +205,27 @@ impl Drop for Daemon {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// Every process below this one.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    let output = Command::new("ps").args(["-e", "-o", "pid=,ppid="]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let pairs: Vec<(u32, u32)> = text
+        .lines()
+        .filter_map(|line| {
+            let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
+            Some((numbers.next()?, numbers.next()?))
+        })
+        .collect();
+    let mut found = vec![pid];
+    let mut next = 0;
+    while next < found.len() {
+        let parent = found[next];
+        found.extend(pairs.iter().filter(|pair| pair.1 == parent).map(|pair| pair.0));
+        next += 1;
+    }
+    found.split_off(1)
 }
 
 pub(crate) fn fixture_entry() -> Value {

@@ -1,11 +1,11 @@
 //! `narthex up`: events, tokens, one daemon for each data directory, and an end without remains.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use fs_err as fs;
 use serde_json::json;
 
-use crate::support::{Place, fixture, fixture_entry};
+use crate::support::{Place, descendants, fixture, fixture_entry};
 
 #[test]
 fn events_tell_what_a_program_needs() {
@@ -156,27 +156,6 @@ fn open_call(place: &Place, duration: &str) -> Child {
 fn calls_so_far(place: &Place) -> u64 {
     let done = place.run(["call", "fixture", "fixture_stats", "--json"]).succeeded();
     done.json()["structuredContent"]["calls"].as_u64().unwrap()
-}
-
-/// Every process below this one.
-fn descendants(pid: u32) -> Vec<u32> {
-    let output = Command::new("ps").args(["-e", "-o", "pid=,ppid="]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let pairs: Vec<(u32, u32)> = text
-        .lines()
-        .filter_map(|line| {
-            let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
-            Some((numbers.next()?, numbers.next()?))
-        })
-        .collect();
-    let mut found = vec![pid];
-    let mut next = 0;
-    while next < found.len() {
-        let parent = found[next];
-        found.extend(pairs.iter().filter(|pair| pair.1 == parent).map(|pair| pair.0));
-        next += 1;
-    }
-    found.split_off(1)
 }
 
 fn is_alive(pid: u32) -> bool {

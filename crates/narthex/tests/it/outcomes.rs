@@ -1,0 +1,163 @@
+//! How calls fail (D16), and what is written of every one of them (S32).
+
+use narthex_testkit::fixture::{Bearer, Eras, Options, Quirk, Running};
+use serde_json::{Value, json};
+
+use crate::{
+    recorder::{Era, Recorder, Reply},
+    support::fixture,
+    world::{Client, World, call, http_entry, legacy, modern},
+};
+
+/// A record's server, method, item and outcome.
+fn shown(record: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let [server, method, outcome] = ["server", "method", "outcome"].map(|key| text(&record[key]));
+    format!("{server} {method} {} {outcome}", text(&record["item"]["name"]))
+}
+
+async fn call_as(client: &mut Client, id: u64, name: &str, arguments: Value) -> String {
+    let params = call(name, arguments);
+    let reply = match client.session {
+        Some(_) => client.post(&[], legacy(id, "tools/call", params).to_string()).await,
+        None => client.modern(&modern(id, "tools/call", params)).await,
+    };
+    reply.kind()
+}
+
+async fn until(is_done: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_done() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(crate::world::SOON, waiting).await.expect("it does not happen");
+}
+
+/// D16: each way in which a call fails has its kind, for both eras at both kinds of endpoint.
+#[tokio::test]
+async fn d16_every_failure_has_its_kind() {
+    let slow = Running::http(Options::default()).await.unwrap();
+    let locked =
+        Options { required_bearer: Some(Bearer("other".to_owned())), ..Options::default() };
+    let locked = Running::http(locked).await.unwrap();
+    let refusing = Recorder::start(Era::Modern).await;
+    let odd = |quirk| async move {
+        Running::http(Options { quirks: vec![quirk], ..Options::default() }).await.unwrap()
+    };
+    let (bad, twice) = (odd(Quirk::BadJson).await, odd(Quirk::DuplicateKeysResult).await);
+    let mut slow_entry = http_entry(&slow.url);
+    slow_entry["timeoutMs"] = json!(300);
+    let mut off = http_entry(&slow.url);
+    off["disabled"] = json!(true);
+    let servers = json!({"slow": slow_entry, "off": off, "locked": http_entry(&locked.url),
+        "refusing": http_entry(&refusing.url), "bad": http_entry(&bad.url),
+        "twice": http_entry(&twice.url)});
+    let world = World::over(&servers).await;
+    refusing.answer_with(Reply::Status(401));
+    let table = [
+        ("slow", "no_such_tool", "tool_not_found"),
+        ("slow", "sleep", "timeout"),
+        ("off", "echo", "server_disabled"),
+        ("locked", "echo", "auth_unavailable"),
+        ("refusing", "t", "auth_unavailable"),
+        ("bad", "echo", "transport_error"),
+        ("twice", "echo", "transport_error"),
+    ];
+    let mut calls = 0;
+    for (server, tool, kind) in table {
+        let path = format!("/mcp/{server}");
+        let arguments = json!({"ms": 600_000, "message": "m"});
+        let mut clients = vec![world.client(&path)];
+        if world.app.registry().snapshot().get(server).unwrap().is_ready() {
+            clients.push(world.legacy(&path, json!({})).await);
+        }
+        for mut client in clients {
+            let got = call_as(&mut client, 1, tool, arguments.clone()).await;
+            assert_eq!(got, kind, "{server} {tool} {:?}", client.session);
+            calls += 1;
+        }
+    }
+    let timed_out = || slow.fixture.counts().cancelled;
+    until(|| timed_out() == 2).await;
+    let records = world.audit().await;
+    let records: Vec<_> =
+        records.iter().filter(|record| record["method"] == "tools/call").collect();
+    assert_eq!(records.len(), calls, "{records:?}");
+}
+
+/// D16, R-: a server that dies in a call fails that call at once, and is started again.
+#[tokio::test]
+async fn d16_a_crash_in_a_call_is_a_transport_error() {
+    let quirks = ["--stdio", "--quirks", "crash-on-call"];
+    let entry = json!({"transport": "stdio", "command": fixture(), "args": quirks});
+    for is_legacy in [false, true] {
+        let world = World::over(&json!({ "one": entry })).await;
+        for (path, name) in [("/mcp/one", "echo"), ("/mcp", "mcp__one__echo")] {
+            let is_ready = || world.app.registry().snapshot().servers[0].is_ready();
+            until(is_ready).await;
+            let mut client = world.client(path);
+            if is_legacy {
+                client.open_session(json!({})).await;
+            }
+            let got = call_as(&mut client, 1, name, json!({"message": "m"})).await;
+            assert_eq!(got, "transport_error", "{path}");
+        }
+        let records = world.audit().await;
+        let records: Vec<_> = records.iter().map(shown).collect();
+        assert_eq!(records, ["one tools/call echo transport_error"; 2], "{records:?}");
+    }
+}
+
+/// S32: every call has one record, whatever became of it, and a record names no argument.
+#[tokio::test]
+async fn s32_every_call_has_exactly_one_record() {
+    let fixture =
+        Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
+    let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
+    let mut client = world.legacy("/mcp/one", json!({})).await;
+    let message = json!({"message": "canary-argument"});
+    client.post(&[], legacy(1, "tools/call", call("echo", message.clone())).to_string()).await;
+    client.post(&[], legacy(2, "tools/call", call("fail", message)).to_string()).await;
+    call_as(&mut client, 3, "no_such_tool", json!({})).await;
+    let read = json!({"uri": "test://no-such-resource"});
+    client.post(&[], legacy(4, "resources/read", read).to_string()).await;
+    // Cancelled by its client.
+    let calls = fixture.fixture.counts().calls;
+    let sleeping = legacy(5, "tools/call", call("sleep", json!({"ms": 600_000}))).to_string();
+    let mut second = world.legacy("/mcp/one", json!({})).await;
+    let other = world.client("/mcp/one").in_session(client.session.as_ref().unwrap());
+    let cancelled = async {
+        until(|| fixture.fixture.counts().calls > calls).await;
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": 5}});
+        client.post(&[], cancel.to_string()).await;
+    };
+    tokio::join!(other.whole("POST", &[], sleeping.clone()), cancelled);
+    // Given up by the end of its session.
+    let gone = world.client("/mcp/one").in_session(second.session.as_ref().unwrap());
+    let ended = async {
+        until(|| fixture.fixture.counts().calls > calls + 1).await;
+        second.end_session().await;
+    };
+    tokio::join!(gone.whole("POST", &[], sleeping), ended);
+    // Never forwarded.
+    let mut modern_client = world.client("/mcp/one");
+    assert_eq!(call_as(&mut modern_client, 7, "nothing", json!({})).await, "tool_not_found");
+    until(|| fixture.fixture.counts().cancelled == 2).await;
+    let records = world.audit().await;
+    let mut lines: Vec<_> = records.iter().map(shown).collect();
+    lines.sort();
+    let expected = [
+        "one resources/read test://no-such-resource rpc_error",
+        "one tools/call echo ok",
+        "one tools/call fail tool_error",
+        "one tools/call no_such_tool tool_not_found",
+        "one tools/call nothing tool_not_found",
+        "one tools/call sleep cancelled",
+        "one tools/call sleep cancelled",
+    ];
+    assert_eq!(lines, expected);
+    let text = fs_err::read_to_string(world.audit_file()).unwrap();
+    assert!(!text.contains("canary"), "{text}");
+}

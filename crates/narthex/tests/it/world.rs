@@ -1,0 +1,375 @@
+//! The whole program in this process, over real sockets, and bare clients for it.
+
+use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use narthex::{App, AppOptions, Doors};
+use narthex_gateway::{GatewayOptions, RunToken, RunView};
+use narthex_http::{HttpOptions, ServeOptions};
+use narthex_model::Alias;
+use narthex_policy::RunPolicy;
+use narthex_registry::config;
+use narthex_supervisor::BaseEnvironment;
+use narthex_upstream::Deadlines;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::{TcpListener, TcpStream, UnixStream, unix},
+};
+use tokio_util::task::TaskTracker;
+
+/// Longer than anything here takes, however busy the machine is.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// The program, until it is dropped.
+pub(crate) struct World {
+    pub(crate) app: App,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    dir: TempDir,
+}
+
+impl World {
+    /// With these servers, all of which must settle.
+    pub(crate) async fn over(servers: &Value) -> Self {
+        Self::with(servers, GatewayOptions::default()).await
+    }
+
+    pub(crate) async fn with(servers: &Value, gateway: GatewayOptions) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mcp.json");
+        fs_err::write(&file, json!({ "servers": servers }).to_string()).unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let token = RunToken::generate().unwrap();
+        let text = token.expose().to_owned();
+        let options = AppOptions {
+            config: config::load_file(&file, dir.path(), &|_| None).unwrap(),
+            environment: BaseEnvironment::from_process(),
+            deadlines: Deadlines::default(),
+            gateway,
+            token,
+            audit_dir: dir.path().join("audit"),
+            doors: Some(Doors {
+                listener,
+                http: HttpOptions::new(address),
+                serve: ServeOptions::default(),
+                socket_dirs: vec![dir.path().join("run")],
+            }),
+        };
+        let app = App::start(options).await.unwrap();
+        app.registry().wait_until(SOON, |snapshot| snapshot.is_settled()).await;
+        Self { app, address, token: text, dir }
+    }
+
+    /// One server named `raw` at this address, and ready.
+    pub(crate) async fn over_raw(url: &str) -> Self {
+        let world = Self::over(&json!({ "raw": http_entry(url) })).await;
+        let snapshot = world.app.registry().snapshot();
+        assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
+        world
+    }
+
+    /// The token of one more run, which has these servers.
+    pub(crate) fn other_run(&self, servers: &[&str]) -> String {
+        let aliases = servers.iter().map(|name| Alias::new(name).unwrap());
+        let policy = RunPolicy::Attached(aliases.collect::<BTreeSet<_>>());
+        let token = RunToken::generate().unwrap();
+        self.app.gateway().runs().insert(Arc::new(RunView::new(&token, policy)));
+        token.expose().to_owned()
+    }
+
+    pub(crate) fn client(&self, path: &str) -> Client {
+        self.client_as(path, &self.token)
+    }
+
+    pub(crate) fn client_as(&self, path: &str, token: &str) -> Client {
+        Client::new(self.address, path, token)
+    }
+
+    /// A client with a session.
+    pub(crate) async fn legacy(&self, path: &str, capabilities: Value) -> Client {
+        let mut client = self.client(path);
+        client.open_session(capabilities).await;
+        client
+    }
+
+    pub(crate) async fn socket(&self, name: &str) -> Socket {
+        let path = self.dir.path().join("run").join(format!("{name}.sock"));
+        let (reader, writer) = UnixStream::connect(path).await.unwrap().into_split();
+        Socket { lines: BufReader::new(reader).lines(), writer }
+    }
+
+    pub(crate) fn audit_file(&self) -> PathBuf {
+        self.dir.path().join("audit/audit.jsonl")
+    }
+
+    /// Every record; the program is ended for it.
+    pub(crate) async fn audit(&self) -> Vec<Value> {
+        self.app.drain().await;
+        let text = fs_err::read_to_string(self.audit_file()).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+pub(crate) fn http_entry(url: &str) -> Value {
+    json!({ "transport": "http", "url": url })
+}
+
+pub(crate) fn initialize(capabilities: Value) -> Value {
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
+        "clientInfo": {"name": "t", "version": "1"}});
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+/// A request with what every modern one must have.
+pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Value {
+    let meta = params.as_object_mut().unwrap().entry("_meta").or_insert_with(|| json!({}));
+    meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    legacy(id, method, params)
+}
+
+pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+pub(crate) fn call(name: &str, arguments: Value) -> Value {
+    json!({"name": name, "arguments": arguments})
+}
+
+/// One client over HTTP, with one connection for what it does in turn.
+pub(crate) struct Client {
+    address: SocketAddr,
+    path: String,
+    token: String,
+    pub(crate) session: Option<String>,
+    connection: Option<http1::SendRequest<Full<Bytes>>>,
+    tasks: TaskTracker,
+}
+
+/// A whole answer: its JSON body, or the messages of its stream.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) messages: Vec<String>,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        let last = self.messages.last().unwrap_or_else(|| panic!("nothing in {self:?}"));
+        serde_json::from_str(last).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    pub(crate) fn code(&self) -> Option<i64> {
+        serde_json::from_slice::<Value>(&self.body).ok()?["error"]["code"].as_i64()
+    }
+
+    /// The kind of a failed call (D16).
+    pub(crate) fn kind(&self) -> String {
+        let answer = self.json();
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        answer["result"]["structuredContent"]["error"]["kind"].as_str().unwrap().to_owned()
+    }
+}
+
+impl Client {
+    pub(crate) fn new(address: SocketAddr, path: &str, token: &str) -> Self {
+        Self {
+            address,
+            path: path.to_owned(),
+            token: token.to_owned(),
+            session: None,
+            connection: None,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// The same in a session that was opened elsewhere.
+    pub(crate) fn in_session(self, session: &str) -> Self {
+        Self { session: Some(session.to_owned()), ..self }
+    }
+
+    pub(crate) fn has_token(&self, token: &str) -> bool {
+        self.token == token
+    }
+
+    pub(crate) async fn open_session(&mut self, capabilities: Value) {
+        let reply = self.post(&[], initialize(capabilities).to_string()).await;
+        assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
+        self.session = Some(reply.headers["mcp-session-id"].to_str().unwrap().to_owned());
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.post(&[], ready.to_owned()).await;
+    }
+
+    /// Sends a modern request with the headers that it must have.
+    pub(crate) async fn modern(&mut self, request: &Value) -> Reply {
+        let method = request["method"].as_str().unwrap();
+        let name = ["name", "uri", "taskId"].iter().find_map(|key| request["params"][key].as_str());
+        self.post(&modern_headers(method, name), request.to_string()).await
+    }
+
+    pub(crate) async fn post(&mut self, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Reply {
+        let request = self.request("POST", headers, body.into());
+        if self.connection.as_ref().is_none_or(http1::SendRequest::is_closed) {
+            self.connection = Some(self.connect().await);
+        }
+        let connection = self.connection.as_mut().unwrap();
+        connection.ready().await.unwrap();
+        whole(connection, request).await
+    }
+
+    /// Sends a request on a connection of its own and reads the whole answer.
+    pub(crate) async fn whole(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Reply {
+        whole(&mut self.connect().await, self.request(method, headers, body.into())).await
+    }
+
+    /// Opens a stream on a connection of its own.
+    pub(crate) async fn open(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Stream {
+        let request = self.request(method, headers, Bytes::copy_from_slice(body.as_bytes()));
+        let mut connection = self.connect().await;
+        let (parts, body) = connection.send_request(request).await.unwrap().into_parts();
+        Stream { status: parts.status, body, unread: Vec::new(), _connection: connection }
+    }
+
+    /// Opens the stream for what the server says by itself.
+    pub(crate) async fn listen(&self) -> Stream {
+        let stream = self.open("GET", &[], "").await;
+        assert_eq!(stream.status, StatusCode::OK);
+        stream
+    }
+
+    pub(crate) async fn end_session(&mut self) {
+        let stream = self.open("DELETE", &[], "").await;
+        assert_eq!(stream.status, StatusCode::NO_CONTENT);
+        self.session = None;
+    }
+
+    fn request(&self, method: &str, headers: &[(&str, &str)], body: Bytes) -> Request<Full<Bytes>> {
+        let mut builder = Request::builder()
+            .method(method)
+            .uri(&self.path)
+            .header("host", self.address.to_string())
+            .header("authorization", format!("Bearer {}", self.token))
+            .header("accept", "application/json, text/event-stream");
+        if method == "POST" {
+            builder = builder.header("content-type", "application/json");
+        }
+        if let Some(session) = &self.session {
+            builder = builder.header("mcp-session-id", session);
+        }
+        let add = |builder: http::request::Builder, header: &(&str, &str)| {
+            builder.header(header.0, header.1)
+        };
+        headers.iter().fold(builder, add).body(Full::new(body)).unwrap()
+    }
+
+    async fn connect(&self) -> http1::SendRequest<Full<Bytes>> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        self.tasks.spawn(async move { drop(connection.await) });
+        sender
+    }
+}
+
+async fn whole(
+    connection: &mut http1::SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+) -> Reply {
+    let sent = tokio::time::timeout(SOON, async {
+        let (parts, body) = connection.send_request(request).await.unwrap().into_parts();
+        (parts, body.collect().await.unwrap().to_bytes())
+    });
+    let (parts, body) = sent.await.expect("no answer");
+    let kind = parts.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap());
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    let messages = match kind {
+        "text/event-stream" => events(&text),
+        "application/json" => vec![text],
+        _ => vec![],
+    };
+    Reply { status: parts.status, headers: parts.headers, body, messages }
+}
+
+pub(crate) fn modern_headers<'a>(
+    method: &'a str,
+    name: Option<&'a str>,
+) -> Vec<(&'static str, &'a str)> {
+    let mut headers = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+    headers.extend(name.map(|name| ("mcp-name", name)));
+    headers
+}
+
+/// The data of all events that have any.
+fn events(text: &str) -> Vec<String> {
+    text.split("\n\n").filter_map(data_of).collect()
+}
+
+fn data_of(event: &str) -> Option<String> {
+    let lines: Vec<_> = event.lines().filter_map(|line| line.strip_prefix("data: ")).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+/// An open answer.
+pub(crate) struct Stream {
+    pub(crate) status: StatusCode,
+    body: Incoming,
+    unread: Vec<u8>,
+    _connection: http1::SendRequest<Full<Bytes>>,
+}
+
+impl Stream {
+    /// The next message; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.unread.windows(2).position(|two| two == b"\n\n") {
+                let event = self.unread.drain(..end + 2).collect();
+                match data_of(&String::from_utf8(event).unwrap()) {
+                    None => continue,
+                    data => return data,
+                }
+            }
+            let frame = tokio::time::timeout(SOON, self.body.frame()).await.expect("no event");
+            let chunk = frame?.unwrap().into_data().unwrap();
+            self.unread.extend_from_slice(&chunk);
+        }
+    }
+}
+
+/// One client over a Unix socket.
+pub(crate) struct Socket {
+    lines: Lines<BufReader<unix::OwnedReadHalf>>,
+    writer: unix::OwnedWriteHalf,
+}
+
+impl Socket {
+    pub(crate) async fn send(&mut self, line: &str) {
+        self.send_bytes(line.as_bytes()).await;
+    }
+
+    pub(crate) async fn send_bytes(&mut self, line: &[u8]) {
+        self.writer.write_all(&[line, b"\n"].concat()).await.unwrap();
+    }
+
+    pub(crate) async fn next(&mut self) -> String {
+        let line = tokio::time::timeout(SOON, self.lines.next_line()).await;
+        line.expect("no line").unwrap().expect("the socket was closed")
+    }
+
+    pub(crate) async fn ask(&mut self, message: &Value) -> Value {
+        self.send(&message.to_string()).await;
+        serde_json::from_str(&self.next().await).unwrap()
+    }
+}
