@@ -15,12 +15,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answering, AuditRecord, Caller, Endpoint, RunId, TracedCall,
+    Answering, Caller, Endpoint, RunId, TracedCall,
     audit::AuditFull,
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
-    record::CallRecord,
+    record::{CallRecord, audit_record},
     refusal::Refusal,
     route::{Routed, not_found, own_item, unknown_server},
     sent::{FinishParts, Sent},
@@ -91,7 +91,7 @@ impl Shared {
         request: Message,
     ) -> Result<Answering, Refusal> {
         let asked = request.clone();
-        let (routed, chosen) = match self.find(caller, handling, request).await {
+        let (routed, chosen, hop) = match self.find(caller, handling, request).await {
             Ok(found) => found,
             Err(refusal) => return Err(self.refused(caller, handling, &asked, refusal)),
         };
@@ -99,7 +99,7 @@ impl Shared {
         let has_session =
             !chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern();
         let spare = has_session.then(|| routed.clone());
-        match self.forward_on(caller, handling, routed, chosen).await {
+        match self.forward_on(caller, routed, chosen.link, hop).await {
             Err(Refusal::Unsent(_)) if spare.is_some() => {
                 Box::pin(self.forward_again(caller, handling, spare)).await
             }
@@ -112,11 +112,11 @@ impl Shared {
         caller: &Caller,
         handling: Handling,
         request: Message,
-    ) -> Result<(Routed, Chosen), Refusal> {
+    ) -> Result<(Routed, Chosen, Hop), Refusal> {
         let routed = self.route(caller, handling, request).await?;
         let chosen = self.choose_link(caller, &routed.row).await?;
-        hop(&chosen, handling, &routed.request)?;
-        Ok((routed, chosen))
+        let hop = hop(&chosen, handling, &routed.request)?;
+        Ok((routed, chosen, hop))
     }
 
     /// Records a call that finds no server (S32). The name is the caller's own word.
@@ -127,14 +127,8 @@ impl Shared {
         asked: &Message,
         refusal: Refusal,
     ) -> Refusal {
-        let record = AuditRecord {
-            run: caller.run.id,
-            session: caller.session.as_ref().map(|session| session.id.clone()),
-            endpoint: caller.endpoint.clone(),
-            server: own_alias(caller).cloned(),
-            method: name_of(asked),
-            item: own_item(handling, asked).unwrap_or(Item::Server),
-        };
+        let item = own_item(handling, asked).unwrap_or(Item::Server);
+        let record = audit_record(caller, own_alias(caller).cloned(), asked, item);
         match CallRecord::begin(&self.audit, &self.metrics, record, None) {
             Ok(mut record) => {
                 record.finish(crate::finish::outcome_of_refusal(&refusal));
@@ -153,21 +147,21 @@ impl Shared {
         let Some(mut routed) = spare else { return Err(Refusal::Cancelled) };
         routed.row = self.settled(&caller.run, &routed.request.alias.clone()).await?;
         let chosen = self.choose_link(caller, &routed.row).await?;
-        self.forward_on(caller, handling, routed, chosen).await
+        let hop = hop(&chosen, handling, &routed.request)?;
+        self.forward_on(caller, routed, chosen.link, hop).await
     }
 
     async fn forward_on(
         self: &Arc<Self>,
         caller: &Caller,
-        handling: Handling,
         routed: Routed,
-        chosen: Chosen,
+        link: Arc<Link>,
+        mut hop: Hop,
     ) -> Result<Answering, Refusal> {
         let Routed { row, mut request } = routed;
-        let mut hop = hop(&chosen, handling, &request)?;
         let mut record = self.record(caller, &request)?;
         self.trace(caller, &mut request, &mut hop, &mut record);
-        match self.send(caller, &row, chosen.link, request, hop).await {
+        match self.send(caller, &row, link, request, hop).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(record))),
             Err(refusal) => {
                 record.finish(crate::finish::outcome_of_refusal(&refusal));
@@ -261,14 +255,8 @@ impl Shared {
 
     fn record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
         let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
-        let record = AuditRecord {
-            run: caller.run.id,
-            session: caller.session.as_ref().map(|session| session.id.clone()),
-            endpoint: caller.endpoint.clone(),
-            server: Some(request.alias.clone()),
-            method: name_of(&request.message),
-            item: request.item.clone(),
-        };
+        let (server, item) = (Some(request.alias.clone()), request.item.clone());
+        let record = audit_record(caller, server, &request.message, item);
         // Streams have no end of their own, so nobody waits for it.
         let open = (!is_stream).then(|| self.calls.token());
         CallRecord::begin(&self.audit, &self.metrics, record, open).map_err(unrecorded)

@@ -3,11 +3,14 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_model::Alias;
+use narthex_policy::Item;
+use narthex_wire::Message;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    Audit, AuditRecord, CallSpan, Metrics, Outcome,
+    Audit, AuditRecord, CallSpan, Caller, Metrics, Outcome,
     audit::{AuditFull, AuditSlot},
+    pipeline::name_of,
 };
 
 /// An open call. Ends exactly once; dropped, it ends as abandoned.
@@ -74,5 +77,22 @@ impl CallRecord {
 impl Drop for CallRecord {
     fn drop(&mut self) {
         self.finish(Outcome::Abandoned);
+    }
+}
+
+/// What is known of a call before it is sent.
+pub(crate) fn audit_record(
+    caller: &Caller,
+    server: Option<Alias>,
+    message: &Message,
+    item: Item,
+) -> AuditRecord {
+    AuditRecord {
+        run: caller.run.id,
+        session: caller.session.as_ref().map(|session| session.id.clone()),
+        endpoint: caller.endpoint.clone(),
+        server,
+        method: name_of(message),
+        item,
     }
 }

@@ -32,7 +32,7 @@ pub struct ServerRow {
     pub definition: Option<Arc<ServerDefinition>>,
     /// The shared link, only in `ready`.
     pub link: Option<Arc<Link>>,
-    /// What the server has. Kept while it reconnects, so that lists stay calm.
+    /// What the server has. Kept while it reconnects, but only ready servers are listed (E72).
     pub inventory: Arc<Inventory>,
     /// Rises when the inventory changes.
     pub inventory_version: u64,
