@@ -176,7 +176,9 @@ impl ForwardedCall {
         match self.finish.question(question) {
             Ok(payload) => Some(payload),
             Err(refusal) => {
-                if let Err(error) = self.finish.link().respond(refusal).await {
+                // Boxed, since it is large and rare.
+                let refusing = Box::pin(self.finish.link().respond(refusal));
+                if let Err(error) = refusing.await {
                     tracing::debug!(%error, "could not refuse a server's question");
                 }
                 None

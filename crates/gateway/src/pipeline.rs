@@ -215,7 +215,7 @@ impl Shared {
         let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
         let forwarded = match timeout {
-            None => Box::pin(forwarding).await,
+            None => forwarding.await,
             Some(timeout) => {
                 let cancelled = finish.open_call.as_ref().map(|call| call.cancelled.clone());
                 tokio::select! {

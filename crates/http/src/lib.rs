@@ -21,6 +21,7 @@ mod routes;
 mod serve;
 mod status;
 mod stream;
+mod workers;
 
 pub use auth::TokenHash;
 pub use door::{Router, router};
@@ -28,3 +29,4 @@ pub use options::{HttpOptions, ReplayLimits, ServeOptions};
 pub use respond::ResponseBody;
 pub use routes::{Access, ROUTES, Route};
 pub use serve::{Respond, serve};
+pub use workers::Workers;

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::TokenHash;
+use crate::{TokenHash, Workers};
 
 /// What a router is made with.
 #[derive(Debug, Clone)]
@@ -87,6 +87,8 @@ pub struct ServeOptions {
     pub idle_timeout: Duration,
     /// How long requests may go on after the shutdown.
     pub grace: Duration,
+    /// Who serves the connections.
+    pub workers: Workers,
 }
 
 impl Default for ServeOptions {
@@ -96,6 +98,7 @@ impl Default for ServeOptions {
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             grace: Duration::from_secs(10),
+            workers: Workers::default(),
         }
     }
 }

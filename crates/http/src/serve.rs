@@ -69,9 +69,37 @@ pub async fn serve<R: Respond>(
         }
         is_full = slot.is_none();
         if let Some(slot) = slot {
-            tasks.spawn(serve_connection(shared.clone(), stream, slot));
+            begin(&shared, stream, slot, &tasks);
         }
     }
+}
+
+/// Has a connection served, by a worker if there are any.
+fn begin<R: Respond>(
+    shared: &Arc<Shared<R>>,
+    stream: TcpStream,
+    slot: OwnedSemaphorePermit,
+    tasks: &TaskTracker,
+) {
+    let shared = shared.clone();
+    let Some(seat) = shared.options.workers.seat() else {
+        tasks.spawn(serve_connection(shared, stream, slot));
+        return;
+    };
+    // It must be the worker's system handle that tells of what arrives.
+    let stream = match stream.into_std() {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%error, "could not hand a connection over"),
+    };
+    let runtime = seat.runtime.clone();
+    let serving = async move {
+        let _seat = seat;
+        match TcpStream::from_std(stream) {
+            Ok(stream) => serve_connection(shared, stream, slot).await,
+            Err(error) => tracing::warn!(%error, "could not take a connection over"),
+        }
+    };
+    tasks.spawn_on(serving, &runtime);
 }
 
 async fn rest_after(error: &std_io::Error) {

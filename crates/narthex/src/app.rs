@@ -10,7 +10,7 @@ use bytes::Bytes;
 use narthex_gateway::{
     Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
 };
-use narthex_http::{HttpOptions, ServeOptions};
+use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::{Alias, ErrorKind};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
@@ -75,6 +75,8 @@ pub struct App {
     /// Where the Unix sockets are, if there are any.
     socket_dir: Option<PathBuf>,
     drained: OnceCell<()>,
+    /// Last, as they carry what the others have begun.
+    _workers: Workers,
 }
 
 impl App {
@@ -104,6 +106,11 @@ impl App {
             tasks: TaskTracker::new(),
             socket_dir: None,
             drained: OnceCell::new(),
+            _workers: options
+                .doors
+                .as_ref()
+                .map(|doors| doors.serve.workers.clone())
+                .unwrap_or_default(),
         };
         // First, so that no door is ever asked about an empty set of servers.
         registry.start(options.config.clone());

@@ -13,7 +13,7 @@ mod response;
 mod route;
 mod tls;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Request, StatusCode, Uri, header, request::Parts, uri::PathAndQuery};
 use hyper::client::conn::http1;
@@ -25,7 +25,7 @@ use url::Url;
 
 use self::{
     connect::Stream,
-    connection::{Connection, SendFailure},
+    connection::{Begun, Connection, SendFailure},
     origin::Origin,
     pool::{Lease, Pool, Slot},
     route::Route,
@@ -45,7 +45,7 @@ const REDIRECT_BODY_BYTES: usize = 16 * 1024;
 pub struct ClientSettings {
     /// How long connecting may take, with name resolution and TLS.
     pub connect_timeout: Duration,
-    /// How long an unused connection is kept.
+    /// How long an unused connection may still be used. It is closed after at most twice that.
     pub idle_timeout: Duration,
     /// How many unused connections are kept.
     pub max_idle: usize,
@@ -106,18 +106,25 @@ impl HttpClient {
     /// timeout but the one for connecting: drop the future to give up, which closes the
     /// connection.
     ///
+    /// What can be done at once is done at once, so that the future does not carry the request.
+    ///
     /// # Errors
     ///
     /// If there is no answer, or one that redirects elsewhere; [`ClientError::may_have_arrived`]
     /// tells whether the server may have seen the request.
-    pub async fn send(&self, request: Request<Payload>) -> Result<HttpResponse, ClientError> {
+    pub fn send(
+        &self,
+        request: Request<Payload>,
+    ) -> impl Future<Output = Result<HttpResponse, ClientError>> + Send + use<'_> {
         let shared = &*self.shared;
-        let asked = shared.origin.path_of(request.uri())?;
-        let (mut parts, body) = request.into_parts();
-        parts.headers.insert(header::HOST, shared.origin.host_header.clone());
-        match shared.route.find(&asked) {
-            Some(path) => shared.send_along(path, parts, body).await,
-            None => Box::pin(shared.find_route(asked, &parts, &body)).await,
+        let start = shared.start(request);
+        async move {
+            match start {
+                Start::Begun { path, lease, begun } => {
+                    shared.check(&path, shared.receive(lease, begun).await?)
+                }
+                Start::Later(later) => later.await,
+            }
         }
     }
 
@@ -125,31 +132,58 @@ impl HttpClient {
     pub(crate) fn host(&self) -> &HeaderValue {
         &self.shared.origin.host_header
     }
+}
 
-    /// Closes connections that have been unused for too long. Every request does so too; this is
-    /// for clients that have none.
-    pub fn close_expired(&self) {
-        self.shared.pool.close_expired();
-    }
+/// How far a request got without waiting.
+enum Start<'a> {
+    /// It is on a connection, to a path that has answered before.
+    Begun { path: PathAndQuery, lease: Lease, begun: Begun },
+    /// It needs a connection, or its way is not known yet.
+    Later(Pin<Box<dyn Future<Output = Result<HttpResponse, ClientError>> + Send + 'a>>),
 }
 
 impl Shared {
-    /// Sends a request to a path that has answered before.
-    async fn send_along(
-        &self,
-        path: PathAndQuery,
-        mut parts: Parts,
-        body: Payload,
-    ) -> Result<HttpResponse, ClientError> {
+    fn start(&self, request: Request<Payload>) -> Start<'_> {
+        let asked = match self.origin.path_of(request.uri()) {
+            Ok(asked) => asked,
+            Err(error) => return Start::Later(Box::pin(std::future::ready(Err(error)))),
+        };
+        let (mut parts, body) = request.into_parts();
+        parts.headers.insert(header::HOST, self.origin.host_header.clone());
+        let Some(path) = self.route.find(&asked) else {
+            return Start::Later(Box::pin(self.find_route(asked, parts, body)));
+        };
         parts.uri = Uri::from(path.clone());
-        let response = self.exchange(Request::from_parts(parts, body)).await?;
+        let request = Request::from_parts(parts, body);
+        match self.pool.try_slot().map(Slot::reuse) {
+            Some(Ok(mut lease)) => {
+                let begun = lease.begin(request);
+                Start::Begun { path, lease, begun }
+            }
+            Some(Err(slot)) => Start::Later(Box::pin(async move {
+                self.check(&path, self.exchange_anew(slot, request).await?)
+            })),
+            None => {
+                Start::Later(Box::pin(
+                    async move { self.check(&path, self.exchange(request).await?) },
+                ))
+            }
+        }
+    }
+
+    /// Looks whether the answer of a path that has answered before is one.
+    fn check(
+        &self,
+        path: &PathAndQuery,
+        response: HttpResponse,
+    ) -> Result<HttpResponse, ClientError> {
         if response.status.is_success() {
             return Ok(response);
         }
         if matches!(response.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
             self.route.forget();
         }
-        match route::redirect(&self.origin, &path, &response) {
+        match route::redirect(&self.origin, path, &response) {
             Ok(None) => Ok(response),
             Ok(Some(next)) => {
                 self.route.forget();
@@ -164,8 +198,8 @@ impl Shared {
     async fn find_route(
         &self,
         asked: PathAndQuery,
-        parts: &Parts,
-        body: &Payload,
+        parts: Parts,
+        body: Payload,
     ) -> Result<HttpResponse, ClientError> {
         let mut path = asked.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -186,22 +220,37 @@ impl Shared {
     }
 
     /// One request, one answer, on whichever connection.
-    async fn exchange(&self, mut request: Request<Payload>) -> Result<HttpResponse, ClientError> {
-        let mut slot = self.pool.slot().await;
-        match slot.reuse() {
-            Err(unused) => slot = unused,
-            Ok(mut lease) => match lease.send(request).await {
-                Ok(response) => return Ok(self.response(response, lease)),
-                // The server closed the connection before anything was written.
-                Err(SendFailure { unsent: Some(unsent), .. }) => {
-                    request = unsent;
-                    slot = lease.discard();
-                }
-                Err(SendFailure { unsent: None, cause }) => return Err(self.unanswered(cause)),
-            },
+    async fn exchange(&self, request: Request<Payload>) -> Result<HttpResponse, ClientError> {
+        match self.pool.slot().await.reuse() {
+            Err(slot) => self.exchange_anew(slot, request).await,
+            Ok(mut lease) => {
+                let begun = lease.begin(request);
+                self.receive(lease, begun).await
+            }
         }
+    }
+
+    /// Waits for the answer on a connection that was used before.
+    async fn receive(&self, mut lease: Lease, begun: Begun) -> Result<HttpResponse, ClientError> {
+        match lease.answer(begun).await {
+            Ok(response) => Ok(self.response(response, lease)),
+            // The server closed the connection before anything was written.
+            Err(SendFailure { unsent: Some(request), .. }) => {
+                Box::pin(self.exchange_anew(lease.discard(), request)).await
+            }
+            Err(SendFailure { unsent: None, cause }) => Err(self.unanswered(cause)),
+        }
+    }
+
+    /// One request, one answer, on a new connection.
+    async fn exchange_anew(
+        &self,
+        slot: Slot,
+        request: Request<Payload>,
+    ) -> Result<HttpResponse, ClientError> {
         let mut lease = self.connect(slot).await?;
-        match lease.send(request).await {
+        let begun = lease.begin(request);
+        match lease.answer(begun).await {
             Ok(response) => Ok(self.response(response, lease)),
             Err(SendFailure { cause, .. }) => Err(self.unanswered(cause)),
         }

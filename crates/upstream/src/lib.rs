@@ -23,4 +23,4 @@ pub use connect::{ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Pha
 pub use connect_stdio::may_install;
 pub use frame::{Frame, LinkError, LinkEvent};
 pub use inventory::{Inventory, InventoryEntry};
-pub use link::{ClientIdentity, Forwarded, Hop, Link, ServerCapabilities, ServerFacts};
+pub use link::{ClientIdentity, Forwarded, Forwarding, Hop, Link, ServerCapabilities, ServerFacts};

@@ -2,7 +2,7 @@
 
 mod facts;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use narthex_model::Alias;
@@ -68,6 +68,10 @@ enum Call {
     Duplex(DuplexCall),
     Http(HttpCall),
 }
+
+/// A request on its way up to the first sign of an answer. Boxed where it is made: it is large, and
+/// what waits for it is moved about.
+pub type Forwarding<'a> = Pin<Box<dyn Future<Output = Result<Forwarded, LinkError>> + Send + 'a>>;
 
 /// A request in its final form. It is made before anything is awaited, so that a call does not
 /// carry along what it was made from.
@@ -164,15 +168,12 @@ impl Link {
     ///
     /// # Errors
     /// When the request cannot be sent, or fails before the first frame.
-    pub fn forward(
-        &self,
-        permitted: Permitted<Request>,
-        hop: Hop,
-    ) -> impl Future<Output = Result<Forwarded, LinkError>> + Send {
+    pub fn forward(&self, permitted: Permitted<Request>, hop: Hop) -> Forwarding<'_> {
         let Request { message, item, rewrite, alias: _ } = permitted.into_inner();
-        let headers = self.headers_for(&message, &item, &hop);
-        let outgoing = headers.map(|headers| self.outgoing(&message, rewrite, headers));
-        async move { self.start(outgoing?).await }
+        match self.headers_for(&message, &item, &hop) {
+            Ok(headers) => self.start(self.outgoing(&message, rewrite, headers)),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     /// Forwards a notification that policy allowed.
@@ -253,13 +254,25 @@ impl Link {
         Outgoing { id, payload, headers, wants }
     }
 
-    async fn start(&self, outgoing: Outgoing) -> Result<Forwarded, LinkError> {
+    fn start(&self, outgoing: Outgoing) -> Forwarding<'_> {
         let Outgoing { id, payload, headers, wants } = outgoing;
-        let call = match &self.inner {
-            Inner::Stdio(stdio) => stdio.duplex.request(id, payload, wants).await.map(Call::Duplex),
-            Inner::Sse(sse) => sse.duplex.request(id, payload, wants).await.map(Call::Duplex),
-            Inner::Http(http) => http.call(id, payload, headers).await.map(Call::Http),
-        };
+        match &self.inner {
+            Inner::Stdio(stdio) => Box::pin(async move {
+                let call = stdio.duplex.request(id, payload, wants).await;
+                self.started(call.map(Call::Duplex))
+            }),
+            Inner::Sse(sse) => Box::pin(async move {
+                let call = sse.duplex.request(id, payload, wants).await;
+                self.started(call.map(Call::Duplex))
+            }),
+            Inner::Http(http) => Box::pin(async move {
+                let call = http.call(id, payload, headers).await;
+                self.started(call.map(Call::Http))
+            }),
+        }
+    }
+
+    fn started(&self, call: Result<Call, LinkError>) -> Result<Forwarded, LinkError> {
         let call = call.map_err(|error| self.clean_error(error))?;
         Ok(Forwarded { call, redactor: self.redactor.clone() })
     }

@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use narthex_http::TokenHash;
+use narthex_http::{TokenHash, Workers};
 use narthex_model::ErrorKind;
 use narthex_registry::Registry;
 use serde::Serialize;
@@ -40,6 +40,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let listener = listen(&settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;
     let mut ends = stop_signal()?;
+    let workers = Workers::start()?;
     let app = App::start(AppOptions {
         config: loaded,
         environment: config::base_environment(),
@@ -50,7 +51,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),
-            serve: settings.serve_options(),
+            serve: settings.serve_options(workers),
             socket_dirs: data.socket_dirs(),
         }),
     })

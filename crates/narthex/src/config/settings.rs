@@ -9,7 +9,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_gateway::{GatewayOptions, Tracer};
-use narthex_http::{HttpOptions, ServeOptions, TokenHash};
+use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::ErrorKind;
 use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
@@ -84,9 +84,10 @@ impl Settings {
         }
     }
 
-    /// Limits of HTTP connections.
-    pub(crate) fn serve_options(&self) -> ServeOptions {
-        ServeOptions { max_connections: self.connections_max, ..ServeOptions::default() }
+    /// Limits of HTTP connections, and who serves them.
+    pub(crate) fn serve_options(&self, workers: Workers) -> ServeOptions {
+        let max_connections = self.connections_max;
+        ServeOptions { max_connections, workers, ..ServeOptions::default() }
     }
 }
 

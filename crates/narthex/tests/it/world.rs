@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1}
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, Doors};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
-use narthex_http::{HttpOptions, ServeOptions};
+use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::config;
@@ -47,6 +47,7 @@ impl World {
         let address = listener.local_addr().unwrap();
         let token = RunToken::generate().unwrap();
         let text = token.expose().to_owned();
+        let workers = Workers::start().unwrap();
         let options = AppOptions {
             config: config::load_file(&file, dir.path(), &|_| None).unwrap(),
             environment: BaseEnvironment::from_process(),
@@ -57,7 +58,7 @@ impl World {
             doors: Some(Doors {
                 listener,
                 http: HttpOptions::new(address),
-                serve: ServeOptions::default(),
+                serve: ServeOptions { workers, ..ServeOptions::default() },
                 socket_dirs: vec![dir.path().join("run")],
             }),
         };

@@ -7,7 +7,7 @@
 
 use std::{
     future::{Future, poll_fn},
-    pin::{Pin, pin},
+    pin::Pin,
     sync::Arc,
     task::{Context, Waker},
 };
@@ -15,11 +15,17 @@ use std::{
 use http::{Request, Response};
 use hyper::{
     body::Incoming,
-    client::conn::http1::{self, SendRequest},
+    client::conn::{
+        TrySendError,
+        http1::{self, SendRequest},
+    },
 };
 use hyper_util::rt::TokioIo;
 use narthex_wire::Payload;
-use tokio::task::unconstrained;
+use tokio::{
+    runtime::{Handle, Id},
+    task::unconstrained,
+};
 
 use super::{connect::Stream, relay::Relay};
 
@@ -34,7 +40,13 @@ pub(super) struct Connection {
     /// Wakes whoever drove last; `waker` is the same as the driver wants it.
     relay: Arc<Relay>,
     waker: Waker,
+    home: Id,
 }
+
+/// A request that its connection has taken.
+pub(super) type Begun = Pin<
+    Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request<Payload>>>> + Send>,
+>;
 
 /// Why an attempt on one connection gave no answer.
 #[derive(Debug)]
@@ -52,7 +64,13 @@ impl Connection {
         let (sender, driver) = builder.handshake(TokioIo::new(stream)).await?;
         let relay = Arc::<Relay>::default();
         let waker = Waker::from(Arc::clone(&relay));
-        Ok(Box::new(Self { sender, driver: Some(driver), relay, waker }))
+        let home = Handle::current().id();
+        Ok(Box::new(Self { sender, driver: Some(driver), relay, waker, home }))
+    }
+
+    /// The runtime that opened it and hears of what arrives.
+    pub(super) fn home(&self) -> Id {
+        self.home
     }
 
     /// Moves bytes. How the connection ended, if it did, is reported by the answer or body.
@@ -75,16 +93,21 @@ impl Connection {
         self.relay.clear();
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(super) async fn send(
-        &mut self,
-        request: Request<Payload>,
-    ) -> Result<Response<Incoming>, SendFailure> {
+    /// Begins to send a request. Boxed where it is made: it is large, and what waits for it is
+    /// moved about.
+    pub(super) fn begin(&mut self, request: Request<Payload>) -> Begun {
         // Unconstrained, since a spent budget would ask the waker that does nothing to try again.
-        let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
+        Box::pin(unconstrained(self.sender.try_send_request(request)))
+    }
+
+    /// Sends what was begun and waits for the head of its answer.
+    pub(super) async fn answer(
+        &mut self,
+        mut begun: Begun,
+    ) -> Result<Response<Incoming>, SendFailure> {
         poll_fn(|cx| {
             self.drive(cx);
-            answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+            begun.as_mut().poll(&mut Context::from_waker(Waker::noop()))
         })
         .await
         .map_err(|mut error| SendFailure {

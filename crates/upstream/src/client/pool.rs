@@ -1,22 +1,39 @@
 //! The connections of one origin: a bounded number in use, some idle, newest reused first.
+//!
+//! A connection is only used by the runtime that opened it: by another, every arrival would have
+//! to wake a second thread, and once its own has ended it would be of no use at all.
 
 use std::{
     collections::VecDeque,
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     ops::{Deref, DerefMut},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     task::{Context, Waker},
     time::Duration,
 };
 
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{
+    runtime::{Handle, Id},
+    sync::Semaphore,
+    time::Instant,
+};
 
 use super::connection::Connection;
+
+/// Among how many lists idle connections are divided, so that threads seldom meet at one.
+const SHARDS: usize = 16;
 
 /// Idle connections and the number of those in use.
 #[derive(Debug)]
 pub(super) struct Pool {
-    /// Oldest first.
-    idle: Mutex<VecDeque<Idle>>,
+    /// Each with its oldest first. Which one a connection is in follows from its runtime.
+    idle: [Mutex<VecDeque<Idle>>; SHARDS],
+    idle_count: AtomicUsize,
+    /// Whether a task looks after those that stay idle.
+    is_swept: AtomicBool,
     free: Semaphore,
     max_idle: usize,
     idle_timeout: Duration,
@@ -41,8 +58,21 @@ pub(super) struct Lease {
 
 impl Pool {
     pub(super) fn new(max_connections: usize, max_idle: usize, idle_timeout: Duration) -> Self {
-        let free = Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS));
-        Self { idle: Mutex::default(), free, max_idle, idle_timeout }
+        Self {
+            idle: Default::default(),
+            idle_count: AtomicUsize::new(0),
+            is_swept: AtomicBool::new(false),
+            free: Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)),
+            max_idle,
+            idle_timeout,
+        }
+    }
+
+    /// The right to one more connection in use, if there is room.
+    pub(super) fn try_slot(self: &Arc<Self>) -> Option<Slot> {
+        let permit = self.free.try_acquire().ok()?;
+        permit.forget();
+        Some(Slot(Arc::clone(self)))
     }
 
     /// Waits until another connection may be in use.
@@ -52,47 +82,101 @@ impl Pool {
         Slot(Arc::clone(self))
     }
 
-    /// Closes what has been idle for too long.
-    pub(super) fn close_expired(&self) {
-        let expired = self.take_expired(&mut self.lock());
-        drop(expired);
+    /// The newest idle connection of a runtime, without whatever is too old.
+    fn newest(&self, home: Id) -> Option<Box<Connection>> {
+        let mut idle = self.shard(home);
+        let at = idle.iter().rposition(|idle| idle.connection.home() == home)?;
+        let newest = idle.remove(at)?;
+        drop(idle);
+        self.idle_count.fetch_sub(1, Ordering::Relaxed);
+        // Servers tend to close one at such an age just as it is used.
+        (newest.since.elapsed() < self.idle_timeout).then_some(newest.connection)
     }
 
-    /// Expired connections, to be dropped when the lock is released: closing is a system call.
-    fn take_expired(&self, idle: &mut VecDeque<Idle>) -> Option<VecDeque<Idle>> {
-        let oldest = idle.front()?;
-        let now = Instant::now();
-        if now.duration_since(oldest.since) < self.idle_timeout {
-            return None;
+    fn keep(self: &Arc<Self>, connection: Box<Connection>) {
+        let mut idle = self.shard(connection.home());
+        let is_full = self.idle_count.load(Ordering::Relaxed) >= self.max_idle;
+        let oldest = if is_full { idle.pop_front() } else { None };
+        if is_full && oldest.is_none() {
+            // The others are not ours to close. Closing is a system call: not under the lock.
+            drop(idle);
+            return drop(connection);
         }
-        let fresh = idle.partition_point(|i| now.duration_since(i.since) >= self.idle_timeout);
-        let kept = idle.split_off(fresh);
-        Some(std::mem::replace(idle, kept))
+        idle.push_back(Idle { connection, since: Instant::now() });
+        drop(idle);
+        if oldest.is_none() {
+            self.idle_count.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(oldest);
+        self.have_swept();
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Idle>> {
-        // Nothing that holds the lock can leave the list half changed.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Sees to it that idle connections are closed in time.
+    fn have_swept(self: &Arc<Self>) {
+        if self.is_swept.load(Ordering::Relaxed) || self.is_swept.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(sweep(Arc::downgrade(self), self.idle_timeout))),
+            // The program is ending, and its connections with it.
+            Err(_) => self.is_swept.store(false, Ordering::SeqCst),
+        }
+    }
+
+    /// Closes what has been idle for too long. Gives whether anything is left.
+    fn close_expired(&self) -> bool {
+        let now = Instant::now();
+        let is_fresh = |idle: &Idle| now.duration_since(idle.since) < self.idle_timeout;
+        for shard in &self.idle {
+            let mut idle = lock(shard);
+            let first_fresh = idle.iter().position(is_fresh).unwrap_or(idle.len());
+            let expired: Vec<Idle> = idle.drain(..first_fresh).collect();
+            drop(idle);
+            self.idle_count.fetch_sub(expired.len(), Ordering::Relaxed);
+        }
+        self.idle_count.load(Ordering::Relaxed) > 0
+    }
+
+    fn shard(&self, home: Id) -> MutexGuard<'_, VecDeque<Idle>> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(home);
+        lock(&self.idle[usize::try_from(hash % SHARDS as u64).unwrap_or_default()])
+    }
+}
+
+fn lock(shard: &Mutex<VecDeque<Idle>>) -> MutexGuard<'_, VecDeque<Idle>> {
+    // Nothing that holds the lock can leave the list half changed.
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes idle connections in time, as long as there are any.
+async fn sweep(pool: Weak<Pool>, idle_timeout: Duration) {
+    loop {
+        tokio::time::sleep(idle_timeout).await;
+        let Some(pool) = pool.upgrade() else { return };
+        if pool.close_expired() {
+            continue;
+        }
+        pool.is_swept.store(false, Ordering::SeqCst);
+        // One that came meanwhile found a sweeper.
+        if pool.idle_count.load(Ordering::SeqCst) == 0 || pool.is_swept.swap(true, Ordering::SeqCst)
+        {
+            return;
+        }
     }
 }
 
 impl Slot {
     /// The newest idle connection that is still open, or the slot back.
     pub(super) fn reuse(self) -> Result<Lease, Self> {
-        loop {
-            let (newest, expired) = {
-                let mut idle = self.0.lock();
-                let expired = self.0.take_expired(&mut idle);
-                (idle.pop_back(), expired)
-            };
-            drop(expired);
-            let Some(Idle { mut connection, .. }) = newest else { return Err(self) };
+        let home = Handle::current().id();
+        while let Some(mut connection) = self.0.newest(home) {
             // This is where a close by the server comes to light.
             connection.drive(&mut Context::from_waker(Waker::noop()));
             if connection.is_reusable() {
                 return Ok(self.occupy(connection));
             }
         }
+        Err(self)
     }
 
     /// Puts a connection into use.
@@ -111,17 +195,10 @@ impl Lease {
     /// Gives a connection back whose exchange is over; closes it if it cannot be used again.
     pub(super) fn finish(self) {
         let Self { connection, slot } = self;
-        let pool = &slot.0;
-        if !connection.is_reusable() || pool.max_idle == 0 {
-            return;
+        if connection.is_reusable() && slot.0.max_idle > 0 {
+            connection.rest();
+            slot.0.keep(connection);
         }
-        connection.rest();
-        let mut idle = pool.lock();
-        let expired = pool.take_expired(&mut idle);
-        let surplus = if idle.len() >= pool.max_idle { idle.pop_front() } else { None };
-        idle.push_back(Idle { connection, since: Instant::now() });
-        drop(idle);
-        drop((expired, surplus));
     }
 
     /// Closes the connection but keeps the right to use another one.
