@@ -137,6 +137,11 @@ impl ForwardedCall {
     async fn frame(&mut self) -> Result<Frame, Refusal> {
         let Self { forwarded, finish, timeout, deadline, stop } = self;
         let cancelled = finish.cancelled().or_else(|| stop.clone());
+        if !cancelled.as_ref().is_some_and(CancellationToken::is_cancelled)
+            && let Some(next) = forwarded.buffered()
+        {
+            return next.map_err(Refusal::from);
+        }
         loop {
             let next = async {
                 match timeout {

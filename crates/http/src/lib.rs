@@ -18,6 +18,7 @@ mod post;
 mod replay;
 mod respond;
 mod routes;
+mod sending;
 mod serve;
 mod status;
 mod stream;

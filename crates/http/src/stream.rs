@@ -8,27 +8,20 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body::{Body, Frame};
 use narthex_gateway::{Answering, OpenCount, Session, Step};
-use narthex_wire::{Payload, sse_event};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{ReusableBoxFuture, WaitForCancellationFutureOwned};
 
 use crate::{
     detached::{Opened, Start},
     hub::Reader,
+    sending::{Polled, Sending},
 };
 
 /// A comment, which readers ignore.
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b":\n\n");
-
-/// Events that are there at the same moment go out together, up to about this many bytes.
-const JOINED_MAX: usize = 64 * 1024;
-/// Longer events go out alone, as they are.
-const JOINED_EVENT_MAX: usize = 4096;
-
-type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
 
 /// Shows life when nothing else has for a while.
 struct Pulse {
@@ -49,75 +42,6 @@ impl Pulse {
         ready!(self.next.as_mut().poll(cx));
         self.restart();
         Poll::Ready(Some(Ok(Frame::data(SIGN_OF_LIFE))))
-    }
-}
-
-/// Short events that wait for nothing but each other.
-#[derive(Default)]
-struct Joined {
-    first: Bytes,
-    /// All of them, if there are several.
-    all: BytesMut,
-}
-
-impl Joined {
-    fn push(&mut self, event: Bytes) {
-        if self.first.is_empty() {
-            self.first = event;
-            return;
-        }
-        if self.all.is_empty() {
-            self.all.reserve(8 * self.first.len().max(event.len()));
-            self.all.extend_from_slice(&self.first);
-        }
-        self.all.extend_from_slice(&event);
-    }
-
-    fn is_full(&self) -> bool {
-        self.all.len() >= JOINED_MAX
-    }
-
-    /// What is to go out now, if there is anything.
-    fn take(&mut self) -> Option<Polled> {
-        let first = std::mem::take(&mut self.first);
-        let frame = match self.all.is_empty() {
-            true => first,
-            false => self.all.split().freeze(),
-        };
-        (!frame.is_empty()).then(|| Poll::Ready(Some(Ok(Frame::data(frame)))))
-    }
-}
-
-/// Events on their way out.
-#[derive(Default)]
-struct Sending {
-    joined: Joined,
-    /// A long one, after those.
-    long: Payload,
-}
-
-impl Sending {
-    fn push(&mut self, event: Payload) {
-        match event.len() > JOINED_EVENT_MAX {
-            true => self.long = event,
-            false => self.joined.push(event.into_bytes()),
-        }
-    }
-
-    /// What must go out before any further event is looked for.
-    fn due(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
-        if self.joined.is_full() || !self.long.is_empty() {
-            return self.joined.take().or_else(|| piece(&mut self.long, cx));
-        }
-        None
-    }
-}
-
-/// The next piece of a payload that is being sent.
-fn piece(payload: &mut Payload, cx: &mut Context<'_>) -> Option<Polled> {
-    match Pin::new(payload).poll_frame(cx) {
-        Poll::Ready(None) | Poll::Pending => None,
-        polled @ Poll::Ready(Some(_)) => Some(polled),
     }
 }
 
@@ -156,21 +80,21 @@ impl Body for CallStream {
                 return polled;
             }
             let Some(next) = &mut self.next else {
-                return self.sending.joined.take().unwrap_or(Poll::Ready(None));
+                return self.sending.joined().unwrap_or(Poll::Ready(None));
             };
             let Poll::Ready((answering, step_taken)) = next.poll(cx) else {
-                return self.sending.joined.take().unwrap_or_else(|| self.pulse.poll(cx));
+                return self.sending.joined().unwrap_or_else(|| self.pulse.poll(cx));
             };
             match step_taken {
                 Some(Step::Message(message)) => {
                     next.set(step(answering));
-                    self.sending.push(sse_event(None, None, None, &message));
+                    self.sending.push(None, None, &message);
                 }
                 // Only legacy streams can be taken up again.
                 Some(Step::Break { .. }) => next.set(step(answering)),
                 Some(Step::Answer(answer)) => {
                     self.next = None;
-                    self.sending.push(sse_event(None, None, None, &answer.payload));
+                    self.sending.push(None, None, &answer.payload);
                 }
                 None => self.next = None,
             }
@@ -218,15 +142,12 @@ impl Body for ReaderStream {
             if let Some(polled) = this.sending.due(cx) {
                 return polled;
             }
-            match this.reader.poll_event(cx) {
-                Poll::Ready(Some(event)) => {
-                    this.pulse.restart();
-                    this.sending.push(event);
-                }
+            match this.reader.poll_event(cx, &mut this.sending) {
+                Poll::Ready(Some(())) => this.pulse.restart(),
                 polled => break polled.map(drop),
             }
         };
-        if let Some(joined) = this.sending.joined.take() {
+        if let Some(joined) = this.sending.joined() {
             return joined;
         }
         match polled {
@@ -240,38 +161,5 @@ impl Body for ReaderStream {
                 Poll::Ready(sign)
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(polled: Option<Polled>) -> Option<Bytes> {
-        match polled? {
-            Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
-            Poll::Ready(_) | Poll::Pending => None,
-        }
-    }
-
-    #[test]
-    fn what_is_ready_at_once_goes_out_at_once_and_in_order() {
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        let mut sending = Sending::default();
-        assert_eq!(frame(sending.joined.take()), None);
-        for text in ["a", "b", "c"] {
-            sending.push(Bytes::from_static(text.as_bytes()).into());
-        }
-        assert!(sending.due(&mut cx).is_none(), "more may be ready");
-        assert_eq!(frame(sending.joined.take()).unwrap(), "abc");
-        sending.push(Bytes::from_static(b"d").into());
-        let long = Bytes::from(vec![b'e'; JOINED_EVENT_MAX + 1]);
-        sending.push(long.clone().into());
-        assert_eq!(frame(sending.due(&mut cx)).unwrap(), "d");
-        assert_eq!(frame(sending.due(&mut cx)).unwrap(), long);
-        assert!(sending.due(&mut cx).is_none());
-        let short = Bytes::from(vec![b'f'; JOINED_EVENT_MAX]);
-        (0..16).for_each(|_| sending.push(short.clone().into()));
-        assert_eq!(frame(sending.due(&mut cx)).unwrap().len(), JOINED_MAX);
     }
 }

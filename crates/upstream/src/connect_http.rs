@@ -167,7 +167,7 @@ async fn initialize_session(
     if has_session {
         // Before the first call: a server may answer or ask on this stream (no replay exists for
         // what it sends earlier).
-        match http.open_stream(None).await {
+        match http.open_stream(b"").await {
             Ok(body) => http.listen(body),
             Err(LinkError::Status { status, .. })
                 if status == StatusCode::METHOD_NOT_ALLOWED.as_u16() => {}

@@ -258,15 +258,16 @@ impl HttpLink {
         }
     }
 
-    /// Opens the stream for what the server sends by itself (legacy), or resumes one.
+    /// Opens the stream for what the server sends by itself (legacy), or resumes one. An empty id
+    /// stands for none, as in the rules of event streams.
     pub(crate) async fn open_stream(
         &self,
-        last_event_id: Option<&str>,
+        last_event_id: &[u8],
     ) -> Result<ResponseBody, LinkError> {
         let mut extra = HeaderMap::new();
         extra.insert(header::ACCEPT, ACCEPT_STREAM);
-        if let Some(id) = last_event_id {
-            let id = HeaderValue::from_str(id).map_err(|_invalid| {
+        if !last_event_id.is_empty() {
+            let id = HeaderValue::from_bytes(last_event_id).map_err(|_invalid| {
                 LinkError::Protocol("an event id that fits no header".to_owned())
             })?;
             extra.insert(LAST_EVENT_ID, id);
@@ -333,6 +334,14 @@ impl HttpLink {
 }
 
 impl HttpCall {
+    /// The next frame, if it has already arrived.
+    pub(crate) fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
+        match self {
+            Self::Single(message) => message.take().map(|message| Ok(Frame::Answer(message))),
+            Self::Stream(stream) => stream.buffered(),
+        }
+    }
+
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
         match self {
             Self::Single(message) => message

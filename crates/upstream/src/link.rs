@@ -376,6 +376,18 @@ impl Forwarded {
             Call::Duplex(call) => call.next().await,
             Call::Http(call) => call.next().await,
         };
+        self.clean(next)
+    }
+
+    /// The next frame, if it has already arrived: what [`Forwarded::next`] would give at once.
+    pub fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
+        match &mut self.call {
+            Call::Duplex(_) => None,
+            Call::Http(call) => call.buffered().map(|next| self.clean(next)),
+        }
+    }
+
+    fn clean(&self, next: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
         match &self.redactor {
             None => next,
             Some(redactor) => next

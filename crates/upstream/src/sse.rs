@@ -93,7 +93,7 @@ impl Reader {
     /// The path for messages. It must be at the same origin: credentials go there.
     async fn endpoint(&mut self, base: &url::Url) -> Result<String, LinkError> {
         while let Some(event) = self.event().await? {
-            if event.event.as_deref() != Some("endpoint") {
+            if event.event.as_deref() != Some(b"endpoint") {
                 continue;
             }
             let text = String::from_utf8_lossy(&event.data).into_owned();

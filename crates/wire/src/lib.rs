@@ -22,7 +22,7 @@ pub use message::{Message, MessageError, MessageKind, Raw};
 pub use payload::{Payload, PayloadBuilder};
 pub use redact::{REDACTED, Redactor};
 pub use rewrite::{Patch, Rewrite};
-pub use sse::{SseError, SseEvent, SseParser, sse_comment, sse_event};
+pub use sse::{SseError, SseEvent, SseParser, sse_event, write_sse_event};
 
 /// What is refused before it is buffered or indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

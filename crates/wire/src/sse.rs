@@ -13,9 +13,10 @@ use crate::{Payload, PayloadBuilder, lines::push_one_line};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseEvent {
     /// The `event` field; `None` means `message`.
-    pub event: Option<String>,
-    /// The `id` field of this very event; ids are not carried over from earlier ones.
-    pub id: Option<String>,
+    pub event: Option<Bytes>,
+    /// The `id` field of this very event; ids are not carried over from earlier ones. It keeps the
+    /// chunk that it came in alive, so whoever keeps it should copy it.
+    pub id: Option<Bytes>,
     /// The `retry` field.
     pub retry_ms: Option<u64>,
     /// The `data` lines joined by line feeds.
@@ -155,13 +156,13 @@ impl Pending {
         if value.first() == Some(&b' ') {
             value.advance(1);
         }
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         match &line[..colon] {
             b"data" => self.data(value),
-            b"event" => self.fields.event = Some(text(&value)),
-            b"id" if !value.contains(&0) => self.fields.id = Some(text(&value)),
+            b"event" => self.fields.event = Some(value),
+            b"id" if !value.contains(&0) => self.fields.id = Some(value),
             b"retry" if value.iter().all(u8::is_ascii_digit) => {
-                self.fields.retry_ms = text(&value).parse().ok().or(self.fields.retry_ms);
+                let number = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
+                self.fields.retry_ms = number.or(self.fields.retry_ms);
             }
             // A comment leaves nothing behind, so any number of them may precede an event.
             b"" => self.bytes -= line.len(),
@@ -194,39 +195,50 @@ impl Pending {
 /// Writes one event. `data` is one JSON message, or empty for a priming event.
 ///
 /// Raw line ends in `data` become spaces: in valid JSON they stand only between tokens. Characters
-/// that `id` and `event` cannot carry are left out.
+/// that `id` cannot carry are left out.
 #[must_use]
-pub fn sse_event(
-    id: Option<&str>,
-    event: Option<&str>,
-    retry_ms: Option<u64>,
-    data: &Payload,
-) -> Payload {
+pub fn sse_event(id: Option<&str>, retry_ms: Option<u64>, data: &Payload) -> Payload {
     let nothing = Bytes::new();
     let mut out = PayloadBuilder::new(&nothing, data.len().min(4096) + 64);
-    let mut field = |name: &str, value: &str| {
-        let value = value.replace(['\r', '\n', '\0'], "");
-        out.push(format!("{name}: {value}\n").as_bytes());
-    };
-    if let Some(id) = id {
-        field("id", id);
-    }
-    if let Some(event) = event {
-        field("event", event);
-    }
-    if let Some(retry_ms) = retry_ms {
-        field("retry", &retry_ms.to_string());
-    }
-    out.push(if data.is_empty() { b"data:" } else { b"data: " });
+    push_head(|piece| out.push(piece), id, retry_ms, data);
     push_one_line(&mut out, data);
     out.push(b"\n\n");
     out.build()
 }
 
-/// Writes a comment, which readers ignore: a sign of life on a quiet stream.
-#[must_use]
-pub fn sse_comment(text: &str) -> Bytes {
-    format!(": {}\n\n", text.replace(['\r', '\n'], " ")).into()
+/// Writes one event as [`sse_event`] does, behind what is there already.
+pub fn write_sse_event(
+    out: &mut BytesMut,
+    id: Option<&str>,
+    retry_ms: Option<u64>,
+    data: &Payload,
+) {
+    out.reserve(data.len() + id.map_or(0, str::len) + 64);
+    push_head(|piece| out.extend_from_slice(piece), id, retry_ms, data);
+    for piece in data.pieces() {
+        let start = out.len();
+        out.extend_from_slice(piece);
+        if memchr::memchr2(b'\n', b'\r', piece).is_some() {
+            let ends = out[start..].iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r'));
+            ends.for_each(|byte| *byte = b' ');
+        }
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+/// Everything before the data itself.
+fn push_head(mut push: impl FnMut(&[u8]), id: Option<&str>, retry_ms: Option<u64>, data: &Payload) {
+    if let Some(id) = id {
+        push(b"id: ");
+        id.split(['\r', '\n', '\0']).for_each(|part| push(part.as_bytes()));
+        push(b"\n");
+    }
+    if let Some(retry_ms) = retry_ms {
+        push(b"retry: ");
+        push(retry_ms.to_string().as_bytes());
+        push(b"\n");
+    }
+    push(if data.is_empty() { b"data:" } else { b"data: " });
 }
 
 #[cfg(test)]

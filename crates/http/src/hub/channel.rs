@@ -1,17 +1,19 @@
 //! One stream: events come in, at most one connection reads them, and what it read is kept.
 
 use std::{
+    fmt::Write,
     sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
 };
 
-use narthex_wire::{Payload, sse_event};
+use narthex_wire::Payload;
 use tokio::sync::{Notify, mpsc};
 
 use super::lock;
 use crate::{
     ReplayLimits,
     replay::{Event, Replay},
+    sending::Sending,
 };
 
 /// One stream of a session.
@@ -48,6 +50,8 @@ pub(crate) struct Reader {
     live_from: u64,
     is_primed: bool,
     has_ended: bool,
+    /// The id of the event that was sent last.
+    id: String,
 }
 
 impl Channel {
@@ -109,10 +113,10 @@ impl Channel {
         let own = state.readers;
         drop(state);
         self.moved.notify_one();
-        let channel = self.clone();
+        let (channel, id) = (self.clone(), self.prefix.clone());
         // A first reader has seen no break yet; one that comes back has.
         let live_from = if last.is_some() { live_from } else { next };
-        Some(Reader { channel, own, next, live_from, is_primed, has_ended: false })
+        Some(Reader { channel, own, next, live_from, is_primed, has_ended: false, id })
     }
 }
 
@@ -139,12 +143,16 @@ impl State {
 }
 
 impl Reader {
-    /// The next event as text, with its id; `None` where this connection ends.
-    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Payload>> {
+    /// Adds the next event to what is being sent; `None` where this connection ends.
+    pub(crate) fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+        sending: &mut Sending,
+    ) -> Poll<Option<()>> {
         if self.is_primed {
             self.is_primed = false;
-            let id = self.id(self.next - 1);
-            return Poll::Ready(Some(sse_event(Some(&id), None, None, &Payload::default())));
+            self.send(sending, self.next - 1, None, &Payload::default());
+            return Poll::Ready(Some(()));
         }
         let event = {
             let mut state = lock(&self.channel.state);
@@ -169,18 +177,21 @@ impl Reader {
         };
         self.channel.moved.notify_one();
         let number = self.next - 1;
-        let (retry_ms, data) = match event {
-            Event::Message(payload) => (None, payload),
+        match event {
+            Event::Message(payload) => self.send(sending, number, None, &payload),
             Event::Break(retry_ms) => {
                 self.has_ended = number >= self.live_from;
-                (retry_ms, Payload::default())
+                self.send(sending, number, retry_ms, &Payload::default());
             }
-        };
-        Poll::Ready(Some(sse_event(Some(&self.id(number)), None, retry_ms, &data)))
+        }
+        Poll::Ready(Some(()))
     }
 
-    fn id(&self, number: u64) -> String {
-        format!("{}{number}", self.channel.prefix)
+    fn send(&mut self, sending: &mut Sending, number: u64, retry_ms: Option<u64>, data: &Payload) {
+        self.id.truncate(self.channel.prefix.len());
+        // Text in memory takes whatever it is given.
+        write!(self.id, "{number}").unwrap_or_default();
+        sending.push(Some(&self.id), retry_ms, data);
     }
 }
 

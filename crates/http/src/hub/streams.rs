@@ -22,13 +22,14 @@ pub(crate) struct Streams {
     node: Arc<str>,
     session: Arc<Session>,
     table: Mutex<Table>,
-    /// A stream has ended.
+    /// A stream has ended, and none before that is still kept.
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     channels: HashMap<u64, Arc<Channel>>,
+    last_key: Option<u64>,
     /// The stream of what belongs to no call.
     own: Option<Arc<Channel>>,
     /// Streams whose calls have ended, oldest first.
@@ -65,9 +66,11 @@ impl Streams {
     /// # Errors
     /// When the system has no randomness to give.
     pub(crate) fn open_call(self: &Arc<Self>) -> Result<CallChannel, getrandom::Error> {
-        let key = getrandom::u64()?;
+        let mut table = lock(&self.table);
+        let key = table.new_key()?;
         let channel = self.channel(key, None);
-        lock(&self.table).channels.insert(key, channel.clone());
+        table.channels.insert(key, channel.clone());
+        drop(table);
         Ok(CallChannel { streams: self.clone(), key, channel })
     }
 
@@ -80,7 +83,7 @@ impl Streams {
         if let Some(own) = &table.own {
             return Ok(own.clone());
         }
-        let key = getrandom::u64()?;
+        let key = table.new_key()?;
         let channel = self.channel(key, self.session.take_outbox());
         table.channels.insert(key, channel.clone());
         table.own = Some(channel.clone());
@@ -127,6 +130,17 @@ impl Streams {
 }
 
 impl Table {
+    /// A key for a new stream. The first one is random, so that an id of another session's event,
+    /// or of an earlier life of this program, is none here.
+    fn new_key(&mut self) -> Result<u64, getrandom::Error> {
+        let key = match self.last_key {
+            Some(last) => last.wrapping_add(1),
+            None => getrandom::u64()?,
+        };
+        self.last_key = Some(key);
+        Ok(key)
+    }
+
     fn sweep(&mut self, now: Instant, limits: &ReplayLimits) {
         while let Some(oldest) = self.finished.front() {
             let is_over = self.finished.len() > limits.finished_streams
@@ -158,11 +172,15 @@ impl Drop for CallChannel {
         let bytes = self.channel.end();
         let (now, limits) = (Instant::now(), &self.streams.limits);
         let mut table = lock(&self.streams.table);
+        let is_first = table.finished.is_empty();
         table.finished.push_back(Finished { key: self.key, bytes, until: now + limits.keep });
         table.finished_bytes += bytes;
         table.sweep(now, limits);
         drop(table);
-        self.streams.ended.notify_one();
+        // Otherwise the keeper waits for an older one, which is due sooner.
+        if is_first {
+            self.streams.ended.notify_one();
+        }
     }
 }
 

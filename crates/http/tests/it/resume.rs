@@ -21,7 +21,7 @@ fn get<'w>(world: &'w World, session: &str, last: &str) -> Builder<'w> {
 }
 
 fn id(event: &SseEvent) -> &str {
-    event.id.as_deref().unwrap()
+    std::str::from_utf8(event.id.as_deref().unwrap()).unwrap()
 }
 
 #[tokio::test]

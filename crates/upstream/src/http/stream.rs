@@ -30,7 +30,8 @@ pub(crate) struct HttpStream {
 #[derive(Debug)]
 struct Events {
     parser: SseParser,
-    last_id: Option<String>,
+    /// Empty: there is nothing to resume from.
+    last_id: Vec<u8>,
     retry_ms: Option<u64>,
     /// What is left of a batch (revision 2025-03-26), last first.
     batch: Vec<Message>,
@@ -39,7 +40,7 @@ struct Events {
 impl Events {
     fn new(link: &HttpLink) -> Self {
         let parser = SseParser::new(link.limits.message_bytes);
-        Self { parser, last_id: None, retry_ms: None, batch: Vec::new() }
+        Self { parser, last_id: Vec::new(), retry_ms: None, batch: Vec::new() }
     }
 
     /// The next message; `None` at the stream's end.
@@ -48,30 +49,35 @@ impl Events {
         body: &mut ResponseBody,
         link: &HttpLink,
     ) -> Result<Option<Message>, LinkError> {
-        if let Some(message) = self.batch.pop() {
-            return Ok(Some(message));
-        }
         loop {
-            let unusable = |error: narthex_wire::SseError| LinkError::Protocol(error.to_string());
-            if let Some(event) = self.parser.next_event().map_err(unusable)? {
-                match event.id {
-                    // By the rules of event streams, an empty id means: nothing to resume from.
-                    Some(id) if id.is_empty() => self.last_id = None,
-                    Some(id) => self.last_id = Some(id),
-                    None => {}
-                }
-                self.retry_ms = event.retry_ms.or(self.retry_ms);
-                let is_message = event.event.as_deref().is_none_or(|name| name == "message");
-                if event.data.is_empty() || !is_message {
-                    continue;
-                }
-                return self.message(event.data, link).map(Some);
+            if let Some(message) = self.buffered(link)? {
+                return Ok(Some(message));
             }
             match body.chunk().await {
                 Some(chunk) => self.parser.push(chunk?),
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The next message of what has already arrived.
+    fn buffered(&mut self, link: &HttpLink) -> Result<Option<Message>, LinkError> {
+        if let Some(message) = self.batch.pop() {
+            return Ok(Some(message));
+        }
+        let unusable = |error: narthex_wire::SseError| LinkError::Protocol(error.to_string());
+        while let Some(event) = self.parser.next_event().map_err(unusable)? {
+            if let Some(id) = &event.id {
+                self.last_id.clear();
+                self.last_id.extend_from_slice(id);
+            }
+            self.retry_ms = event.retry_ms.or(self.retry_ms);
+            let is_message = event.event.as_deref().is_none_or(|name| name == b"message");
+            if is_message && !event.data.is_empty() {
+                return self.message(event.data, link).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// The message of one event, or the first of its batch.
@@ -100,6 +106,22 @@ impl HttpStream {
     ) -> Self {
         let events = Events::new(&link);
         Self { link, id, events, body: Some(body), guard: Some(guard), resume: None }
+    }
+
+    /// The next frame, if it has already arrived.
+    pub(crate) fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
+        self.body.as_ref()?;
+        loop {
+            match self.events.buffered(&self.link).transpose()? {
+                Err(error) => return Some(Err(error)),
+                Ok(message) => {
+                    self.resume = None;
+                    if let Some(frame) = self.frame(message) {
+                        return Some(Ok(frame));
+                    }
+                }
+            }
+        }
     }
 
     /// The next frame. Safe to drop and call again.
@@ -155,7 +177,7 @@ impl HttpStream {
     /// After the end of the stream before the answer: whether and how it goes on.
     fn broken(&mut self, error: Option<LinkError>) -> Result<Frame, LinkError> {
         // Modern streams cannot be resumed, whatever ids they carry.
-        if self.events.last_id.is_none() || self.link.is_modern() {
+        if self.events.last_id.is_empty() || self.link.is_modern() {
             return Err(error.unwrap_or_else(|| {
                 LinkError::Protocol("the stream ended before the answer".to_owned())
             }));
@@ -179,7 +201,7 @@ impl HttpStream {
             return Err(LinkError::Protocol("nothing follows the answer".to_owned()));
         }
         tokio::time::sleep(self.events.pause()).await;
-        match self.link.open_stream(self.events.last_id.as_deref()).await {
+        match self.link.open_stream(&self.events.last_id).await {
             Ok(body) => {
                 self.events.parser = SseParser::new(self.link.limits.message_bytes);
                 self.body = Some(body);
@@ -219,7 +241,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
         let opened = tokio::select! {
             biased;
             () = link.closed().cancelled() => return,
-            opened = link.open_stream(events.last_id.as_deref()) => opened,
+            opened = link.open_stream(&events.last_id) => opened,
         };
         match opened {
             Ok(opened) => {

@@ -25,10 +25,14 @@ fn push(channel: &Channel, event: Event) -> bool {
 /// The next event as text; `None` if there is none yet, `Some(None)` at the end.
 fn next(reader: &mut Reader) -> Option<Option<String>> {
     let mut cx = Context::from_waker(Waker::noop());
-    match reader.poll_event(&mut cx) {
+    let mut sending = Sending::default();
+    match reader.poll_event(&mut cx, &mut sending) {
         Poll::Pending => None,
-        Poll::Ready(event) => {
-            Some(event.map(|event| String::from_utf8(event.into_bytes().to_vec()).unwrap()))
+        Poll::Ready(None) => Some(None),
+        Poll::Ready(Some(())) => {
+            let Poll::Ready(Some(Ok(frame))) = sending.joined().unwrap() else { panic!() };
+            let data = frame.into_data().unwrap();
+            Some(Some(String::from_utf8(data.to_vec()).unwrap()))
         }
     }
 }

@@ -1,0 +1,96 @@
+//! Events on their way out, joined where they are short.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Body, Frame};
+use narthex_wire::{Payload, sse_event, write_sse_event};
+
+/// Events that are there at the same moment go out together, up to about this many bytes.
+const JOINED_MAX: usize = 64 * 1024;
+/// Messages that are longer go out alone, as they are.
+const JOINED_MESSAGE_MAX: usize = 4096;
+
+/// What a body gives when it is polled.
+pub(crate) type Polled = Poll<Option<Result<Frame<Bytes>, Infallible>>>;
+
+/// Events on their way out.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    /// Short events that wait for nothing but each other.
+    joined: BytesMut,
+    /// A long one, after those.
+    long: Payload,
+}
+
+impl Sending {
+    /// Adds an event. To be called only when nothing is [due](Self::due).
+    pub(crate) fn push(&mut self, id: Option<&str>, retry_ms: Option<u64>, data: &Payload) {
+        match data.len() > JOINED_MESSAGE_MAX {
+            true => self.long = sse_event(id, retry_ms, data),
+            false => write_sse_event(&mut self.joined, id, retry_ms, data),
+        }
+    }
+
+    /// What must go out before any further event is looked for.
+    pub(crate) fn due(&mut self, cx: &mut Context<'_>) -> Option<Polled> {
+        if self.joined.len() >= JOINED_MAX || !self.long.is_empty() {
+            return self.joined().or_else(|| piece(&mut self.long, cx));
+        }
+        None
+    }
+
+    /// What is to go out when no further event is there, if there is anything.
+    pub(crate) fn joined(&mut self) -> Option<Polled> {
+        let joined = self.joined.split().freeze();
+        (!joined.is_empty()).then(|| Poll::Ready(Some(Ok(Frame::data(joined)))))
+    }
+}
+
+/// The next piece of a payload that is being sent.
+fn piece(payload: &mut Payload, cx: &mut Context<'_>) -> Option<Polled> {
+    match Pin::new(payload).poll_frame(cx) {
+        Poll::Ready(None) | Poll::Pending => None,
+        polled @ Poll::Ready(Some(_)) => Some(polled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(polled: Option<Polled>) -> Option<Bytes> {
+        match polled? {
+            Poll::Ready(Some(Ok(frame))) => frame.into_data().ok(),
+            Poll::Ready(_) | Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn what_is_ready_at_once_goes_out_at_once_and_in_order() {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut sending = Sending::default();
+        let mut all = Vec::new();
+        assert_eq!(frame(sending.joined()), None);
+        for text in ["a", "b", "c"] {
+            sending.push(None, None, &Bytes::from_static(text.as_bytes()).into());
+        }
+        assert!(sending.due(&mut cx).is_none(), "more may be ready");
+        assert_eq!(frame(sending.joined()).unwrap(), "data: a\n\ndata: b\n\ndata: c\n\n");
+        sending.push(Some("1"), None, &Bytes::from_static(b"d").into());
+        let long = Bytes::from(vec![b'e'; JOINED_MESSAGE_MAX + 1]);
+        sending.push(None, None, &long.clone().into());
+        assert_eq!(frame(sending.due(&mut cx)).unwrap(), "id: 1\ndata: d\n\n");
+        while let Some(piece) = frame(sending.due(&mut cx)) {
+            all.extend_from_slice(&piece);
+        }
+        assert_eq!(all, [&b"data: "[..], &long, b"\n\n"].concat());
+        let short = Bytes::from(vec![b'f'; JOINED_MESSAGE_MAX]);
+        (0..16).for_each(|_| sending.push(None, None, &short.clone().into()));
+        assert!(frame(sending.due(&mut cx)).unwrap().len() > JOINED_MAX);
+    }
+}
