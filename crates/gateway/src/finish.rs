@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, Outcome, Session, Step,
     log_level::LogLevel,
-    pipeline::state_binding,
+    prepare::state_binding,
     record::CallRecord,
     refusal::{Refusal, status_of_code},
     seal::Sealer,
@@ -238,6 +238,7 @@ pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
     match refusal {
         Refusal::Call(error) | Refusal::Unsent(error) => Outcome::Failed(error.kind),
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
+        Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
         Refusal::Kind(..) => Outcome::Denied,
         Refusal::Cancelled => Outcome::Cancelled,
     }

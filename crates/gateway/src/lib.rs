@@ -17,6 +17,7 @@ mod log_level;
 mod method;
 mod metrics;
 mod pipeline;
+mod prepare;
 mod record;
 mod refusal;
 mod route;

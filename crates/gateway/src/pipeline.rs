@@ -7,15 +7,13 @@ use http::HeaderValue;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Denial, Item, Permitted, Request};
 use narthex_registry::ServerRow;
-use narthex_upstream::{ClientIdentity, Hop, Link, LinkError};
-use narthex_wire::{
-    Era, Message, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc, translate,
-};
+use narthex_upstream::{Hop, Link, LinkError};
+use narthex_wire::{Message, Raw, Revision, json::encode_string, meta_key, method, rpc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answering, Caller, Endpoint, RunId, TracedCall,
+    Answering, Caller, Endpoint, TracedCall,
     audit::AuditFull,
     gateway::Shared,
     links::Chosen,
@@ -95,15 +93,57 @@ impl Shared {
             Ok(found) => found,
             Err(refusal) => return Err(self.refused(caller, handling, &asked, refusal)),
         };
-        // A server that forgot its session did not see the request: one more try, on a new link.
+        let row = routed.row.clone();
         let has_session =
             !chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern();
-        let spare = has_session.then(|| routed.clone());
-        match self.forward_on(caller, routed, chosen.link, hop).await {
-            Err(Refusal::Unsent(_)) if spare.is_some() => {
-                Box::pin(self.forward_again(caller, handling, spare)).await
+        let record = self.record(caller, &routed.request)?;
+        match self.forward_on(caller, routed, chosen.link, hop, record).await {
+            Ok(answering) => Ok(answering),
+            Err(failed) => {
+                let first = FirstTry { asked, row, has_session };
+                Box::pin(self.forward_again(caller, handling, first, *failed)).await
             }
-            forwarded => forwarded,
+        }
+    }
+
+    /// Tries once more where the server certainly did nothing; otherwise the call has failed.
+    async fn forward_again(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        first: FirstTry,
+        failed: Failed,
+    ) -> Result<Answering, Refusal> {
+        let FirstTry { asked, row, has_session } = first;
+        let Failed { refusal, record } = failed;
+        let found = match refusal {
+            // A server that forgot its session did not see the request.
+            Refusal::Unsent(_) if has_session => self.find_again(caller, handling, asked).await,
+            Refusal::Mismatch => {
+                self.list_anew(&row).await;
+                self.find_again(caller, handling, asked).await
+            }
+            refusal => Err(refusal),
+        };
+        let Failed { refusal, mut record } = match found {
+            Err(refusal) => Failed { refusal, record },
+            Ok((routed, chosen, hop)) => {
+                match self.forward_on(caller, routed, chosen.link, hop, record).await {
+                    Ok(answering) => return Ok(answering),
+                    Err(failed) => *failed,
+                }
+            }
+        };
+        let refusal = refusal.settled();
+        record.finish(crate::finish::outcome_of_refusal(&refusal));
+        Err(refusal)
+    }
+
+    /// The headers of a call follow from the server's list of tools, which may have changed.
+    async fn list_anew(&self, row: &ServerRow) {
+        let listing = self.registry.list_anew(row);
+        if tokio::time::timeout(self.timeout(row), listing).await.is_err() {
+            tracing::warn!(server.name = row.name, "listing anew took too long");
         }
     }
 
@@ -138,17 +178,18 @@ impl Shared {
         }
     }
 
-    async fn forward_again(
+    async fn find_again(
         self: &Arc<Self>,
         caller: &Caller,
         handling: Handling,
-        spare: Option<Routed>,
-    ) -> Result<Answering, Refusal> {
-        let Some(mut routed) = spare else { return Err(Refusal::Cancelled) };
-        routed.row = self.settled(&caller.run, &routed.request.alias.clone()).await?;
+        request: Message,
+    ) -> Result<(Routed, Chosen, Hop), Refusal> {
+        let mut routed = self.route(caller, handling, request).await?;
+        // It may just be reconnecting.
+        routed.row = self.settled(&caller.run, &routed.request.alias).await?;
         let chosen = self.choose_link(caller, &routed.row).await?;
         let hop = hop(&chosen, handling, &routed.request)?;
-        self.forward_on(caller, routed, chosen.link, hop).await
+        Ok((routed, chosen, hop))
     }
 
     async fn forward_on(
@@ -157,16 +198,13 @@ impl Shared {
         routed: Routed,
         link: Arc<Link>,
         mut hop: Hop,
-    ) -> Result<Answering, Refusal> {
+        mut record: CallRecord,
+    ) -> Result<Answering, Box<Failed>> {
         let Routed { row, mut request } = routed;
-        let mut record = self.record(caller, &request)?;
         self.trace(caller, &mut request, &mut hop, &mut record);
         match self.send(caller, &row, link, request, hop).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(record))),
-            Err(refusal) => {
-                record.finish(crate::finish::outcome_of_refusal(&refusal));
-                Err(refusal)
-            }
+            Err(refusal) => Err(Box::new(Failed { refusal, record })),
         }
     }
 
@@ -227,9 +265,13 @@ impl Shared {
                 }
             }
         };
+        let forwarded = forwarded?;
+        if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
+            return Err(Refusal::Mismatch);
+        }
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
         let stop = is_stream.then(|| self.stopping.clone());
-        Ok(Sent { forwarded: forwarded?, finish, link, down, timeout, deadline, stop })
+        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop })
     }
 
     fn seal(
@@ -261,48 +303,19 @@ impl Shared {
         let open = (!is_stream).then(|| self.calls.token());
         CallRecord::begin(&self.audit, &self.metrics, record, open).map_err(unrecorded)
     }
+}
 
-    /// Rewrites what the server's era needs, before the request is checked and sealed.
-    fn prepare(&self, caller: &Caller, request: &mut Request, up: Revision) -> Result<(), Refusal> {
-        match (caller.era(), up.era()) {
-            (Era::Legacy, Era::Modern) => {
-                let stamp = match &caller.session {
-                    Some(session) => stamp_of(&session.client),
-                    None => stamp_of(&self.own_identity()),
-                };
-                merge(&mut request.rewrite, stamp);
-            }
-            (Era::Modern, Era::Legacy) => {
-                merge(&mut request.rewrite, translate::request_to_legacy());
-            }
-            (Era::Modern, Era::Modern) => self.open_state(caller, request)?,
-            (Era::Legacy, Era::Legacy) => {}
-        }
-        Ok(())
-    }
+/// What a second try needs.
+struct FirstTry {
+    asked: Message,
+    row: Arc<ServerRow>,
+    has_session: bool,
+}
 
-    /// What we say of ourselves where no client's words fit.
-    pub(crate) fn own_identity(&self) -> ClientIdentity {
-        ClientIdentity {
-            info: self.options.server_info.clone(),
-            capabilities: Bytes::from_static(b"{}"),
-            revision: Revision::LEGACY_LATEST,
-        }
-    }
-
-    /// Gives a server back its own request state, byte for byte (§1.3).
-    fn open_state(&self, caller: &Caller, request: &mut Request) -> Result<(), Refusal> {
-        let Some(state) = request.message.get("requestState") else { return Ok(()) };
-        let binding = binding(caller.run.id, request);
-        let opened = state.as_str().and_then(|text| self.sealer.open(&text, &binding));
-        let Some(opened) = opened else {
-            return Err(Refusal::invalid(
-                "`params.requestState` is not one that this request was given, or has expired",
-            ));
-        };
-        request.rewrite.body.set("requestState", opened);
-        Ok(())
-    }
+/// A try that did not get to an answer. The call's record goes on to the next one.
+struct Failed {
+    refusal: Refusal,
+    record: CallRecord,
 }
 
 /// A future of its own.
@@ -315,17 +328,6 @@ fn unrecorded(full: AuditFull) -> Refusal {
         AuditFull::Failed | AuditFull::Closed => CallErrorKind::TransportError,
     };
     Refusal::call(kind, full.to_string())
-}
-
-/// What a sealed state is bound to.
-fn binding(run: RunId, request: &Request) -> Vec<u8> {
-    state_binding(run, &request.alias, request.message.method(), request.item.name())
-}
-
-/// What a sealed state is bound to: run, server, method and item.
-pub(crate) fn state_binding(run: RunId, alias: &Alias, method: &str, item: &str) -> Vec<u8> {
-    let run = run.to_text();
-    [&run, alias.as_str(), method, item].map(str::as_bytes).join(&0)
 }
 
 /// The caller's id, as JSON, shared with the message.
@@ -349,22 +351,6 @@ fn hop(chosen: &Chosen, handling: Handling, request: &Request) -> Result<Hop, Re
         return Err(not_found(handling, name));
     };
     Ok(Hop { header_params: tool.header_params.clone(), trace_parent: None })
-}
-
-/// What a legacy client's requests carry to a modern server. Until questions are bridged between
-/// the eras, none of its capabilities is declared: a server must not ask what cannot be answered.
-fn stamp_of(client: &ClientIdentity) -> Rewrite<'static> {
-    let mut rewrite = Rewrite::default();
-    let version = encode_string(Revision::LATEST.as_str());
-    rewrite.meta.set(meta_key::PROTOCOL_VERSION, version);
-    rewrite.meta.set(meta_key::CLIENT_CAPABILITIES, &b"{}"[..]);
-    rewrite.meta.set(meta_key::CLIENT_INFO, client.info.to_vec());
-    rewrite
-}
-
-fn merge(into: &mut Rewrite<'static>, from: Rewrite<'static>) {
-    into.body.append(from.body);
-    into.meta.append(from.meta);
 }
 
 async fn given_up(token: Option<CancellationToken>) {

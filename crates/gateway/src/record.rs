@@ -52,9 +52,11 @@ impl CallRecord {
         })
     }
 
-    /// Ties the call's span to its end.
+    /// Ties the span of a try to the call's end. That of an earlier try ends here.
     pub(crate) fn trace(&mut self, span: Box<dyn CallSpan>) {
-        self.span = Some(span);
+        if let Some(mut earlier) = self.span.replace(span) {
+            earlier.end("retried", true);
+        }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {

@@ -15,6 +15,8 @@ pub(crate) enum Refusal {
     Call(CallError),
     /// The same, where the server certainly did not see the request.
     Unsent(CallError),
+    /// The server found that headers and body of what we sent disagree, and did nothing.
+    Mismatch,
     /// A protocol error.
     Rpc {
         code: i64,
@@ -46,9 +48,21 @@ impl Refusal {
         Self::Call(CallError::new(kind, message))
     }
 
+    /// The same, when nothing more is tried: what we got wrong is none of the caller's business.
+    pub(crate) fn settled(self) -> Self {
+        match self {
+            Self::Mismatch => {
+                let text = "the server does not accept the headers of this call, also after its \
+                            tools were listed anew";
+                Self::call(CallErrorKind::ServerError, text)
+            }
+            other => other,
+        }
+    }
+
     /// The answer to a request of a method, in the caller's era.
     pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
-        match self {
+        match self.settled() {
             Self::Call(error) | Self::Unsent(error) if name == method::TOOLS_CALL => {
                 let result = rpc::tool_error_result(&error, era == Era::Modern);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
@@ -69,7 +83,7 @@ impl Refusal {
                 let payload = rpc::error_response(Some(id), rpc::code_for(kind), &message, None);
                 Answering::ready(payload, status_of_kind(kind, era))
             }
-            Self::Cancelled => Answering::nothing(),
+            Self::Mismatch | Self::Cancelled => Answering::nothing(),
         }
     }
 }

@@ -16,7 +16,6 @@ use crate::{
 };
 
 /// A routed request.
-#[derive(Clone)]
 pub(crate) struct Routed {
     pub(crate) row: Arc<ServerRow>,
     pub(crate) request: Request,

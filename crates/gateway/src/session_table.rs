@@ -1,6 +1,12 @@
 //! All live sessions by id, with a cap and an idle limit (S31).
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use papaya::HashMap;
 
@@ -13,12 +19,13 @@ const SWEEP: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct SessionTable {
     sessions: HashMap<SessionId, Arc<Session>>,
-    most: usize,
+    /// How many more there may be.
+    free: AtomicUsize,
 }
 
 impl SessionTable {
     pub(crate) fn new(most: usize) -> Self {
-        Self { sessions: HashMap::new(), most }
+        Self { sessions: HashMap::new(), free: AtomicUsize::new(most) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -27,7 +34,8 @@ impl SessionTable {
 
     /// Adds a session; `false` if there are too many.
     pub(crate) fn insert(&self, session: Arc<Session>) -> bool {
-        if self.sessions.len() >= self.most {
+        let one_less = |free: usize| free.checked_sub(1);
+        if self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
             return false;
         }
         self.sessions.pin().insert(session.id.clone(), session);
@@ -39,7 +47,9 @@ impl SessionTable {
     }
 
     pub(crate) fn remove(&self, id: &str) {
-        self.sessions.pin().remove(id);
+        if self.sessions.pin().remove(id).is_some() {
+            self.free.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {

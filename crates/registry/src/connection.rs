@@ -242,7 +242,7 @@ fn is_list_change(name: &str) -> bool {
     )
 }
 
-async fn relist(shared: &Arc<Shared>, alias: &Alias, link: &Arc<Link>) {
+pub(crate) async fn relist(shared: &Arc<Shared>, alias: &Alias, link: &Arc<Link>) {
     match timeout(shared.options.deadlines.connect, Inventory::fetch(link)).await {
         Ok(Ok(inventory)) => shared.update(alias, |row| {
             row.inventory = Arc::new(inventory);

@@ -190,6 +190,19 @@ impl Registry {
         }
     }
 
+    /// Lists a server's things anew on its shared link, unless that has happened since this row was
+    /// seen. For when a call shows that the lists have changed without a word. Callers at the same
+    /// time share one listing.
+    pub async fn list_anew(&self, seen: &ServerRow) {
+        let _one_at_a_time = seen.listing.lock().await;
+        let Some((alias, link)) = seen.alias.as_ref().zip(seen.link.as_ref()) else { return };
+        let snapshot = self.snapshot();
+        let now = snapshot.get(alias.as_str()).map(|row| row.inventory_version);
+        if now == Some(seen.inventory_version) {
+            connection::relist(&self.shared, alias, link).await;
+        }
+    }
+
     /// The owner of the registry's tasks; whoever opens links through it may use it for theirs.
     #[must_use]
     pub fn tasks(&self) -> &TaskTracker {
@@ -235,6 +248,7 @@ fn first_row(entry: Entry) -> ServerRow {
         inventory: Arc::default(),
         inventory_version: 0,
         dialect: None,
+        listing: Arc::default(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use narthex_model::{Alias, CallError, ServerDefinition, ServerState};
 use narthex_upstream::{Dialect, Inventory, Link};
+use tokio::sync::Mutex;
 
 /// The registry at one moment.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +39,8 @@ pub struct ServerRow {
     pub inventory_version: u64,
     /// What the server was found to speak.
     pub dialect: Option<Dialect>,
+    /// Held while the lists are read because of a call.
+    pub(crate) listing: Arc<Mutex<()>>,
 }
 
 impl Snapshot {

@@ -29,7 +29,8 @@ pub enum SpawnError {
     )]
     NotFound {
         command: String,
-        /// The PATH that was searched; `None` when the command is itself a path.
+        /// The PATH that was searched; `None` when the command is itself a path. It is not part of
+        /// the text, which callers from outside may see.
         path: Option<String>,
     },
     /// The file is there, the program named by its first line is not.
@@ -118,6 +119,7 @@ impl SpawnError {
         let command = spec.command.clone();
         let searched = (!command.contains('/'))
             .then(|| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default());
+        tracing::info!(command, path = searched, "a program was not found");
         Self::NotFound { command, path: searched }
     }
 }
@@ -138,7 +140,7 @@ fn searched(path: Option<&str>) -> String {
     match path {
         None => String::new(),
         Some("") => " (PATH is empty)".to_owned(),
-        Some(path) => format!(" in PATH ({path})"),
+        Some(_) => " in PATH".to_owned(),
     }
 }
 
@@ -166,12 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_command_names_path_and_product() {
+    fn a_missing_command_names_the_product_and_not_our_path() {
         let error =
             SpawnError::NotFound { command: "npx".into(), path: Some("/usr/bin:/bin".into()) };
         assert_eq!(
             error.to_string(),
-            "command `npx` was not found in PATH (/usr/bin:/bin): install Node.js \
+            "command `npx` was not found in PATH: install Node.js \
              (https://nodejs.org), or give the full path of the program"
         );
     }

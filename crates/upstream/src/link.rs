@@ -1,6 +1,7 @@
 //! One live link to one server, whatever transport and era it speaks.
 
 mod facts;
+mod forwarded;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -15,13 +16,13 @@ use narthex_wire::{
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::facts::modern_meta;
-pub use self::facts::{ClientIdentity, ServerCapabilities, ServerFacts};
+use self::forwarded::Call;
+pub use self::{
+    facts::{ClientIdentity, ServerCapabilities, ServerFacts},
+    forwarded::Forwarded,
+};
 use crate::{
-    Frame, LinkError, LinkEvent,
-    duplex::{DuplexCall, Wants},
-    http::{HttpCall, OwnedHttp},
-    outlet::{Outlet, clean},
-    sse::SseLink,
+    Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet, sse::SseLink,
     stdio::StdioLink,
 };
 
@@ -54,19 +55,6 @@ pub struct Hop {
     pub header_params: Option<Arc<HeaderParams>>,
     /// The W3C `traceparent` of our span, for servers over HTTP.
     pub trace_parent: Option<http::HeaderValue>,
-}
-
-/// A request on its way. Dropping it before the answer cancels it at the server.
-#[derive(Debug)]
-pub struct Forwarded {
-    call: Call,
-    redactor: Option<Arc<Redactor>>,
-}
-
-#[derive(Debug)]
-enum Call {
-    Duplex(DuplexCall),
-    Http(HttpCall),
 }
 
 /// A request on its way up to the first sign of an answer. Boxed where it is made: it is large, and
@@ -362,37 +350,6 @@ impl Link {
             Inner::Stdio(stdio) => stdio.stop().await,
             Inner::Http(http) => http.stop(Duration::from_secs(2)).await,
             Inner::Sse(sse) => sse.duplex.close("it was stopped"),
-        }
-    }
-}
-
-impl Forwarded {
-    /// The next frame; nothing follows an answer. Safe to drop and call again.
-    ///
-    /// # Errors
-    /// When the link fails before the answer.
-    pub async fn next(&mut self) -> Result<Frame, LinkError> {
-        let next = match &mut self.call {
-            Call::Duplex(call) => call.next().await,
-            Call::Http(call) => call.next().await,
-        };
-        self.clean(next)
-    }
-
-    /// The next frame, if it has already arrived: what [`Forwarded::next`] would give at once.
-    pub fn buffered(&mut self) -> Option<Result<Frame, LinkError>> {
-        match &mut self.call {
-            Call::Duplex(_) => None,
-            Call::Http(call) => call.buffered().map(|next| self.clean(next)),
-        }
-    }
-
-    fn clean(&self, next: Result<Frame, LinkError>) -> Result<Frame, LinkError> {
-        match &self.redactor {
-            None => next,
-            Some(redactor) => next
-                .map(|frame| frame.map(|message| clean(Some(redactor), message)))
-                .map_err(|error| error.redacted(redactor)),
         }
     }
 }

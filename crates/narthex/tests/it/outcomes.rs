@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     recorder::{Era, Recorder, Reply},
     support::fixture,
-    world::{Client, World, call, http_entry, legacy, modern},
+    world::{Client, World, call, http_entry, legacy, modern, modern_headers},
 };
 
 /// A record's server, method, item and outcome.
@@ -107,6 +107,77 @@ async fn d16_a_crash_in_a_call_is_a_transport_error() {
         let records: Vec<_> = records.iter().map(shown).collect();
         assert_eq!(records, ["one tools/call echo transport_error"; 2], "{records:?}");
     }
+}
+
+/// D16: an answer over stdio that cannot be used ends its own call at once, and no other.
+#[tokio::test]
+async fn d16_an_unusable_line_ends_the_call_that_it_answers() {
+    let quirks = ["--stdio", "--quirks", "duplicate-keys-result"];
+    let entry = json!({"transport": "stdio", "command": fixture(), "args": quirks});
+    let world = World::over(&json!({ "one": entry })).await;
+    let got = call_as(&mut world.client("/mcp/one"), 1, "echo", json!({"message": "m"})).await;
+    assert_eq!(got, "transport_error");
+    assert!(world.app.registry().snapshot().servers[0].is_ready());
+}
+
+/// Revision 2026-07-28: the server's list of tools says which arguments are mirrored in headers. A
+/// server that changes it without a word is listed anew, and the call made once more.
+#[tokio::test]
+async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
+    for (path, name) in
+        [("/mcp/one", "test_custom_headers"), ("/mcp", "mcp__one__test_custom_headers")]
+    {
+        for is_legacy in [false, true] {
+            let options = Options {
+                eras: Eras::Modern,
+                quirks: vec![Quirk::StaleHeaders],
+                ..Options::default()
+            };
+            let fixture = Running::http(options).await.unwrap();
+            let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
+            let mut client = world.client(path);
+            let params = call(name, json!({"region": "eu"}));
+            for id in 1..3 {
+                let reply = if is_legacy {
+                    if client.session.is_none() {
+                        client.open_session(json!({})).await;
+                    }
+                    client.post(&[], legacy(id, "tools/call", params.clone()).to_string()).await
+                } else {
+                    let header = if id == 1 { "mcp-param-zone" } else { "mcp-param-region" };
+                    let mut headers = modern_headers("tools/call", Some(name));
+                    headers.push((header, "eu"));
+                    let request = modern(id, "tools/call", params.clone());
+                    client.post(&headers, request.to_string()).await
+                };
+                assert!(reply.json()["result"]["content"].is_array(), "{path} {reply:?}");
+            }
+            let counts = fixture.fixture.counts();
+            // The one that was refused is counted, too.
+            assert_eq!(counts.calls, 3, "{path}");
+            let records = world.audit().await;
+            let records: Vec<_> = records.iter().map(shown).collect();
+            assert_eq!(records, ["one tools/call test_custom_headers ok"; 2], "{path}");
+        }
+    }
+}
+
+/// The same with a server that is never content: there is an end of it, and what the gateway got
+/// wrong is not shown as the caller's fault.
+#[tokio::test]
+async fn headers_that_are_refused_again_are_a_server_error() {
+    let mut server = Recorder::start(Era::Modern).await;
+    let world = World::over_raw(&server.url).await;
+    let error = r#"{"jsonrpc":"2.0","id":@ID@,"error":{"code":-32020,"message":"no"}}"#;
+    server.answer_with(Reply::Json(error.replace("@ID@", crate::template::ID)));
+    let mut client = world.client("/mcp/raw");
+    assert_eq!(call_as(&mut client, 1, "t", json!({})).await, "server_error");
+    let mut calls = 0;
+    while server.waiting() > 0 {
+        let got = server.next().await;
+        calls += usize::from(String::from_utf8_lossy(&got.body).contains("tools/call"));
+    }
+    assert_eq!(calls, 2);
 }
 
 /// S32: every call has one record, whatever became of it, and a record names no argument.

@@ -13,7 +13,9 @@ use narthex_model::ErrorKind;
 use narthex_upstream::client::{ClientError, ClientSettings, HttpClient};
 use tokio::task::JoinSet;
 
-use self::server::{Raw, Server, answer, client, post, post_bytes, read_request, write};
+use self::server::{
+    Raw, Server, answer, client, post, post_bytes, read_request, wait_for_close, write,
+};
 
 const LIMIT: usize = 64 * 1024 * 1024;
 
@@ -98,6 +100,43 @@ async fn connections_expire_when_idle() {
     tokio::time::advance(Duration::from_secs(56)).await;
     tokio::time::resume();
     call(&client).await;
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_though_nothing_is_sent_any_more() {
+    let raw = Raw::bind().await;
+    let client = client(&raw.url);
+    let serve = async {
+        let mut stream = raw.accept().await;
+        read_request(&mut stream).await;
+        write(&mut stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+        stream
+    };
+    let (mut stream, body) = tokio::join!(serve, call(&client));
+    assert_eq!(body, "ok");
+    // From here on only the clock moves.
+    tokio::time::pause();
+    wait_for_close(&mut stream).await;
+}
+
+#[tokio::test]
+async fn a_connection_stays_with_the_runtime_that_opened_it() {
+    let server = Server::start(|_| answer("yes")).await;
+    let client = server.client();
+    call(&client).await;
+    let other = client.clone();
+    let elsewhere = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            assert_eq!(call(&other).await, "yes");
+            assert_eq!(call(&other).await, "yes");
+        });
+    });
+    elsewhere.await.unwrap();
+    assert_eq!(server.connections(), 2);
+    // What the other one has left behind is of no use, and does no harm.
+    assert_eq!(call(&client).await, "yes");
     assert_eq!(server.connections(), 2);
 }
 
