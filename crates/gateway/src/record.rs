@@ -1,6 +1,6 @@
 //! One call's place in the audit record and in the counters, from before it is sent to its end.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, time::Duration};
 
 use narthex_model::Alias;
 use narthex_policy::Item;
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct CallRecord {
     slot: Option<AuditSlot>,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     server: Option<Alias>,
     method: Cow<'static, str>,
     last: Duration,
@@ -33,7 +33,7 @@ impl CallRecord {
     /// When the record cannot be kept: the call must not be made (D25).
     pub(crate) fn begin(
         audit: &Audit,
-        metrics: &Arc<Metrics>,
+        metrics: &Metrics,
         record: AuditRecord,
         open: Option<TaskTrackerToken>,
     ) -> Result<Self, AuditFull> {

@@ -14,5 +14,5 @@ pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use secret::Secret;
 pub use server::{
     ApiKeyAuth, ConfigFault, HttpTarget, ServerAuth, ServerDefinition, ServerState, StdioTarget,
-    Target, TransportKind,
+    Target, TransportKind, is_secret_variable,
 };

@@ -77,6 +77,9 @@ pub struct ServerDefinition {
     pub timeout: Option<Duration>,
     /// Whether the configuration itself switches the server off: its row starts as `disabled`.
     pub is_disabled: bool,
+    /// The values of environment variables whose name tells of a secret, wherever in the entry they
+    /// were filled in.
+    pub filled_in: Vec<Secret>,
 }
 
 impl ServerDefinition {
@@ -91,17 +94,19 @@ impl ServerDefinition {
     }
 
     /// The values that must never be shown (D22): keys, and whatever stands under a name that
-    /// tells of a secret. Of `Bearer abc` the part after the scheme counts by itself, too.
+    /// tells of a secret or came from such a variable. Of `Bearer abc` the part after the scheme
+    /// counts by itself, too.
     #[must_use]
     pub fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = self.filled_in.clone();
         match &self.target {
             Target::Stdio(target) => {
                 let told = target.env.iter().filter(|(name, _)| is_secret_variable(name));
-                told.map(|(_, value)| value.clone()).collect()
+                secrets.extend(told.map(|(_, value)| value.clone()));
             }
             Target::Http(target) => {
                 let told = target.headers.iter().filter(|(name, _)| is_secret_header(name));
-                let mut secrets: Vec<_> = told.map(|(_, value)| value.clone()).collect();
+                secrets.extend(told.map(|(_, value)| value.clone()));
                 if let ServerAuth::ApiKey(ApiKeyAuth { key: Some(key), .. }) = &target.auth {
                     secrets.push(key.clone());
                 }
@@ -110,18 +115,19 @@ impl ServerDefinition {
                     Some(Secret::new(rest.trim()))
                 };
                 secrets.extend(secrets.iter().filter_map(credential).collect::<Vec<_>>());
-                secrets
             }
         }
+        secrets
     }
 }
 
 /// Whether an environment variable of this name holds a secret.
-fn is_secret_variable(name: &str) -> bool {
-    const PARTS: [&str; 8] =
-        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "API_KEY", "PRIVATE", "CREDENTIAL"];
+#[must_use]
+pub fn is_secret_variable(name: &str) -> bool {
+    const PARTS: [&str; 7] =
+        ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "APIKEY", "PRIVATE", "CREDENTIAL"];
     let name = name.to_ascii_uppercase();
-    PARTS.iter().any(|part| name.contains(part))
+    PARTS.iter().any(|part| name.contains(part)) || name.split(['_', '-']).any(|word| word == "KEY")
 }
 
 /// Whether a header of this name holds a secret.
@@ -234,18 +240,30 @@ mod tests {
 
     fn secrets(target: Target) -> Vec<String> {
         let alias = Alias::new("x").unwrap();
-        let definition = ServerDefinition { alias, target, timeout: None, is_disabled: false };
+        let definition = ServerDefinition {
+            alias,
+            target,
+            timeout: None,
+            is_disabled: false,
+            filled_in: Vec::new(),
+        };
         definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
     }
 
     /// D22: a variable's name tells whether its value is secret.
     #[test]
     fn d22_secret_variables_are_known_by_name() {
-        let env =
-            named(&[("GITHUB_TOKEN", "a"), ("api_key", "b"), ("LANG", "c"), ("pgPassword", "d")]);
+        let env = named(&[
+            ("GITHUB_TOKEN", "a"),
+            ("api_key", "b"),
+            ("LANG", "c"),
+            ("OPENAI_KEY", "d"),
+            ("KEYBOARD", "e"),
+            ("pgPassword", "f"),
+        ]);
         let target =
             StdioTarget { command: "x".to_owned(), args: Vec::new(), env, working_dir: None };
-        assert_eq!(secrets(Target::Stdio(target)), ["a", "b", "d"]);
+        assert_eq!(secrets(Target::Stdio(target)), ["a", "d", "b", "f"]);
     }
 
     /// D22: keys and credential headers are secret, with and without their scheme.

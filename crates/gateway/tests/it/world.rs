@@ -128,6 +128,7 @@ pub(crate) fn http_server(name: &str, url: &str) -> ServerDefinition {
         }),
         timeout: None,
         is_disabled: false,
+        filled_in: Vec::new(),
     }
 }
 

@@ -63,6 +63,7 @@ impl World {
             }),
             timeout: None,
             is_disabled: false,
+            filled_in: Vec::new(),
         };
         let world = Self::over(vec![Entry::Server(definition)], change);
         let within = Duration::from_secs(20);

@@ -124,41 +124,34 @@ async fn d16_an_unusable_line_ends_the_call_that_it_answers() {
 /// server that changes it without a word is listed anew, and the call made once more.
 #[tokio::test]
 async fn stale_headers_are_listed_anew_and_the_call_is_made_once_more() {
-    for (path, name) in
-        [("/mcp/one", "test_custom_headers"), ("/mcp", "mcp__one__test_custom_headers")]
-    {
-        for is_legacy in [false, true] {
-            let options = Options {
-                eras: Eras::Modern,
-                quirks: vec![Quirk::StaleHeaders],
-                ..Options::default()
-            };
-            let fixture = Running::http(options).await.unwrap();
-            let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
-            let mut client = world.client(path);
-            let params = call(name, json!({"region": "eu"}));
-            for id in 1..3 {
-                let reply = if is_legacy {
-                    if client.session.is_none() {
-                        client.open_session(json!({})).await;
-                    }
-                    client.post(&[], legacy(id, "tools/call", params.clone()).to_string()).await
-                } else {
-                    let header = if id == 1 { "mcp-param-zone" } else { "mcp-param-region" };
-                    let mut headers = modern_headers("tools/call", Some(name));
-                    headers.push((header, "eu"));
-                    let request = modern(id, "tools/call", params.clone());
-                    client.post(&headers, request.to_string()).await
-                };
-                assert!(reply.json()["result"]["content"].is_array(), "{path} {reply:?}");
-            }
-            let counts = fixture.fixture.counts();
-            // The one that was refused is counted, too.
-            assert_eq!(counts.calls, 3, "{path}");
-            let records = world.audit().await;
-            let records: Vec<_> = records.iter().map(shown).collect();
-            assert_eq!(records, ["one tools/call test_custom_headers ok"; 2], "{path}");
+    let names = [("/mcp/one", "test_custom_headers"), ("/mcp", "mcp__one__test_custom_headers")];
+    for ((path, name), is_legacy) in names.into_iter().flat_map(|at| [(at, false), (at, true)]) {
+        let quirks = vec![Quirk::StaleHeaders];
+        let options = Options { eras: Eras::Modern, quirks, ..Options::default() };
+        let fixture = Running::http(options).await.unwrap();
+        let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
+        let mut client = world.client(path);
+        if is_legacy {
+            client.open_session(json!({})).await;
         }
+        let params = call(name, json!({"region": "eu"}));
+        for (id, header) in [(1, "mcp-param-zone"), (2, "mcp-param-region")] {
+            let modern_request = modern(id, "tools/call", params.clone());
+            let legacy_request = legacy(id, "tools/call", params.clone());
+            let (request, headers) = match is_legacy {
+                true => (legacy_request, vec![]),
+                false => (modern_request, modern_headers("tools/call", Some(name))),
+            };
+            let own = (!is_legacy).then_some((header, "eu"));
+            let headers: Vec<_> = headers.into_iter().chain(own).collect();
+            let reply = client.post(&headers, request.to_string()).await;
+            assert!(reply.json()["result"]["content"].is_array(), "{path} {reply:?}");
+        }
+        // The one that was refused is counted, too.
+        assert_eq!(fixture.fixture.counts().calls, 3, "{path}");
+        let records = world.audit().await;
+        let records: Vec<_> = records.iter().map(shown).collect();
+        assert_eq!(records, ["one tools/call test_custom_headers ok"; 2], "{path}");
     }
 }
 

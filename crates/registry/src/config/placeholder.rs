@@ -4,6 +4,8 @@
 //! placeholder text stays that text (S30). `$${` is a literal `${`. Where other programs' files are
 //! read, their spellings (`${NAME}`, `${workspaceFolder}`) are rewritten to ours and reported.
 
+use narthex_model::{Secret, is_secret_variable};
+
 use super::LoadContext;
 
 /// Which document a string stands in.
@@ -22,6 +24,8 @@ pub(super) struct Expanded {
     pub(super) value: String,
     /// Whether any part came from the environment.
     pub(super) is_from_env: bool,
+    /// What came from variables whose name tells of a secret.
+    pub(super) secrets: Vec<Secret>,
     /// What was rewritten: other program's spelling, ours. Defaults are left out.
     pub(super) rewritten: Vec<(String, String)>,
 }
@@ -73,7 +77,7 @@ pub(super) fn expand(
     dialect: Dialect,
     context: &LoadContext<'_>,
 ) -> Result<Expanded, PlaceholderError> {
-    let mut out = Expanded { value: String::new(), is_from_env: false, rewritten: Vec::new() };
+    let mut out = Expanded::literal(String::new());
     let mut rest = text;
     while let Some(start) = rest.find("${") {
         let (before, from) = rest.split_at(start);
@@ -156,8 +160,8 @@ fn push_env(
         return Err(PlaceholderError::NestedDefault { name: name.to_owned() });
     }
     match ((context.env)(name), default) {
-        (Some(value), None) => out.push_from_env(&value),
-        (Some(value), Some(_)) if !value.is_empty() => out.push_from_env(&value),
+        (Some(value), None) => out.push_from_env(name, &value),
+        (Some(value), Some(_)) if !value.is_empty() => out.push_from_env(name, &value),
         (_, Some(default)) => out.value.push_str(default),
         (None, None) => return Err(PlaceholderError::Missing { name: name.to_owned() }),
     }
@@ -165,9 +169,17 @@ fn push_env(
 }
 
 impl Expanded {
-    fn push_from_env(&mut self, value: &str) {
+    /// A text without placeholders.
+    pub(super) fn literal(value: String) -> Self {
+        Self { value, is_from_env: false, secrets: Vec::new(), rewritten: Vec::new() }
+    }
+
+    fn push_from_env(&mut self, name: &str, value: &str) {
         self.value.push_str(value);
         self.is_from_env = true;
+        if is_secret_variable(name) {
+            self.secrets.push(Secret::new(value));
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narthex_model::{CallError, CallErrorKind, ConfigFault, ServerDefinition};
+use narthex_model::{CallError, CallErrorKind, ConfigFault, Secret, ServerDefinition};
 use serde_json::json;
 use url::Url;
 
@@ -28,6 +28,8 @@ pub(super) struct Reader<'a> {
     /// Keys of other programs, and the entries they were found in.
     pub(super) foreign_keys: BTreeMap<String, Vec<String>>,
     faults: Vec<(Place, EntryProblem)>,
+    /// What came from secret variables into this entry.
+    filled_in: Vec<Secret>,
 }
 
 impl<'a> Reader<'a> {
@@ -38,6 +40,7 @@ impl<'a> Reader<'a> {
             warnings: Vec::new(),
             foreign_keys: BTreeMap::new(),
             faults: Vec::new(),
+            filled_in: Vec::new(),
         }
     }
 
@@ -66,8 +69,11 @@ impl<'a> Reader<'a> {
         definition: Option<ServerDefinition>,
     ) -> Entry {
         let faults = std::mem::take(&mut self.faults);
+        let filled_in = std::mem::take(&mut self.filled_in);
         match definition {
-            Some(definition) if faults.is_empty() => Entry::Server(definition),
+            Some(definition) if faults.is_empty() => {
+                Entry::Server(ServerDefinition { filled_in, ..definition })
+            }
             _ => Entry::Fault(ConfigFault {
                 name: shortened(name),
                 error: self.fault_row(&faults, at),
@@ -111,6 +117,7 @@ impl<'a> Reader<'a> {
                 None
             }
             Ok(expanded) => {
+                self.filled_in.extend(expanded.secrets.iter().cloned());
                 for (theirs, ours) in &expanded.rewritten {
                     self.warn(place, format!("`{theirs}` is read as `{ours}`; write it so here"));
                 }
@@ -199,11 +206,5 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-    }
-}
-
-impl Expanded {
-    fn literal(value: String) -> Self {
-        Self { value, is_from_env: false, rewritten: Vec::new() }
     }
 }

@@ -56,7 +56,7 @@ fn definition(
         return None;
     };
     let target = reader.target(fields, at, wanted, "url")?;
-    Some(ServerDefinition { alias: alias?, target, timeout, is_disabled })
+    Some(ServerDefinition { alias: alias?, target, timeout, is_disabled, filled_in: Vec::new() })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {

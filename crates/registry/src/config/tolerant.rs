@@ -84,7 +84,7 @@ fn definition(
         .unwrap_or("url");
     let wanted = wanted(reader, fields, at, url_key)?;
     let target = reader.target(fields, at, wanted, url_key)?;
-    Some(ServerDefinition { alias, target, timeout, is_disabled })
+    Some(ServerDefinition { alias, target, timeout, is_disabled, filled_in: Vec::new() })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {

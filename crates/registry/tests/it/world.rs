@@ -110,7 +110,7 @@ pub(crate) fn shell(name: &str) -> ServerDefinition {
 
 fn define(name: &str, target: Target) -> ServerDefinition {
     let alias = Alias::new(name).unwrap();
-    ServerDefinition { alias, target, timeout: None, is_disabled: false }
+    ServerDefinition { alias, target, timeout: None, is_disabled: false, filled_in: Vec::new() }
 }
 
 /// Waits for a snapshot that `is_it`; each on the way keeps the rules of side data (E33).

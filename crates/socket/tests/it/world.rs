@@ -81,7 +81,13 @@ impl World {
 fn entry(alias: Alias, url: &str) -> Entry {
     let (headers, auth) = (BTreeMap::new(), ServerAuth::None);
     let target = Target::Http(HttpTarget { url: url.to_owned(), is_sse: false, headers, auth });
-    Entry::Server(ServerDefinition { alias, target, timeout: None, is_disabled: false })
+    Entry::Server(ServerDefinition {
+        alias,
+        target,
+        timeout: None,
+        is_disabled: false,
+        filled_in: Vec::new(),
+    })
 }
 
 fn gateway(entry: Entry, limits: Limits) -> Gateway {

@@ -146,7 +146,7 @@ pub(crate) fn with_env(
 
 fn define(target: Target) -> ServerDefinition {
     let alias = Alias::new("test").unwrap();
-    ServerDefinition { alias, target, timeout: None, is_disabled: false }
+    ServerDefinition { alias, target, timeout: None, is_disabled: false, filled_in: Vec::new() }
 }
 
 /// A server of a few lines of shell: cases of a `case` over each line, in which `$id` is the id.

@@ -156,6 +156,20 @@ fn s30_a_value_is_never_expanded_twice() {
     assert_eq!(stdio(entry(json).0).args, ["${env:KEY}"]);
 }
 
+/// S27: what came from a secret variable is kept from view, wherever it was filled in.
+#[test]
+fn s27_secret_variables_are_known_wherever_they_are_filled_in() {
+    let told = |json: &str| -> Vec<String> {
+        let secrets = server(entry(json).0).secrets();
+        secrets.iter().map(|secret| secret.expose().to_owned()).collect()
+    };
+    let program = r#"{ "transport": "stdio", "command": "true", "args": ["--at=${env:HOME}",
+        "--key=${env:KEY}"], "env": { "A": "${env:HOST}" } }"#;
+    assert_eq!(told(program), ["k-123"]);
+    let address = r#"{ "transport": "http", "url": "https://${env:HOST}/mcp?k=${env:KEY}" }"#;
+    assert_eq!(told(address), ["k-123"]);
+}
+
 #[test]
 fn e116_other_values_become_text_element_by_element() {
     let (read, warnings) = entry(
