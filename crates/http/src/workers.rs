@@ -17,15 +17,18 @@ use tokio::{
     runtime::{Builder, Handle},
     sync::Notify,
 };
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
 /// How often a thread with connections looks at its clock. Shorter than any limit that a call sets:
 /// a runtime that has no earlier appointment interrupts its own sleep, by two system calls, for
 /// each of them.
 const TICK: Duration = Duration::from_millis(500);
 
-/// Threads that share out connections. They end with the last clone, so it should outlive
-/// whatever was begun on them.
+/// Threads that share out connections. They end with the last clone or [`Workers::stop`], and with
+/// them whatever was begun there.
 ///
 /// Without any ([`Workers::default`]), connections are served by the runtime that accepts them.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +37,8 @@ pub struct Workers(Option<Arc<Threads>>);
 #[derive(Debug)]
 struct Threads {
     all: Vec<Worker>,
-    _stop: DropGuard,
+    stop: DropGuard,
+    ended: TaskTracker,
 }
 
 #[derive(Debug)]
@@ -65,10 +69,20 @@ impl Workers {
     /// When the system gives no thread or no means to wait for its connections.
     pub fn start() -> io::Result<Self> {
         let count = thread::available_parallelism().map_or(1, usize::from);
-        let stop = CancellationToken::new();
-        let all = (0..count).map(|number| Worker::start(number, stop.clone()));
-        let all = all.collect::<io::Result<_>>()?;
-        Ok(Self(Some(Arc::new(Threads { all, _stop: stop.drop_guard() }))))
+        let (stop, ended) = (CancellationToken::new().drop_guard(), TaskTracker::new());
+        let mut all = Vec::with_capacity(count);
+        for number in 0..count {
+            all.push(Worker::start(number, stop.token().clone(), ended.token())?);
+        }
+        Ok(Self(Some(Arc::new(Threads { all, stop, ended }))))
+    }
+
+    /// Ends the threads, and with them whatever still runs there; returns when all of it is gone.
+    pub async fn stop(&self) {
+        let Some(threads) = &self.0 else { return };
+        threads.stop.token().cancel();
+        threads.ended.close();
+        threads.ended.wait().await;
     }
 
     /// A place at the thread with the fewest connections; `None` if there are no threads.
@@ -83,7 +97,11 @@ impl Workers {
 }
 
 impl Worker {
-    fn start(number: usize, stop: CancellationToken) -> io::Result<Self> {
+    fn start(
+        number: usize,
+        stop: CancellationToken,
+        running: TaskTrackerToken,
+    ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (handle, seats) = (runtime.handle().clone(), Arc::<Seats>::default());
         let ticking = seats.clone();
@@ -96,6 +114,7 @@ impl Worker {
             });
             // Nothing that blocks may hold up the end.
             runtime.shutdown_background();
+            drop(running);
         };
         thread::Builder::new().name(format!("worker-{number}")).spawn(run)?;
         Ok(Self { runtime: handle, seats })
@@ -159,5 +178,21 @@ mod tests {
         assert_eq!(receiver.recv(), Ok("runs"));
         drop(workers);
         receiver.recv().unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_until_what_was_begun_is_gone() {
+        let workers = Workers::start().unwrap();
+        let seat = workers.seat().unwrap();
+        let kept = workers.clone();
+        let held = Arc::new(());
+        let task = held.clone();
+        seat.runtime.spawn(async move {
+            let _held = (task, kept);
+            std::future::pending::<()>().await;
+        });
+        workers.stop().await;
+        assert_eq!(Arc::strong_count(&held), 1);
+        Workers::default().stop().await;
     }
 }

@@ -4,6 +4,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use narthex_http::{TokenHash, Workers};
@@ -26,6 +27,9 @@ use crate::{
     output,
     rows::Row,
 };
+
+/// How long threads may take to end once nothing is waited for any more.
+const WORKERS_END: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
@@ -51,7 +55,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),
-            serve: settings.serve_options(workers),
+            serve: settings.serve_options(workers.clone()),
             socket_dirs: data.socket_dirs(),
         }),
     })
@@ -66,6 +70,10 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
     let served = serve(&app, &state, reporter, &mut ends).await;
     drain(&app).await;
+    // Whatever a second signal has cut off goes with its threads, children included.
+    if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
+        tracing::warn!("a thread is still busy and is left behind");
+    }
     data.retract();
     served?;
     if context.format.is_json() {
