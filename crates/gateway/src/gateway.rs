@@ -168,15 +168,10 @@ impl Gateway {
         &self.shared.tracker
     }
 
-    /// The name under which callers of an aggregated endpoint see a tool.
-    pub async fn qualified_name(
-        &self,
-        caller: &Caller,
-        alias: &Alias,
-        tool: &str,
-    ) -> Option<String> {
-        let view = self.shared.view(caller).await;
-        view.tool_name(alias, tool).map(str::to_owned)
+    /// How long the names of an aggregated endpoint's tools may be.
+    #[must_use]
+    pub fn name_limit(&self) -> usize {
+        self.shared.options.name_limit
     }
 
     /// Opens a session for a legacy client: answers its `initialize`. The session is `None` if

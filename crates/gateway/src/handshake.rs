@@ -1,12 +1,16 @@
 //! What an endpoint says of itself: `initialize` for legacy clients, `server/discover` for modern.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_model::ErrorKind;
-use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
+use narthex_model::{Alias, ErrorKind};
+use narthex_upstream::{ClientIdentity, Inventory, ServerCapabilities, ServerFacts};
 use narthex_wire::{
-    Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
+    Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc,
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
 };
 
 use crate::{
@@ -16,9 +20,12 @@ use crate::{
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
-    view::{Part, View, parts},
+    view::{View, parts},
 };
 
+/// How long a view waits for servers that list for one client alone. Those that are slower are seen
+/// as anybody sees them, until they are there.
+const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 /// How long clients may keep what we say of ourselves.
 const DISCOVER_TTL_MS: u32 = 10_000;
 
@@ -175,35 +182,58 @@ impl Shared {
             return view;
         }
         let mut seen = parts(snapshot, &session.run.policy);
-        let mut opening = tokio::task::JoinSet::new();
+        let (opened, mut openings) = mpsc::channel(seen.len().max(1));
         for (index, part) in seen.iter().enumerate() {
             let row = snapshot.get(part.alias.as_str());
             let shared = row.and_then(|row| row.link.as_ref().map(|link| (row, link)));
-            if shared.is_none_or(|(row, link)| link_kind(session, row, link) != LinkKind::Own) {
-                continue;
+            if shared.is_some_and(|(row, link)| link_kind(session, row, link) == LinkKind::Own) {
+                let opening = open_for(self.clone(), session.clone(), part.alias.clone());
+                self.spawn(tell_or_retract(session.clone(), index, opening, opened.clone()));
             }
-            let (shared, session, alias) = (self.clone(), session.clone(), part.alias.clone());
-            opening.spawn(async move { (index, shared.own_link(&session, &alias).await) });
         }
-        while let Some(joined) = opening.join_next().await {
-            match joined {
-                Ok((index, Ok(chosen))) => {
-                    seen[index].inventory = chosen.inventory;
-                    seen[index].era = Era::Legacy;
-                }
-                Ok((index, Err(_))) => {
-                    let Part { alias, .. } = &seen[index];
-                    tracing::warn!(
-                        server.name = %alias,
-                        "could not list for this client's capabilities"
-                    );
-                }
-                Err(error) => tracing::error!(%error, "listing for a client broke"),
+        drop(opened);
+        let deadline = Instant::now() + VIEW_PATIENCE;
+        while let Ok(Some((index, inventory))) = timeout_at(deadline, openings.recv()).await {
+            if let Some(inventory) = inventory {
+                seen[index].inventory = inventory;
+                seen[index].era = Era::Legacy;
             }
         }
         let view = Arc::new(self.build_view(snapshot.seq, &seen));
         session.set_view(view.clone());
         view
+    }
+}
+
+/// What a server lists for one client; `None` if it does not, so that it is seen as by anybody.
+async fn open_for(
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    alias: Alias,
+) -> Option<Arc<Inventory>> {
+    let opened = tokio::select! {
+        biased;
+        () = session.closed().cancelled() => return None,
+        opened = shared.own_link(&session, &alias) => opened,
+    };
+    if opened.is_err() {
+        tracing::warn!(server.name = %alias, "could not list for this client's capabilities");
+    }
+    opened.ok().map(|chosen| chosen.inventory)
+}
+
+/// Tells whoever builds the view. If it was built meanwhile, it is retracted.
+async fn tell_or_retract(
+    session: Arc<Session>,
+    index: usize,
+    opening: impl Future<Output = Option<Arc<Inventory>>>,
+    opened: mpsc::Sender<(usize, Option<Arc<Inventory>>)>,
+) {
+    let inventory = opening.await;
+    let has_opened = inventory.is_some();
+    if opened.send((index, inventory)).await.is_err() && has_opened {
+        session.forget_view();
+        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
     }
 }
 

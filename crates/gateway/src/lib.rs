@@ -16,6 +16,7 @@ mod links;
 mod log_level;
 mod method;
 mod metrics;
+mod open;
 mod pipeline;
 mod prepare;
 mod record;

@@ -6,11 +6,10 @@ use bytes::Bytes;
 use http::HeaderValue;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Denial, Item, Permitted, Request};
-use narthex_registry::ServerRow;
+use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Hop, Link, LinkError};
 use narthex_wire::{Message, Raw, Revision, json::encode_string, meta_key, method, rpc};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answering, Caller, Endpoint, TracedCall,
@@ -18,6 +17,7 @@ use crate::{
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
+    open::{Failed, FirstTry, Open, open_call, unless_given_up},
     record::{CallRecord, audit_record},
     refusal::Refusal,
     route::{Routed, not_found, own_item, unknown_server},
@@ -89,18 +89,19 @@ impl Shared {
         request: Message,
     ) -> Result<Answering, Refusal> {
         let asked = request.clone();
-        let (routed, chosen, hop) = match self.find(caller, handling, request).await {
-            Ok(found) => found,
-            Err(refusal) => return Err(self.refused(caller, handling, &asked, refusal)),
-        };
+        let refused = |refusal| self.refused(caller, handling, &asked, refusal);
+        let open_call = open_call(caller, &asked).map_err(refused)?;
+        let finding = self.find(caller, handling, request);
+        let (routed, chosen, hop) =
+            unless_given_up(open_call.as_ref(), finding).await.map_err(refused)?;
         let row = routed.row.clone();
-        let has_session =
-            !chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern();
-        let record = self.record(caller, &routed.request)?;
-        match self.forward_on(caller, routed, chosen.link, hop, record).await {
+        let lost = (!chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern())
+            .then(|| chosen.link.clone());
+        let open = Open { record: self.record(caller, &routed.request)?, open_call };
+        match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
-                let first = FirstTry { asked, row, has_session };
+                let first = FirstTry { asked, row, lost };
                 Box::pin(self.forward_again(caller, handling, first, *failed)).await
             }
         }
@@ -114,29 +115,44 @@ impl Shared {
         first: FirstTry,
         failed: Failed,
     ) -> Result<Answering, Refusal> {
-        let FirstTry { asked, row, has_session } = first;
-        let Failed { refusal, record } = failed;
-        let found = match refusal {
-            // A server that forgot its session did not see the request.
-            Refusal::Unsent(_) if has_session => self.find_again(caller, handling, asked).await,
-            Refusal::Mismatch => {
-                self.list_anew(&row).await;
-                self.find_again(caller, handling, asked).await
+        let Failed { refusal, open } = failed;
+        let finding = async {
+            match (refusal, first.lost) {
+                // A server that forgot its session did not see the request.
+                (Refusal::Unsent(_), Some(lost)) => self.recovered(&first.row, &lost).await,
+                (Refusal::Mismatch, _) => self.list_anew(&first.row).await,
+                (refusal, _) => return Err(refusal),
             }
-            refusal => Err(refusal),
+            self.find(caller, handling, first.asked).await
         };
-        let Failed { refusal, mut record } = match found {
-            Err(refusal) => Failed { refusal, record },
+        let found = unless_given_up(open.open_call.as_ref(), finding).await;
+        let Failed { refusal, mut open } = match found {
+            Err(refusal) => Failed { refusal, open },
             Ok((routed, chosen, hop)) => {
-                match self.forward_on(caller, routed, chosen.link, hop, record).await {
+                match self.forward_on(caller, routed, chosen.link, hop, open).await {
                     Ok(answering) => return Ok(answering),
                     Err(failed) => *failed,
                 }
             }
         };
         let refusal = refusal.settled();
-        record.finish(crate::finish::outcome_of_refusal(&refusal));
+        open.record.finish(crate::finish::outcome_of_refusal(&refusal));
         Err(refusal)
+    }
+
+    /// Waits until a server has another link than the one that was lost, or none that is coming.
+    async fn recovered(&self, row: &ServerRow, lost: &Arc<Link>) {
+        let has_recovered = |snapshot: &Snapshot| match snapshot.get(&row.name) {
+            None => true,
+            Some(row) => match &row.link {
+                Some(link) => !Arc::ptr_eq(link, lost),
+                None => row.state.is_settled(),
+            },
+        };
+        // A session's own link is not the row's, and is opened anew when it is asked for.
+        if row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost)) {
+            self.registry.wait_until(self.options.settle_timeout, has_recovered).await;
+        }
     }
 
     /// The headers of a call follow from the server's list of tools, which may have changed.
@@ -178,33 +194,20 @@ impl Shared {
         }
     }
 
-    async fn find_again(
-        self: &Arc<Self>,
-        caller: &Caller,
-        handling: Handling,
-        request: Message,
-    ) -> Result<(Routed, Chosen, Hop), Refusal> {
-        let mut routed = self.route(caller, handling, request).await?;
-        // It may just be reconnecting.
-        routed.row = self.settled(&caller.run, &routed.request.alias).await?;
-        let chosen = self.choose_link(caller, &routed.row).await?;
-        let hop = hop(&chosen, handling, &routed.request)?;
-        Ok((routed, chosen, hop))
-    }
-
     async fn forward_on(
         self: &Arc<Self>,
         caller: &Caller,
         routed: Routed,
         link: Arc<Link>,
         mut hop: Hop,
-        mut record: CallRecord,
+        mut open: Open,
     ) -> Result<Answering, Box<Failed>> {
         let Routed { row, mut request } = routed;
-        self.trace(caller, &mut request, &mut hop, &mut record);
-        match self.send(caller, &row, link, request, hop).await {
-            Ok(sent) => Ok(Answering::forwarded(sent.into_call(record))),
-            Err(refusal) => Err(Box::new(Failed { refusal, record })),
+        self.trace(caller, &mut request, &mut hop, &mut open.record);
+        let sending = self.send(caller, &row, link, request, hop);
+        match unless_given_up(open.open_call.as_ref(), sending).await {
+            Ok(sent) => Ok(Answering::forwarded(sent.into_call(open))),
+            Err(refusal) => Err(Box::new(Failed { refusal, open })),
         }
     }
 
@@ -254,16 +257,9 @@ impl Shared {
         let forwarding = link.forward(permitted, hop);
         let forwarded = match timeout {
             None => forwarding.await,
-            Some(timeout) => {
-                let cancelled = finish.open_call.as_ref().map(|call| call.cancelled.clone());
-                tokio::select! {
-                    biased;
-                    () = given_up(cancelled) => return Err(Refusal::Cancelled),
-                    got = tokio::time::timeout_at(deadline, forwarding) => {
-                        got.unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis())))
-                    }
-                }
-            }
+            Some(timeout) => tokio::time::timeout_at(deadline, forwarding)
+                .await
+                .unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis()))),
         };
         let forwarded = forwarded?;
         if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
@@ -281,7 +277,7 @@ impl Shared {
         link: &Link,
     ) -> Result<(FinishParts, Permitted<Request>), Refusal> {
         let up = link.facts().revision;
-        let finish = FinishParts::read(self, caller, &request, up)?;
+        let finish = FinishParts::read(self, caller, &request, up);
         self.prepare(caller, &mut request, up)?;
         let permitted = caller.run.policy.authorize(request).map_err(|denial| {
             let Denial::NotAttached(alias) = denial;
@@ -303,19 +299,6 @@ impl Shared {
         let open = (!is_stream).then(|| self.calls.token());
         CallRecord::begin(&self.audit, &self.metrics, record, open).map_err(unrecorded)
     }
-}
-
-/// What a second try needs.
-struct FirstTry {
-    asked: Message,
-    row: Arc<ServerRow>,
-    has_session: bool,
-}
-
-/// A try that did not get to an answer. The call's record goes on to the next one.
-struct Failed {
-    refusal: Refusal,
-    record: CallRecord,
 }
 
 /// A future of its own.
@@ -351,13 +334,6 @@ fn hop(chosen: &Chosen, handling: Handling, request: &Request) -> Result<Hop, Re
         return Err(not_found(handling, name));
     };
     Ok(Hop { header_params: tool.header_params.clone(), trace_parent: None })
-}
-
-async fn given_up(token: Option<CancellationToken>) {
-    match token {
-        Some(token) => token.cancelled().await,
-        None => std::future::pending().await,
-    }
 }
 
 pub(crate) fn result(request: &Message, body: &Bytes) -> Answering {

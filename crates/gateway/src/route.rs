@@ -45,8 +45,7 @@ impl Shared {
                 Ok(Routed { row, request })
             }
             Endpoint::Aggregated => {
-                let view = self.view(caller).await;
-                let request = self.aggregated(caller, &view, handling, request)?;
+                let request = self.aggregated_anyhow(caller, handling, request).await?;
                 let snapshot = self.registry.snapshot();
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
@@ -83,6 +82,32 @@ impl Shared {
             Some(row) if row.is_ready() => Ok(row.clone()),
             Some(row) => Err(unusable(row)),
             None => Err(unknown_server(alias)),
+        }
+    }
+
+    /// Looks first into what is at hand: what the client was shown last, or what everybody sees. To
+    /// build a view for this client alone, servers may have to be asked, and no call should wait for
+    /// a server that it does not go to. Whether this client may see the item is looked up once more
+    /// on the link of the call.
+    async fn aggregated_anyhow(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Result<Request, Refusal> {
+        let Some(session) = caller.session.as_ref().filter(|session| session.can_be_asked()) else {
+            let view = self.view(caller).await;
+            return self.aggregated(caller, &view, handling, request);
+        };
+        let snapshot = self.registry.snapshot();
+        let at_hand = session.last_view();
+        let at_hand = at_hand.unwrap_or_else(|| self.run_view(&caller.run, &snapshot));
+        match self.aggregated(caller, &at_hand, handling, request.clone()) {
+            Err(_) => {
+                let view = self.view(caller).await;
+                self.aggregated(caller, &view, handling, request)
+            }
+            routed => routed,
         }
     }
 

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use narthex_policy::Request;
 use narthex_upstream::Link;
-use narthex_wire::{Raw, Revision, meta_key, method, rpc};
+use narthex_wire::{Raw, Revision, meta_key, method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,9 +15,8 @@ use crate::{
     finish::{Finish, StateSeal, TaskOwner},
     gateway::Shared,
     log_level::LogLevel,
+    open::Open,
     pipeline::{id_of, name_of},
-    record::CallRecord,
-    refusal::Refusal,
 };
 
 /// What is sent and waits to be finished.
@@ -38,7 +37,6 @@ pub(crate) struct FinishParts {
     method: Cow<'static, str>,
     log_level: Option<LogLevel>,
     session: Option<Arc<crate::Session>>,
-    pub(crate) open_call: Option<crate::session::OpenCall>,
     state: Option<StateSeal>,
     tasks: Option<TaskOwner>,
     server_info: Bytes,
@@ -50,32 +48,23 @@ impl FinishParts {
         caller: &Caller,
         request: &Request,
         up: Revision,
-    ) -> Result<Self, Refusal> {
+    ) -> Self {
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
         let session = caller.session.clone();
-        let open_call = match &session {
-            None => None,
-            Some(session) => {
-                let open = session.open_call(id.clone());
-                let code = rpc::code::INVALID_REQUEST;
-                Some(open.ok_or_else(|| Refusal::rpc(code, "a request with this id is open"))?)
-            }
-        };
         let log_level = match &session {
             None => message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read),
             Some(session) => session.log_level(),
         };
         let is_call = message.method() == method::TOOLS_CALL;
         let is_modern_pair = up.is_modern() && session.is_none();
-        Ok(Self {
+        Self {
             id,
             progress_token: message.meta_value(meta_key::PROGRESS_TOKEN).map(raw),
             method: name_of(message),
             log_level,
             session,
-            open_call,
             state: is_modern_pair.then(|| StateSeal {
                 sealer: shared.sealer.clone(),
                 run: caller.run.id,
@@ -88,12 +77,12 @@ impl FinishParts {
                 run: caller.run.id,
             }),
             server_info: shared.options.server_info.clone(),
-        })
+        }
     }
 }
 
 impl Sent {
-    pub(crate) fn into_call(self, record: CallRecord) -> ForwardedCall {
+    pub(crate) fn into_call(self, open: Open) -> ForwardedCall {
         let Self { forwarded, finish, link, down, timeout, deadline, stop } = self;
         let up = link.facts().revision;
         let finish = Finish {
@@ -105,8 +94,8 @@ impl Sent {
             log_level: finish.log_level,
             link,
             session: finish.session,
-            open_call: finish.open_call,
-            record,
+            open_call: open.open_call,
+            record: open.record,
             state: finish.state,
             tasks: finish.tasks,
             server_info: finish.server_info,

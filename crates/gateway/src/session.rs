@@ -266,6 +266,11 @@ impl Session {
         self.state().view.clone().filter(|view| view.seq == seq)
     }
 
+    /// What the client was shown last, which may be out of date.
+    pub(crate) fn last_view(&self) -> Option<Arc<View>> {
+        self.state().view.clone()
+    }
+
     pub(crate) fn forget_view(&self) {
         self.state().view = None;
     }

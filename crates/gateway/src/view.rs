@@ -119,11 +119,6 @@ impl View {
         self.tools.route(qualified)
     }
 
-    /// The name under which callers see a tool.
-    pub(crate) fn tool_name(&self, alias: &Alias, original: &str) -> Option<&str> {
-        self.tools.name(alias, original).map(narthex_model::QualifiedName::as_str)
-    }
-
     /// Where a prompt request goes.
     pub(crate) fn prompt(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.prompts.route(qualified)

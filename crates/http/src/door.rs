@@ -174,7 +174,7 @@ impl Door {
         match route.target {
             Target::Metrics => status::metrics(&self.gateway),
             Target::Status => status::servers(&snapshot, principal),
-            Target::Tools => status::tools(&snapshot, principal),
+            Target::Tools => status::tools(&snapshot, principal, self.gateway.name_limit()),
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 empty(StatusCode::NOT_FOUND)
             }

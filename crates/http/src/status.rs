@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode, header};
 use narthex_gateway::Gateway;
-use narthex_model::{Alias, QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
+use narthex_model::{Alias, QualifiedName, QualifiedNames};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Payload, Raw};
@@ -47,13 +47,13 @@ fn server(row: &ServerRow) -> Value {
 }
 
 /// The tools of all servers under both of their names.
-pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal) -> Response {
+pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal, name_limit: usize) -> Response {
     let rows: Vec<(&Alias, &ServerRow)> =
         visible(snapshot, principal).filter_map(|row| Some((row.alias.as_ref()?, row))).collect();
     let originals = rows
         .iter()
         .flat_map(|(alias, row)| row.inventory.tools.iter().map(|tool| (*alias, &*tool.key)));
-    let names = QualifiedNames::build(originals, QUALIFIED_NAME_MAX);
+    let names = QualifiedNames::build(originals, name_limit);
     let mut tools = Vec::new();
     for (alias, row) in rows {
         for tool in &row.inventory.tools {

@@ -75,7 +75,25 @@ pub fn result_to_legacy<'a>(method: &str, result: &Message) -> Rewrite<'a> {
     if method == method::TOOLS_CALL && structured.is_some_and(|content| !content.is_object()) {
         rewrite.body.remove("structuredContent");
     }
+    set_tools(&mut rewrite, method, result, tool_to_legacy);
     rewrite
+}
+
+/// Changes the tools of a list that need it.
+fn set_tools(
+    rewrite: &mut Rewrite<'_>,
+    method: &str,
+    result: &Message,
+    change: fn(Raw<'_>) -> Cow<'_, [u8]>,
+) {
+    if method != method::TOOLS_LIST {
+        return;
+    }
+    let tools = result.get("tools").map(Raw::items).unwrap_or_default();
+    let changed: Vec<Cow<'_, [u8]>> = tools.into_iter().map(change).collect();
+    if changed.iter().any(|tool| matches!(tool, Cow::Owned(_))) {
+        rewrite.body.set("tools", [&b"["[..], &changed.join(&b","[..]), b"]"].concat());
+    }
 }
 
 /// Changes a legacy server's result of `method` for a modern client.
@@ -83,7 +101,11 @@ pub fn result_to_legacy<'a>(method: &str, result: &Message) -> Rewrite<'a> {
 /// What the result claims in place of these members is overwritten: a legacy server cannot ask for
 /// input or hand out a task this way. Cacheable results are stale at once and private.
 #[must_use]
-pub fn result_to_modern<'a>(method: &str, server_info: Option<&'a [u8]>) -> Rewrite<'a> {
+pub fn result_to_modern<'a>(
+    method: &str,
+    result: &Message,
+    server_info: Option<&'a [u8]>,
+) -> Rewrite<'a> {
     let mut rewrite = Rewrite::default();
     rewrite.body.set(RESULT_TYPE, br#""complete""#);
     if is_cacheable(method) {
@@ -94,6 +116,7 @@ pub fn result_to_modern<'a>(method: &str, server_info: Option<&'a [u8]>) -> Rewr
     if let Some(info) = server_info {
         rewrite.meta.set(meta_key::SERVER_INFO, info);
     }
+    set_tools(&mut rewrite, method, result, tool_to_modern);
     rewrite
 }
 
@@ -169,7 +192,7 @@ pub fn answer_to_modern<'a>(
     server_info: Option<&'a [u8]>,
 ) -> Rewrite<'a> {
     match answer.kind() {
-        MessageKind::Result => result_to_modern(method, server_info),
+        MessageKind::Result => result_to_modern(method, answer, server_info),
         MessageKind::Error => error_to_modern(answer),
         MessageKind::Request | MessageKind::Notification => Rewrite::default(),
     }

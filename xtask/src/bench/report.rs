@@ -52,7 +52,7 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
     write_idle(&mut out, results);
     for profile in &results.profiles {
         section(&mut out, &profile.title);
-        add(&mut out, format_args!("```text\n{}\n```\n", profile.text.trim_end()));
+        add(&mut out, format_args!("{}\n", profile.text.trim_end()));
     }
     section(&mut out, "Configuration of nginx");
     add(&mut out, format_args!("```nginx\n{}```\n", results.nginx_config));

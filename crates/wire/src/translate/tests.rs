@@ -72,6 +72,14 @@ fn stamps_replace_what_a_request_claims() {
     assert!(meta.get(meta_key::CLIENT_INFO).is_none() && meta.get(meta_key::LOG_LEVEL).is_none());
 }
 
+#[test]
+fn listed_tools_lose_their_legacy_tasks_for_modern_clients() {
+    let list =
+        result(r#"{"tools":[{"name":"a","execution":{"taskSupport":"optional"}},{"name":"b"}]}"#);
+    let changed = applied(&answer_to_modern("tools/list", &list, None), &list);
+    assert!(changed.starts_with(r#"{"tools":[{"name":"a"},{"name":"b"}]"#), "{changed}");
+}
+
 /// Only what modern servers alone read goes; vendors' and extensions' keys stay.
 #[test]
 fn modern_requests_are_stripped() {
@@ -100,6 +108,17 @@ fn modern_results_lose_what_legacy_clients_do_not_know() {
                 r#"{{"tools":[],"resultType":"complete","ttlMs":1,"cacheScope":"public",{meta}}}"#
             ),
             r#"{"tools":[]}"#,
+        ),
+        (
+            "tools/list",
+            r#"{"tools":[{"name":"a", "outputSchema":{"type":"array"}}, {"name":"b" }],"x":1}"#
+                .into(),
+            r#"{"tools":[{"name":"a"},{"name":"b" }],"x":1}"#,
+        ),
+        (
+            "tools/list",
+            r#"{"tools":[ {"name":"a","outputSchema":{"type":"object"}} ]}"#.into(),
+            r#"{"tools":[ {"name":"a","outputSchema":{"type":"object"}} ]}"#,
         ),
         (
             "tools/call",

@@ -1,0 +1,60 @@
+//! A call from its arrival to its answer, whichever try gives it.
+
+use std::sync::Arc;
+
+use narthex_registry::ServerRow;
+use narthex_upstream::Link;
+use narthex_wire::{Message, rpc};
+
+use crate::{Caller, pipeline::id_of, record::CallRecord, refusal::Refusal, session::OpenCall};
+
+/// What a second try needs.
+pub(crate) struct FirstTry {
+    pub(crate) asked: Message,
+    pub(crate) row: Arc<ServerRow>,
+    /// The link, if it is of a kind that a server can forget.
+    pub(crate) lost: Option<Arc<Link>>,
+}
+
+/// A call that is open, through all its tries.
+pub(crate) struct Open {
+    pub(crate) record: CallRecord,
+    /// How its session's client can give it up.
+    pub(crate) open_call: Option<OpenCall>,
+}
+
+/// A try that did not get to an answer.
+pub(crate) struct Failed {
+    pub(crate) refusal: Refusal,
+    pub(crate) open: Open,
+}
+
+/// Registers a session's call, so that the client can give it up from here on.
+pub(crate) fn open_call(caller: &Caller, request: &Message) -> Result<Option<OpenCall>, Refusal> {
+    let Some(session) = &caller.session else { return Ok(None) };
+    let Some(call) = session.open_call(id_of(request)) else {
+        return Err(Refusal::rpc(rpc::code::INVALID_REQUEST, "a request with this id is open"));
+    };
+    // What ends with its session must not begin after it.
+    if session.closed().is_cancelled() {
+        call.cancelled.cancel();
+    }
+    Ok(Some(call))
+}
+
+/// What a step gives, unless the client gives the call up before.
+pub(crate) async fn unless_given_up<T>(
+    call: Option<&OpenCall>,
+    step: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    let Some(call) = call else { return step.await };
+    if call.cancelled.is_cancelled() {
+        return Err(Refusal::Cancelled);
+    }
+    tokio::select! {
+        biased;
+        // First, since most steps are over at once.
+        done = step => done,
+        () = call.cancelled.cancelled() => Err(Refusal::Cancelled),
+    }
+}
