@@ -21,7 +21,10 @@ const DONE: Duration = Duration::from_secs(60);
 const PARTS: [(&str, &[&str]); 9] = [
     ("narthex: parsing and rewriting JSON, event streams", &["narthex_wire"]),
     ("narthex: the connection to the server", &["narthex_upstream"]),
-    ("narthex: routing, policy, records", &["narthex_gateway", "narthex_policy", "narthex_registry"]),
+    (
+        "narthex: routing, policy, records",
+        &["narthex_gateway", "narthex_policy", "narthex_registry"],
+    ),
     ("narthex: the HTTP door", &["narthex_http"]),
     ("allocating and copying memory", &["mi_", "malloc", "memmove", "memset", "memcmp", "alloc::"]),
     ("shared buffers (`bytes`)", &["bytes::"]),
@@ -96,6 +99,9 @@ mod tests {
         for row in ["TCP, waiting, switching | 40 |", "`httparse`) | 10 |", "event streams | 4 |"] {
             assert!(table.contains(row), "{table}");
         }
-        assert!(table.contains("| everything else | 0 |") || table.contains("else | 1 |"), "{table}");
+        assert!(
+            table.contains("| everything else | 0 |") || table.contains("else | 1 |"),
+            "{table}"
+        );
     }
 }

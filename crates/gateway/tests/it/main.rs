@@ -5,4 +5,6 @@ mod calls;
 #[cfg(test)]
 mod questions;
 #[cfg(test)]
+mod retries;
+#[cfg(test)]
 mod world;

@@ -52,11 +52,18 @@ pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Message {
 
 impl World {
     /// A gateway over one fixture for each name and era.
-    pub(crate) async fn with(servers: &[(&str, Eras)]) -> Self {
+    pub(crate) async fn with(servers: &[(&'static str, Eras)]) -> Self {
+        let options = |(name, eras): &(&'static str, Eras)| {
+            (*name, Options { eras: *eras, ..Options::default() })
+        };
+        Self::of(servers.iter().map(options)).await
+    }
+
+    /// A gateway over these fixtures.
+    pub(crate) async fn of(servers: impl IntoIterator<Item = (&'static str, Options)>) -> Self {
         let mut fixtures = Vec::new();
         let mut entries = Vec::new();
-        for (name, eras) in servers {
-            let options = Options { eras: *eras, ..Options::default() };
+        for (name, options) in servers {
             let fixture = Running::http(options).await.unwrap();
             entries.push(Entry::Server(http_server(name, &fixture.url)));
             fixtures.push(fixture);

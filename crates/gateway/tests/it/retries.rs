@@ -1,0 +1,91 @@
+//! Servers that forget, and servers that hang for one client.
+
+use std::time::Duration;
+
+use narthex_gateway::{Caller, Endpoint};
+use narthex_testkit::fixture::{Eras, Options, Quirk};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::world::{World, legacy, parse, transparent};
+
+/// Far less than the deadlines whose end would hide a fault here.
+const SOON: Duration = Duration::from_secs(20);
+
+fn echo(id: u64, prefix: &str) -> narthex_wire::Message {
+    let name = format!("{prefix}echo");
+    legacy(id, "tools/call", json!({"name": name, "arguments": {"message": "hello"}}))
+}
+
+async fn caller(world: &World, endpoint: Endpoint, capabilities: serde_json::Value) -> Caller {
+    let session = world.session(&endpoint, capabilities).await;
+    Caller::new(world.run.clone(), endpoint, Some(session))
+}
+
+/// Four calls at the same time, all of which must be answered.
+async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
+    let call = |id: u64| world.call(caller, echo(id, prefix));
+    let calls = async { tokio::join!(call(1), call(2), call(3), call(4)) };
+    let answers: [_; 4] = timeout(SOON, calls).await.unwrap().into();
+    for answer in answers {
+        let text = answer["result"]["content"][0]["text"].as_str();
+        assert!(text.is_some_and(|text| text.contains("hello")), "{prefix} {answer}");
+    }
+}
+
+/// Calls that meet a server which forgot its session are made once more, on a new one.
+#[tokio::test]
+async fn a_session_that_a_server_forgot_costs_no_call() {
+    for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
+        for capabilities in [json!({}), json!({"sampling": {}})] {
+            // Each time for the first time: a server that forgets often is given pauses.
+            let world = World::with(&[("one", Eras::Legacy)]).await;
+            let caller = caller(&world, endpoint.clone(), capabilities).await;
+            four_calls(&world, &caller, prefix).await;
+            world.fixtures[0].fixture.forget_sessions();
+            four_calls(&world, &caller, prefix).await;
+            world.gateway.drain().await;
+        }
+    }
+}
+
+fn hanging() -> Options {
+    let quirks = vec![Quirk::HangLaterInitialize];
+    Options { eras: Eras::Legacy, quirks, ..Options::default() }
+}
+
+/// Point 4: a server that hangs for one client holds up neither its calls to others nor its lists.
+#[tokio::test]
+async fn a_server_that_hangs_for_one_client_holds_up_no_other() {
+    let fine = Options { eras: Eras::Legacy, ..Options::default() };
+    let world = World::of([("hangs", hanging()), ("fine", fine)]).await;
+    let caller = caller(&world, Endpoint::Aggregated, json!({"sampling": {}})).await;
+    let answer = timeout(SOON, world.call(&caller, echo(1, "mcp__fine__"))).await.unwrap();
+    assert!(answer["result"]["content"][0]["text"].is_string(), "{answer}");
+    let listing = world.call(&caller, legacy(2, "tools/list", json!({})));
+    let list = timeout(SOON, listing).await.unwrap();
+    let tools = list["result"]["tools"].as_array().unwrap();
+    for wanted in ["mcp__fine__echo", "mcp__hangs__echo"] {
+        assert!(tools.iter().any(|tool| tool["name"] == wanted), "{wanted}");
+    }
+}
+
+/// A client can give a call up while its server is not even connected.
+#[tokio::test]
+async fn a_call_is_given_up_before_it_is_sent() {
+    let world = World::of([("hangs", hanging())]).await;
+    let caller = caller(&world, transparent("hangs"), json!({"sampling": {}})).await;
+    let calling = async {
+        let mut answering = world.gateway.call(&caller, echo(1, "")).await;
+        answering.next().await
+    };
+    let cancel = async {
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+            "params": {"requestId": 1}});
+        world.gateway.notify(&caller, parse(&cancelled)).await;
+    };
+    // The call is polled first, so that it is open when it is given up.
+    let (step, ()) = timeout(SOON, async { tokio::join!(biased; calling, cancel) }).await.unwrap();
+    assert!(step.is_none(), "{step:?}");
+    assert_eq!(world.fixtures[0].fixture.counts().calls, 0);
+}
