@@ -25,15 +25,26 @@ pub struct Caller {
     pub endpoint: Endpoint,
     /// The MCP session; legacy only.
     pub session: Option<Arc<Session>>,
-    /// The W3C `traceparent` that the door was given outside the message, such as an HTTP header.
-    pub trace_parent: Option<Box<str>>,
+    /// The trace context that the door was given outside the message, such as in HTTP headers.
+    pub trace: Option<Box<TraceContext>>,
+}
+
+/// W3C trace context, not checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceContext {
+    /// `traceparent`, without which the others say nothing.
+    pub parent: Box<str>,
+    /// `tracestate`.
+    pub state: Option<Box<str>>,
+    /// `baggage`.
+    pub baggage: Option<Box<str>>,
 }
 
 impl Caller {
     /// A caller without trace context outside its messages.
     #[must_use]
     pub fn new(run: Arc<RunView>, endpoint: Endpoint, session: Option<Arc<Session>>) -> Self {
-        Self { run, endpoint, session, trace_parent: None }
+        Self { run, endpoint, session, trace: None }
     }
 
     /// By whose rules the caller speaks.

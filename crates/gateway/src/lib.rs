@@ -35,7 +35,7 @@ mod views;
 
 pub use answering::{Answer, Answering, Step};
 pub use audit::{Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Outcome};
-pub use caller::{Caller, Endpoint};
+pub use caller::{Caller, Endpoint, TraceContext};
 pub use gateway::{Gateway, GatewayOptions};
 pub use metrics::{Metrics, OpenCount};
 pub use run::{RunId, RunTable, RunToken, RunView};

@@ -3,16 +3,15 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use http::HeaderValue;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Denial, Item, Permitted, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Hop, Link, LinkError};
-use narthex_wire::{Message, Raw, Revision, json::encode_string, meta_key, method, rpc};
+use narthex_wire::{Message, Raw, Revision, method, rpc};
 use tokio::time::Instant;
 
 use crate::{
-    Answering, Caller, Endpoint, TracedCall,
+    Answering, Caller, Endpoint,
     audit::AuditFull,
     gateway::Shared,
     links::Chosen,
@@ -203,41 +202,12 @@ impl Shared {
         mut open: Open,
     ) -> Result<Answering, Box<Failed>> {
         let Routed { row, mut request } = routed;
-        self.trace(caller, &mut request, &mut hop, &mut open.record);
+        self.trace(caller, &link, &mut request, &mut hop, &mut open.record);
         let sending = self.send(caller, &row, link, request, hop);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(open))),
             Err(refusal) => Err(Box::new(Failed { refusal, open })),
         }
-    }
-
-    /// Begins the call's span and puts it in front of the server's, in `_meta` and as a header.
-    /// Where nobody traces, the caller's context goes on as it came.
-    fn trace(
-        &self,
-        caller: &Caller,
-        request: &mut Request,
-        hop: &mut Hop,
-        record: &mut CallRecord,
-    ) {
-        let text = |key| request.message.meta_value(key).and_then(Raw::as_str);
-        let own = text(meta_key::TRACEPARENT);
-        let parent = own.as_deref().or(caller.trace_parent.as_deref());
-        let Some(tracer) = &self.options.tracer else {
-            hop.trace_parent = parent.and_then(|parent| HeaderValue::from_str(parent).ok());
-            return;
-        };
-        let span = tracer.start(&TracedCall {
-            parent,
-            state: text(meta_key::TRACESTATE).as_deref(),
-            server: &request.alias,
-            method: request.message.method(),
-            item: request.item.name(),
-        });
-        let ours = span.trace_parent();
-        hop.trace_parent = HeaderValue::from_str(&ours).ok();
-        request.rewrite.meta.set(meta_key::TRACEPARENT, encode_string(&ours));
-        record.trace(span);
     }
 
     /// Prepares, authorizes and sends. What is done before anything is awaited is done in
@@ -333,7 +303,7 @@ fn hop(chosen: &Chosen, handling: Handling, request: &Request) -> Result<Hop, Re
     let Some(tool) = chosen.inventory.tool(name) else {
         return Err(not_found(handling, name));
     };
-    Ok(Hop { header_params: tool.header_params.clone(), trace_parent: None })
+    Ok(Hop { header_params: tool.header_params.clone(), trace: None })
 }
 
 pub(crate) fn result(request: &Message, body: &Bytes) -> Answering {

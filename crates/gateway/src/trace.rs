@@ -1,7 +1,13 @@
 //! The port through which calls become spans. Who implements it decides where they go; without an
 //! implementation, trace context passes through as it came.
 
+use http::HeaderValue;
 use narthex_model::Alias;
+use narthex_policy::Request;
+use narthex_upstream::{Hop, Link, TraceHeaders};
+use narthex_wire::{Raw, json::encode_string, meta_key};
+
+use crate::{Caller, TraceContext, gateway::Shared, record::CallRecord};
 
 /// Makes spans.
 pub trait Tracer: Send + Sync + std::fmt::Debug {
@@ -31,4 +37,73 @@ pub trait CallSpan: Send + Sync + std::fmt::Debug {
 
     /// Ends the span. `outcome` is one of a fixed set of words.
     fn end(&mut self, outcome: &'static str, is_error: bool);
+}
+
+impl Shared {
+    /// Begins the call's span and puts it in front of the server's, in `_meta` and as headers. Where
+    /// nobody traces, the caller's context goes on as it came; one that came in headers goes on in
+    /// `_meta` where there are none.
+    pub(crate) fn trace(
+        &self,
+        caller: &Caller,
+        link: &Link,
+        request: &mut Request,
+        hop: &mut Hop,
+        record: &mut CallRecord,
+    ) {
+        let own = own_context(request);
+        let is_own = own.is_some();
+        let mut context = own.or_else(|| caller.trace.as_deref().cloned());
+        let mut in_meta = !is_own && link.is_one_channel();
+        if let Some(tracer) = &self.options.tracer {
+            let span = tracer.start(&TracedCall {
+                parent: context.as_ref().map(|context| &*context.parent),
+                state: context.as_ref().and_then(|context| context.state.as_deref()),
+                server: &request.alias,
+                method: request.message.method(),
+                item: request.item.name(),
+            });
+            let parent = span.trace_parent().into();
+            let (state, baggage) =
+                context.map(|context| (context.state, context.baggage)).unwrap_or_default();
+            context = Some(TraceContext { parent, state, baggage });
+            in_meta = true;
+            record.trace(span);
+        }
+        let Some(context) = context else { return };
+        if in_meta {
+            write(&context, !is_own, request);
+        }
+        hop.trace = headers(&context).map(Box::new);
+    }
+}
+
+/// What the request itself says.
+fn own_context(request: &Request) -> Option<TraceContext> {
+    let text = |key| request.message.meta_value(key).and_then(Raw::as_str).map(Box::<str>::from);
+    let parent = text(meta_key::TRACEPARENT)?;
+    let (state, baggage) = (text(meta_key::TRACESTATE), text(meta_key::BAGGAGE));
+    Some(TraceContext { parent, state, baggage })
+}
+
+/// Puts the context into `_meta`; what the request brought of the rest stays as it is.
+fn write(context: &TraceContext, with_rest: bool, request: &mut Request) {
+    let meta = &mut request.rewrite.meta;
+    meta.set(meta_key::TRACEPARENT, encode_string(&context.parent));
+    let rest = [(meta_key::TRACESTATE, &context.state), (meta_key::BAGGAGE, &context.baggage)];
+    for (key, text) in rest {
+        if let Some(text) = text.as_deref().filter(|_| with_rest) {
+            meta.set(key, encode_string(text));
+        }
+    }
+}
+
+/// `None` if the context fits no header.
+fn headers(context: &TraceContext) -> Option<TraceHeaders> {
+    let value = |text: &str| HeaderValue::from_str(text).ok();
+    Some(TraceHeaders {
+        parent: value(&context.parent)?,
+        state: context.state.as_deref().and_then(value),
+        baggage: context.baggage.as_deref().and_then(value),
+    })
 }

@@ -17,7 +17,7 @@ use crate::{
     guard::single,
     hub::{CallChannel, Reader},
     modern::whole,
-    post::{Post, accepts, not_acceptable, prefers_stream, trace_parent},
+    post::{Post, accepts, not_acceptable, prefers_stream, trace_context},
     replay::Event,
     respond::{Response, empty, event_stream, json, rpc_error, text},
     stream::{End, ReaderStream, Shown},
@@ -94,8 +94,8 @@ pub(crate) fn session(door: &Door, visit: &Visit) -> Result<Arc<Session>, NoSess
 
 pub(crate) fn caller(visit: &Visit, session: Arc<Session>) -> Caller {
     let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
-    let trace_parent = trace_parent(&visit.parts.headers);
-    Caller { run, endpoint, session: Some(session), trace_parent }
+    let trace = trace_context(&visit.parts.headers);
+    Caller { run, endpoint, session: Some(session), trace }
 }
 
 async fn initialize(post: Post<'_>, message: &Message) -> Response {

@@ -8,7 +8,7 @@ use narthex_wire::{
 
 use crate::{
     detached::{Opening, Start, open},
-    post::{Post, accepts, prefers_stream, trace_parent, unsupported_version},
+    post::{Post, accepts, prefers_stream, trace_context, unsupported_version},
     respond::{Response, empty, event_stream, json, rpc_error},
     stream::CallStream,
 };
@@ -17,8 +17,8 @@ use crate::{
 pub(crate) async fn receive(post: Post<'_>, message: Message, version: Option<&str>) -> Response {
     let visit = post.visit;
     let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
-    let trace_parent = trace_parent(&visit.parts.headers);
-    let caller = Caller { run, endpoint, session: None, trace_parent };
+    let trace = trace_context(&visit.parts.headers);
+    let caller = Caller { run, endpoint, session: None, trace };
     if let Err(response) = check(post, &caller, &message, version) {
         return post.refused("modern_request", *response);
     }

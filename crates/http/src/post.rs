@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body::Body;
+use narthex_gateway::TraceContext;
 use narthex_wire::{
     Era, Message, MessageError, Revision, classify_downstream,
     headers::MCP_PROTOCOL_VERSION,
@@ -119,9 +120,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// The W3C trace context in the headers.
-pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<Box<str>> {
-    let value = headers.get(meta_key::TRACEPARENT)?.to_str().ok()?;
-    Some(value.into())
+pub(crate) fn trace_context(headers: &HeaderMap) -> Option<Box<TraceContext>> {
+    let text = |name| Some(Box::<str>::from(headers.get(name)?.to_str().ok()?));
+    let parent = text(meta_key::TRACEPARENT)?;
+    let (state, baggage) = (text(meta_key::TRACESTATE), text(meta_key::BAGGAGE));
+    Some(Box::new(TraceContext { parent, state, baggage }))
 }
 
 /// Whether the client would rather have a stream, even for an answer that comes at once: it names

@@ -23,4 +23,6 @@ pub use connect::{ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Pha
 pub use connect_stdio::may_install;
 pub use frame::{Frame, LinkError, LinkEvent};
 pub use inventory::{Inventory, InventoryEntry};
-pub use link::{ClientIdentity, Forwarded, Forwarding, Hop, Link, ServerCapabilities, ServerFacts};
+pub use link::{
+    ClientIdentity, Forwarded, Forwarding, Hop, Link, ServerCapabilities, ServerFacts, TraceHeaders,
+};

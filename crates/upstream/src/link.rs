@@ -5,7 +5,7 @@ mod forwarded;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
 use narthex_wire::{
@@ -26,8 +26,10 @@ use crate::{
     stdio::StdioLink,
 };
 
-/// The header of W3C trace context.
-const TRACEPARENT: http::HeaderName = http::HeaderName::from_static(meta_key::TRACEPARENT);
+/// The headers of W3C trace context.
+const TRACEPARENT: HeaderName = HeaderName::from_static(meta_key::TRACEPARENT);
+const TRACESTATE: HeaderName = HeaderName::from_static(meta_key::TRACESTATE);
+const BAGGAGE: HeaderName = HeaderName::from_static(meta_key::BAGGAGE);
 
 /// A link that has shaken hands.
 #[derive(Debug)]
@@ -53,8 +55,19 @@ pub(crate) enum Inner {
 pub struct Hop {
     /// Which arguments the tool wants mirrored as headers.
     pub header_params: Option<Arc<HeaderParams>>,
-    /// The W3C `traceparent` of our span, for servers over HTTP.
-    pub trace_parent: Option<http::HeaderValue>,
+    /// The trace context that goes with it, for servers over HTTP.
+    pub trace: Option<Box<TraceHeaders>>,
+}
+
+/// W3C trace context as headers.
+#[derive(Debug, Clone)]
+pub struct TraceHeaders {
+    /// `traceparent`.
+    pub parent: HeaderValue,
+    /// `tracestate`.
+    pub state: Option<HeaderValue>,
+    /// `baggage`.
+    pub baggage: Option<HeaderValue>,
 }
 
 /// A request on its way up to the first sign of an answer. Boxed where it is made: it is large, and
@@ -198,8 +211,11 @@ impl Link {
         hop: &Hop,
     ) -> Result<HeaderMap, LinkError> {
         let mut traced = HeaderMap::new();
-        if let Some(parent) = hop.trace_parent.as_ref().filter(|_| !self.is_one_channel()) {
-            traced.insert(TRACEPARENT, parent.clone());
+        if let Some(trace) = hop.trace.as_deref().filter(|_| !self.is_one_channel()) {
+            traced.insert(TRACEPARENT, trace.parent.clone());
+            let rest = [(TRACESTATE, &trace.state), (BAGGAGE, &trace.baggage)];
+            traced
+                .extend(rest.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
         }
         if !self.needs_headers() {
             return Ok(traced);

@@ -19,6 +19,7 @@ mod recorder;
 mod settings;
 mod support;
 mod template;
+mod trace;
 mod trust;
 mod up;
 mod world;
