@@ -76,6 +76,14 @@ impl Refusal {
                 Answering::ready(payload, status_of_kind(kind, era))
             }
             Self::Rpc { code, message, data } => {
+                // An absent resource has a code of its own in the legacy revisions.
+                let is_absent = name == method::RESOURCES_READ && data.is_some();
+                let code = match (era, code) {
+                    (Era::Legacy, rpc::code::INVALID_PARAMS) if is_absent => {
+                        rpc::code::LEGACY_RESOURCE_NOT_FOUND
+                    }
+                    (_, code) => code,
+                };
                 let payload = rpc::error_response(Some(id), code, &message, data.as_deref());
                 Answering::ready(payload, status_of_code(code, era))
             }

@@ -86,9 +86,9 @@ impl Shared {
     }
 
     /// Looks first into what is at hand: what the client was shown last, or what everybody sees. To
-    /// build a view for this client alone, servers may have to be asked, and no call should wait for
-    /// a server that it does not go to. Whether this client may see the item is looked up once more
-    /// on the link of the call.
+    /// build a view for this client alone, servers may have to be asked, and no call should wait
+    /// for a server that it does not go to. Whether this client may see the item is looked up once
+    /// more on the link of the call.
     async fn aggregated_anyhow(
         self: &Arc<Self>,
         caller: &Caller,

@@ -40,9 +40,9 @@ pub trait CallSpan: Send + Sync + std::fmt::Debug {
 }
 
 impl Shared {
-    /// Begins the call's span and puts it in front of the server's, in `_meta` and as headers. Where
-    /// nobody traces, the caller's context goes on as it came; one that came in headers goes on in
-    /// `_meta` where there are none.
+    /// Begins the call's span and puts it in front of the server's, in `_meta` and as headers.
+    /// Where nobody traces, the caller's context goes on as it came; one that came in headers goes
+    /// on in `_meta` where there are none.
     pub(crate) fn trace(
         &self,
         caller: &Caller,

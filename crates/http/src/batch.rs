@@ -27,23 +27,26 @@ const QUEUE: usize = 16;
 /// Answers a batch: with an array, or with a stream as soon as there is more to say.
 pub(crate) async fn receive(post: Post<'_>, bytes: &Bytes) -> Response {
     if !accepts(&post.visit.parts.headers, "text", "event-stream") {
-        return not_acceptable();
+        return post.refused("accept", not_acceptable());
     }
     let session = match legacy::session(post.door, post.visit) {
         Ok(session) => session,
         // Without a session nothing says that the client may send batches at all.
-        Err(NoSession::Unnamed) => return refuse(&MessageError::Batch),
-        Err(refusal) => return refusal.answer_unasked(),
+        Err(NoSession::Unnamed) => {
+            return post.refused("message", refuse(&MessageError::Batch));
+        }
+        Err(refusal) => return post.refused("session", refusal.answer_unasked()),
     };
     if session.revision != Revision::V2025_03_26 {
-        return refuse(&MessageError::Batch);
+        return post.refused("message", refuse(&MessageError::Batch));
     }
     let messages = match Message::parse_batch(bytes, post.door.gateway.limits(), MOST) {
         Ok(messages) => messages,
-        Err(error) => return refuse(&error),
+        Err(error) => return post.refused("message", refuse(&error)),
     };
     if messages.iter().any(|message| message.method() == method::INITIALIZE) {
-        return refuse(&MessageError::Envelope("initialize must not be part of a batch"));
+        let fault = MessageError::Envelope("initialize must not be part of a batch");
+        return post.refused("message", refuse(&fault));
     }
     let (steps, received) = mpsc::channel(QUEUE);
     let mut calls = 0;

@@ -163,6 +163,13 @@ pub fn main() -> ExitCode {
 
 /// Shows the help, the version, or what is wrong with the command line.
 fn refuse(error: &clap::Error) -> ExitCode {
+    // What could not be read may still say how it wants to be answered.
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.to_string();
+        let failure = Failure::usage(text.trim().trim_start_matches("error: "));
+        output::failure(&failure, Format::Json);
+        return failure.exit_code();
+    }
     let is_shown = error.print().is_ok();
     match (error.use_stderr(), is_shown) {
         (false, true) => ExitCode::SUCCESS,
@@ -192,7 +199,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Connect(args) => Ok(Box::pin(commands::connect::run(&args, &context)).await),
         Command::Trust(args) => commands::trust::run(&args, &context),
-        Command::Completions(args) => commands::completions::run(&args),
+        Command::Completions(args) => commands::completions::run(&args, &context),
     }
 }
 

@@ -89,9 +89,18 @@ fn has_function(text: &str, name: &str) -> bool {
     ["fn ", "def ", "function "].iter().any(|keyword| {
         text.match_indices(&format!("{keyword}{name}")).any(|(at, found)| {
             let rest = &text[at + found.len()..];
-            !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            let is_whole = !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            is_whole && (*keyword != "fn " || is_test(&text[..at]))
         })
     })
+}
+
+/// Whether the function that comes after this text is marked as a test.
+fn is_test(before: &str) -> bool {
+    let lines = before.lines().rev().map(str::trim);
+    let above = lines.skip_while(|line| matches!(*line, "" | "async"));
+    let mut attributes = above.take_while(|line| line.starts_with(['#', '/']));
+    attributes.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
 }
 
 #[cfg(test)]
@@ -103,8 +112,11 @@ mod tests {
         let source =
             |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
         let sources = [
-            source("crates/wire/src/sse.rs", "fn joins_lines() {}\n"),
-            source("crates/wire/tests/it/main.rs", "async fn reads<T>() {}\n"),
+            source("crates/wire/src/sse.rs", "#[test]\nfn joins_lines() {}\nfn helps() {}\n"),
+            source(
+                "crates/wire/tests/it/main.rs",
+                "#[tokio::test(x)]\n// Why.\nasync fn reads<T>() {}\n",
+            ),
             source("crates/http/src/lib.rs", "fn other() {}\n"),
         ];
         let document = source("docs/requirements.md", text);
@@ -127,8 +139,13 @@ mod tests {
 
     #[test]
     fn a_test_that_is_not_there_is_found() {
-        for name in ["wire::sse::joins", "http::joins_lines", "crates/wire/src/sse.rs::reads", "x"]
-        {
+        for name in [
+            "wire::sse::joins",
+            "http::joins_lines",
+            "crates/wire/src/sse.rs::reads",
+            "x",
+            "wire::helps",
+        ] {
             let found = found(&format!("- **E1** A. Test: `{name}`\n"));
             assert_eq!(found, [format!("1: E1: there is no test `{name}`")]);
         }

@@ -134,4 +134,10 @@ fn help_and_completions_work_without_any_file() {
         assert!(done.stdout.contains("--json"), "{command}");
     }
     assert!(place.run(["completions", "bash"]).succeeded().stdout.contains("narthex"));
+    let completions = place.run(["completions", "zsh", "--json"]).succeeded().json();
+    assert_eq!(completions["shell"], "zsh");
+    assert!(completions["script"].as_str().unwrap().contains("narthex"));
+    let wrong = place.run(["call", "--no-such-flag", "--json"]);
+    assert_eq!(wrong.code, Some(2), "{wrong:?}");
+    assert!(wrong.json()["error"].to_string().contains("--no-such-flag"), "{wrong:?}");
 }
