@@ -41,6 +41,9 @@ impl Shared {
                 {
                     return Err(not_found(handling, id));
                 }
+                if handling == Handling::Listen {
+                    self.owns_tasks(caller, alias, &request)?;
+                }
                 let request = Request::new(alias.clone(), request, item);
                 Ok(Routed { row, request })
             }
@@ -83,6 +86,19 @@ impl Shared {
             Some(row) => Err(unusable(row)),
             None => Err(unknown_server(alias)),
         }
+    }
+
+    /// Whether all tasks that a stream shall tell of are the caller's: those of others are as absent
+    /// as none (S18).
+    fn owns_tasks(&self, caller: &Caller, alias: &Alias, request: &Message) -> Result<(), Refusal> {
+        let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
+        for id in wanted.map(Raw::items).unwrap_or_default() {
+            let id: Arc<str> = id.as_str().unwrap_or_default().into();
+            if self.tasks.route(caller.run.id, &id).as_ref() != Some(alias) {
+                return Err(not_found(Handling::Task, &id));
+            }
+        }
+        Ok(())
     }
 
     /// Looks first into what is at hand: what the client was shown last, or what everybody sees. To

@@ -1,6 +1,6 @@
 //! Lists and calls through both kinds of endpoint, for every pair of eras.
 
-use narthex_gateway::{Caller, Endpoint, RunToken, RunView};
+use narthex_gateway::{Caller, Endpoint, RunToken, RunView, Step};
 use narthex_policy::RunPolicy;
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
@@ -169,10 +169,20 @@ async fn s18_tasks_need_the_extension_and_their_run() {
     assert_eq!(own["result"]["taskId"], task, "{own}");
     let undeclared = world.call(&caller, get(&json!({}))).await;
     assert_eq!(undeclared["error"]["code"], -32021, "{undeclared}");
+    let listen = || {
+        let wanted = json!({"taskIds": [task]});
+        modern(3, "subscriptions/listen", json!({"notifications": wanted, "_meta": declared}))
+    };
+    let mut listening = world.gateway.call(&caller, listen()).await;
+    let first = listening.next().await;
+    assert!(matches!(first, Some(Step::Message(_))), "{first:?}");
+    drop(listening);
     world.run =
         std::sync::Arc::new(RunView::new(&RunToken::generate().unwrap(), RunPolicy::AllAttached));
     let other = world.modern_caller(transparent("one"));
     let foreign = world.call(&other, get(&declared)).await;
+    assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
+    let foreign = world.call(&other, listen()).await;
     assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
     world.gateway.drain().await;
 }
