@@ -1,5 +1,7 @@
 //! A child process as a duplex link: newline-delimited JSON-RPC on its pipes.
 
+mod refused;
+
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::StdioTarget;
@@ -14,6 +16,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
+use self::refused::answered_by;
 use crate::{
     LinkError,
     duplex::{Duplex, Outgoing},
@@ -166,14 +169,6 @@ fn take_line(line: bytes::Bytes, duplex: &Duplex, limits: &Limits) {
             }
         }
     }
-}
-
-/// The request that a line would answer if it were acceptable. Read leniently, since nothing of the
-/// line is passed on: whoever waits for it should not wait in vain.
-fn answered_by(line: &[u8]) -> Option<u64> {
-    let value: serde_json::Value = serde_json::from_slice(line).ok()?;
-    let is_answer = value.get("result").is_some() || value.get("error").is_some();
-    value.get("id").filter(|_| is_answer && value.get("method").is_none())?.as_u64()
 }
 
 /// Reads until the child has ended, then says why.
