@@ -171,7 +171,10 @@ async fn initialize_session(
             Ok(body) => http.listen(body),
             Err(LinkError::Status { status, .. })
                 if status == StatusCode::METHOD_NOT_ALLOWED.as_u16() => {}
-            Err(error) => tracing::debug!(%error, "the server has no stream of its own"),
+            Err(error) => {
+                let error = http.outlet().redacted(error);
+                tracing::debug!(%error, "the server has no stream of its own");
+            }
         }
     }
     Ok(facts)

@@ -302,7 +302,10 @@ impl HttpLink {
         // Servers may refuse DELETE (405); the session then ends by its own timeout.
         match tokio::time::timeout(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
-            Ok(Err(error)) => tracing::debug!(%error, "could not end the session"),
+            Ok(Err(error)) => {
+                let error = self.outlet.redacted(error);
+                tracing::debug!(%error, "could not end the session");
+            }
             Err(_) => tracing::debug!("the server did not answer to the end of the session"),
         }
     }
@@ -325,7 +328,10 @@ impl HttpLink {
                 () = link.closed().cancelled() => {}
                 sent = sending => match sent {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::debug!(%error, "a message was not taken"),
+                    Ok(Err(error)) => {
+                        let error = link.outlet.redacted(error);
+                        tracing::debug!(%error, "a message was not taken");
+                    }
                     Err(_) => tracing::debug!("a message was not taken in time"),
                 },
             }

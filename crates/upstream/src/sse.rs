@@ -165,7 +165,10 @@ async fn write(
         // One message that a server does not like is no reason to give up all others.
         match request {
             Some(id) => duplex.fail(id, error),
-            None => tracing::debug!(%error, "a message to the server was not taken"),
+            None => {
+                let error = duplex.outlet().redacted(error);
+                tracing::debug!(%error, "a message to the server was not taken");
+            }
         }
     }
 }

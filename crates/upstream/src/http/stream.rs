@@ -250,6 +250,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
             }
             Err(LinkError::SessionEnded) => return,
             Err(error) if attempts >= ATTEMPTS => {
+                let error = link.outlet.redacted(error);
                 tracing::info!(%error, "gave up the server's own stream");
                 return;
             }
