@@ -310,9 +310,13 @@ impl HttpLink {
         }
     }
 
-    /// Keeps the server's own stream open as long as the link lives (legacy).
-    pub(crate) fn listen(self: &Arc<Self>, first: ResponseBody) {
-        self.tasks.spawn(stream::listen(self.clone(), first));
+    /// Keeps the server's own stream open as long as the link lives (legacy). What this gives is
+    /// done when the stream is open, or there is none.
+    pub(crate) fn listen(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        let opened = CancellationToken::new();
+        let opening = opened.clone().drop_guard();
+        self.tasks.spawn(stream::listen(self.clone(), opening));
+        opened.cancelled_owned()
     }
 
     /// Sends something that nobody waits for.
