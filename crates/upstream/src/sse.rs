@@ -118,7 +118,10 @@ impl Reader {
                 Ok(Some(event)) if event.data.is_empty() => {}
                 Ok(Some(event)) => match Message::parse_batch(&event.data, &self.limits, 100) {
                     Ok(messages) => messages.into_iter().for_each(|m| duplex.dispatch(m)),
-                    Err(error) => tracing::warn!(%error, "a server sent an unusable event"),
+                    Err(error) => {
+                        tracing::warn!(%error, "a server sent an unusable event");
+                        duplex.refuse(&event.data, &error);
+                    }
                 },
                 Ok(None) => break "the server closed the event stream".to_owned(),
                 Err(error) => break error.to_string(),

@@ -1,7 +1,5 @@
 //! A child process as a duplex link: newline-delimited JSON-RPC on its pipes.
 
-mod refused;
-
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::StdioTarget;
@@ -16,9 +14,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use self::refused::answered_by;
 use crate::{
-    LinkError,
     duplex::{Duplex, Outgoing},
     outlet::Outlet,
 };
@@ -164,9 +160,7 @@ fn take_line(line: bytes::Bytes, duplex: &Duplex, limits: &Limits) {
         // Servers print banners and log lines to stdout by mistake; one does not end the link.
         Err(error) => {
             tracing::warn!(%error, "a server wrote a line that is no message");
-            if let Some(id) = answered_by(&line) {
-                duplex.fail(id, LinkError::Protocol(error.to_string()));
-            }
+            duplex.refuse(&line, &error);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which request a line would answer that is no acceptable message.
+//! Which request a text would answer that is no acceptable message.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use serde::{
     de::{Deserializer, IgnoredAny, MapAccess, Visitor},
 };
 
-/// The request that a refused line would answer if it were acceptable. Read leniently, since
+/// The request that a refused text would answer if it were acceptable. Read leniently, since
 /// nothing of the line is passed on: whoever waits for it should not wait in vain. Other JSON, such
 /// as a log record with an id, answers nothing.
-pub(super) fn answered_by(line: &[u8]) -> Option<u64> {
+pub(super) fn answered_by(text: &[u8]) -> Option<u64> {
     let mut seen = Envelope::default();
-    let mut json = serde_json::Deserializer::from_slice(line);
+    let mut json = serde_json::Deserializer::from_slice(text);
     if let Err(error) = json.deserialize_map(&mut seen) {
-        tracing::debug!(%error, "a refused line is no whole JSON object of an answer");
+        tracing::debug!(%error, "a refused text is no whole JSON object of an answer");
     }
     seen.id.filter(|_| seen.is_rpc && seen.is_answer && !seen.has_method)
 }
 
-/// What was seen of a line's members, up to where it breaks. Nothing of their values is kept: the
-/// line may be as long as the longest message.
+/// What was seen of a text's members, up to where it breaks. Nothing of their values is kept: the
+/// text may be as long as the longest message.
 #[derive(Default)]
 struct Envelope {
     is_rpc: bool,
