@@ -1,7 +1,7 @@
 //! The set of servers: started together, each on its own, seen through snapshots.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -12,8 +12,15 @@ use narthex_upstream::{
     ClientIdentity, ConnectContext, Deadlines, Dialect, Inventory, Link, LinkEvent,
 };
 use narthex_wire::{Limits, Message};
-use tokio::sync::{broadcast, mpsc, watch};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::{
+    runtime::Handle,
+    sync::{broadcast, mpsc, watch},
+};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
+use tracing::Instrument as _;
 
 use crate::{
     ServerRow, Snapshot,
@@ -62,6 +69,8 @@ pub(crate) struct Shared {
     rows: Mutex<Vec<Arc<ServerRow>>>,
     pub(crate) notices: broadcast::Sender<Notice>,
     pub(crate) tasks: TaskTracker,
+    /// Where all links live: the runtime on which the registry was started.
+    home: OnceLock<Handle>,
     pub(crate) shutdown: CancellationToken,
 }
 
@@ -87,14 +96,19 @@ impl Registry {
             rows: Mutex::default(),
             notices: broadcast::Sender::new(NOTICE_QUEUE),
             tasks: TaskTracker::new(),
+            home: OnceLock::new(),
             shutdown: CancellationToken::new(),
         };
         Self { shared: Arc::new(shared) }
     }
 
     /// Adds every entry of a configuration and starts to connect them all at once. Returns before
-    /// any of them is connected; a server that fails or hangs holds up no other.
+    /// any of them is connected; a server that fails or hangs holds up no other. All links live on
+    /// the runtime from which this is called, whoever opens them.
     pub fn start(&self, config: LoadedConfig) {
+        if let Ok(runtime) = Handle::try_current() {
+            self.shared.home.get_or_init(|| runtime);
+        }
         let mut started = Vec::new();
         {
             let mut rows = self.shared.rows();
@@ -153,7 +167,8 @@ impl Registry {
 
     /// Opens a further link to a server for one owner, who must stop it. Messages of the server
     /// outside requests go to `events`. With `dialect`, the server is spoken to in that one, which
-    /// need not be the one of its shared link.
+    /// need not be the one of its shared link. The link lives on the registry's runtime, not on the
+    /// caller's; a caller who gives up ends the attempt.
     ///
     /// # Errors
     /// When there is no such server, or it cannot be connected.
@@ -173,21 +188,22 @@ impl Registry {
         let mut context = self.shared.context(events);
         context.identity = identity;
         context.dialect = dialect.or(row.dialect);
-        let connecting = narthex_upstream::connect(&definition, &context);
-        let connected = tokio::select! {
-            biased;
-            () = self.shared.shutdown.cancelled() => {
-                let error = CallError::new(CallErrorKind::TransportError, "narthex is stopping");
-                return Err(OpenError::Failed(error));
+        let shutdown = self.shared.shutdown.clone();
+        let connecting = async move {
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => Err(stopping()),
+                connected = narthex_upstream::connect(&definition, &context) => match connected {
+                    Ok((link, _dialect)) => Ok(link),
+                    Err(error) => Err(CallError::new(error.call_kind(), error.to_string())),
+                },
             }
-            connected = connecting => connected,
         };
-        match connected {
-            Ok((link, _dialect)) => Ok(link),
-            Err(error) => {
-                Err(OpenError::Failed(CallError::new(error.call_kind(), error.to_string())))
-            }
-        }
+        let home = self.shared.home.get().cloned().unwrap_or_else(Handle::current);
+        let opening = self.shared.tasks.spawn_on(connecting.in_current_span(), &home);
+        let opened = AbortOnDropHandle::new(opening).await;
+        // A task that is lost is one whose runtime ends.
+        opened.unwrap_or_else(|_lost| Err(stopping())).map_err(OpenError::Failed)
     }
 
     /// Lists a server's things anew on its shared link, unless that has happened since this row was
@@ -220,6 +236,10 @@ impl Registry {
             self.shared.publish(&rows);
         }
     }
+}
+
+fn stopping() -> CallError {
+    CallError::new(CallErrorKind::TransportError, "narthex is stopping")
 }
 
 fn first_row(entry: Entry) -> ServerRow {

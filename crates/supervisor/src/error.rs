@@ -67,6 +67,13 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
+    /// One of the others whose words contained a secret of the configuration.
+    #[error("{text}")]
+    Redacted {
+        /// The words without it.
+        text: String,
+        kind: ErrorKind,
+    },
     /// The thread that starts children does not answer.
     #[error("the thread that starts processes is gone")]
     SpawnerGone,
@@ -87,6 +94,7 @@ impl SpawnError {
             Self::PermissionDenied { .. } => ErrorKind::Denied,
             Self::Exhausted { .. } => ErrorKind::Exhausted,
             Self::Refused { .. } => ErrorKind::Unavailable,
+            Self::Redacted { kind, .. } => *kind,
             Self::SpawnerGone => ErrorKind::Bug,
         }
     }
@@ -119,7 +127,12 @@ impl SpawnError {
         let command = spec.command.clone();
         let searched = (!command.contains('/'))
             .then(|| path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default());
-        tracing::info!(command, path = searched, "a program was not found");
+        let clean = |text: &str| match &spec.redact {
+            Some(redact) => redact(text).into_owned(),
+            None => text.to_owned(),
+        };
+        let (program, places) = (clean(&command), searched.as_deref().map(clean));
+        tracing::info!(command = program, path = places, "a program was not found");
         Self::NotFound { command, path: searched }
     }
 }

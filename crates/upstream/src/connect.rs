@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use narthex_model::{ServerDefinition, Target};
+use narthex_model::{Secret, ServerDefinition, Target};
 use narthex_supervisor::{BaseEnvironment, SpawnError};
 use narthex_wire::{Limits, Redactor};
 use tokio::sync::mpsc;
@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     LinkError, LinkEvent,
     client::ClientError,
+    frame::without_secrets,
     link::{ClientIdentity, Inner, Link, ServerFacts},
     outlet::Outlet,
 };
@@ -145,7 +146,13 @@ impl ConnectError {
             Self::Refused(text) => Self::Refused(clean(text)),
             Self::Link(error) => Self::Link(error.redacted(redactor)),
             Self::Deadline { after, hint } => Self::Deadline { after, hint: clean(hint) },
-            Self::Spawn(_) | Self::Client(_) | Self::Header(_) | Self::Auth(_) => self,
+            Self::Client(error) => Self::Client(error.redacted(redactor).unwrap_or(error)),
+            Self::Spawn(error) => Self::Spawn(match without_secrets(&error, redactor) {
+                Some(text) => SpawnError::Redacted { text, kind: error.kind() },
+                None => error,
+            }),
+            Self::Header(name) => Self::Header(clean(name)),
+            Self::Auth(text) => Self::Auth(clean(text)),
         }
     }
 }
@@ -176,6 +183,16 @@ impl Setup<'_> {
     }
 }
 
+/// How a value looks in a part of a URL: hosts are written in small letters, paths escaped.
+fn as_in_addresses(secret: &Secret) -> Vec<Secret> {
+    let mut spellings = vec![Secret::new(secret.expose().to_ascii_lowercase())];
+    if let Ok(mut url) = url::Url::parse("http://host") {
+        url.set_path(secret.expose());
+        spellings.push(Secret::new(url.path().trim_start_matches('/')));
+    }
+    spellings
+}
+
 /// A handshake that succeeded.
 pub(crate) type Shaken = (Inner, ServerFacts, Dialect);
 
@@ -188,7 +205,11 @@ pub async fn connect(
     definition: &ServerDefinition,
     context: &ConnectContext,
 ) -> Result<(Link, Dialect), ConnectError> {
-    let redactor = Redactor::new(&definition.secrets());
+    let mut secrets = definition.secrets();
+    if let Target::Http(_) = &definition.target {
+        secrets.extend(definition.filled_in.iter().flat_map(as_in_addresses));
+    }
+    let redactor = Redactor::new(&secrets);
     let redactor = (!redactor.is_empty()).then(|| Arc::new(redactor));
     let setup = Setup { definition, context, redactor };
     let shaken = match &definition.target {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 use narthex_model::{HttpTarget, ServerAuth};
 use narthex_wire::{
     Message, Payload, Revision,
@@ -22,6 +22,8 @@ use crate::{
 
 /// How long a session that nobody asked for may take to end.
 const LEAK_DEADLINE: Duration = Duration::from_secs(2);
+/// How long the first call waits for the stream on which the server speaks by itself.
+const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
     let context = setup.context;
@@ -166,12 +168,9 @@ async fn initialize_session(
     http.send(rpc::notification(method::INITIALIZED, None), HeaderMap::new()).await?;
     if has_session {
         // Before the first call: a server may answer or ask on this stream (no replay exists for
-        // what it sends earlier).
-        match http.open_stream(b"").await {
-            Ok(body) => http.listen(body),
-            Err(LinkError::Status { status, .. })
-                if status == StatusCode::METHOD_NOT_ALLOWED.as_u16() => {}
-            Err(error) => tracing::debug!(%error, "the server has no stream of its own"),
+        // what it sends earlier). Some tell that it is open only with the first thing they say.
+        if tokio::time::timeout(STREAM_DEADLINE, http.listen()).await.is_err() {
+            tracing::debug!("the server is slow to open a stream of its own");
         }
     }
     Ok(facts)

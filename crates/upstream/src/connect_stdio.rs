@@ -79,7 +79,8 @@ async fn probe(stdio: &StdioLink, setup: &Setup<'_>) -> Result<Option<ServerFact
     let (id, body) = discover(stdio.duplex.next_id(), &setup.context.identity);
     match ask_duplex(&stdio.duplex, id, body).await {
         Ok(message) => Ok(modern_facts(&message)),
-        Err(LinkError::Closed(_)) => Ok(None),
+        // Whatever an old server makes of it: the handshake will tell.
+        Err(LinkError::Closed(_) | LinkError::Protocol(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

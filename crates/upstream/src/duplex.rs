@@ -2,6 +2,8 @@
 //!
 //! Answers find their request by the id that this link gave it, progress by the token.
 
+mod refused;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -10,7 +12,7 @@ use std::{
     },
 };
 
-use narthex_wire::{Message, MessageKind, Payload, meta_key, method, rpc};
+use narthex_wire::{Message, MessageError, MessageKind, Payload, meta_key, method, rpc};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -120,11 +122,19 @@ impl Duplex {
         }
     }
 
-    /// Ends one request that did not get to the server.
+    /// Ends one request that gets no answer, or did not get to the server.
     pub(crate) fn fail(&self, id: u64, error: LinkError) {
         let pending = self.pending().remove(&id);
         if pending.is_some_and(|pending| pending.answer.send(Err(error)).is_err()) {
             tracing::debug!("a request failed whose caller has gone");
+        }
+    }
+
+    /// Ends the request that an unacceptable text of the server would answer, if there is one:
+    /// whoever waits for it should not wait in vain.
+    pub(crate) fn refuse(&self, text: &[u8], why: &MessageError) {
+        if let Some(id) = refused::answered_by(text) {
+            self.fail(id, LinkError::Protocol(why.to_string()));
         }
     }
 

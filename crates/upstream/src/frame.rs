@@ -1,6 +1,6 @@
 //! What comes back from a server, and how it fails.
 
-use std::sync::Arc;
+use std::{borrow::Cow, error::Error, sync::Arc};
 
 use narthex_model::{CallErrorKind, ErrorKind, Side};
 use narthex_wire::{Message, Redactor};
@@ -167,11 +167,24 @@ impl LinkError {
             Self::Protocol(text) => Self::Protocol(clean(&text)),
             Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },
             Self::Request(text) => Self::Request(clean(&text)),
-            Self::SessionEnded
-            | Self::Client(_)
-            | Self::AuthRejected { .. }
-            | Self::Deadline(_) => self,
+            Self::Client(error) => Self::Client(error.redacted(redactor).map_or(error, Arc::new)),
+            Self::SessionEnded | Self::AuthRejected { .. } | Self::Deadline(_) => self,
         }
+    }
+}
+
+/// The words of an error and its causes without known secrets; `None` if there are none in them.
+pub(crate) fn without_secrets(error: &dyn Error, redactor: &Redactor) -> Option<String> {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    match redactor.text(&text) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(clean) => Some(clean),
     }
 }
 

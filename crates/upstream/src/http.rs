@@ -302,14 +302,21 @@ impl HttpLink {
         // Servers may refuse DELETE (405); the session then ends by its own timeout.
         match tokio::time::timeout(deadline, self.client.send(request)).await {
             Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
-            Ok(Err(error)) => tracing::debug!(%error, "could not end the session"),
+            Ok(Err(error)) => {
+                let error = self.outlet.redacted(error);
+                tracing::debug!(%error, "could not end the session");
+            }
             Err(_) => tracing::debug!("the server did not answer to the end of the session"),
         }
     }
 
-    /// Keeps the server's own stream open as long as the link lives (legacy).
-    pub(crate) fn listen(self: &Arc<Self>, first: ResponseBody) {
-        self.tasks.spawn(stream::listen(self.clone(), first));
+    /// Keeps the server's own stream open as long as the link lives (legacy). What this gives is
+    /// done when the stream is open, or there is none.
+    pub(crate) fn listen(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
+        let opened = CancellationToken::new();
+        let opening = opened.clone().drop_guard();
+        self.tasks.spawn(stream::listen(self.clone(), opening));
+        opened.cancelled_owned()
     }
 
     /// Sends something that nobody waits for.
@@ -325,7 +332,10 @@ impl HttpLink {
                 () = link.closed().cancelled() => {}
                 sent = sending => match sent {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::debug!(%error, "a message was not taken"),
+                    Ok(Err(error)) => {
+                        let error = link.outlet.redacted(error);
+                        tracing::debug!(%error, "a message was not taken");
+                    }
                     Err(_) => tracing::debug!("a message was not taken in time"),
                 },
             }

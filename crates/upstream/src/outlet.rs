@@ -56,8 +56,18 @@ impl Outlet {
         }
     }
 
+    /// An error without known secrets, as logs may have it.
+    pub(crate) fn redacted(&self, error: impl Into<LinkError>) -> LinkError {
+        let error = error.into();
+        match &self.redactor {
+            Some(redactor) => error.redacted(redactor),
+            None => error,
+        }
+    }
+
     /// Ends the link; `false` if it had ended before, whose reason then stays.
     pub(crate) fn close(&self, end: LinkError) -> bool {
+        let end = self.redacted(end);
         let mut state = self.state();
         if state.end.is_some() {
             return false;

@@ -118,7 +118,10 @@ impl Reader {
                 Ok(Some(event)) if event.data.is_empty() => {}
                 Ok(Some(event)) => match Message::parse_batch(&event.data, &self.limits, 100) {
                     Ok(messages) => messages.into_iter().for_each(|m| duplex.dispatch(m)),
-                    Err(error) => tracing::warn!(%error, "a server sent an unusable event"),
+                    Err(error) => {
+                        tracing::warn!(%error, "a server sent an unusable event");
+                        duplex.refuse(&event.data, &error);
+                    }
                 },
                 Ok(None) => break "the server closed the event stream".to_owned(),
                 Err(error) => break error.to_string(),
@@ -165,7 +168,10 @@ async fn write(
         // One message that a server does not like is no reason to give up all others.
         match request {
             Some(id) => duplex.fail(id, error),
-            None => tracing::debug!(%error, "a message to the server was not taken"),
+            None => {
+                let error = duplex.outlet().redacted(error);
+                tracing::debug!(%error, "a message to the server was not taken");
+            }
         }
     }
 }

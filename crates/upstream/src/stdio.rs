@@ -15,7 +15,6 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    LinkError,
     duplex::{Duplex, Outgoing},
     outlet::Outlet,
 };
@@ -161,19 +160,9 @@ fn take_line(line: bytes::Bytes, duplex: &Duplex, limits: &Limits) {
         // Servers print banners and log lines to stdout by mistake; one does not end the link.
         Err(error) => {
             tracing::warn!(%error, "a server wrote a line that is no message");
-            if let Some(id) = answered_by(&line) {
-                duplex.fail(id, LinkError::Protocol(error.to_string()));
-            }
+            duplex.refuse(&line, &error);
         }
     }
-}
-
-/// The request that a line would answer if it were acceptable. Read leniently, since nothing of the
-/// line is passed on: whoever waits for it should not wait in vain.
-fn answered_by(line: &[u8]) -> Option<u64> {
-    let value: serde_json::Value = serde_json::from_slice(line).ok()?;
-    let is_answer = value.get("result").is_some() || value.get("error").is_some();
-    value.get("id").filter(|_| is_answer && value.get("method").is_none())?.as_u64()
 }
 
 /// Reads until the child has ended, then says why.

@@ -49,11 +49,19 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
         "apiKey" => api_key(reader, auth, &at),
         CLIENT_CREDENTIALS => Some(client_credentials(reader, auth, &at)),
         AUTHORIZATION_CODE => Some(authorization_code(reader, auth, &at)),
-        other => {
-            let found = shortened(other);
+        _ => {
+            let found = as_written(auth, "mode");
             reader.fault(&at.key("mode"), EntryProblem::UnknownAuthMode { found });
             None
         }
+    }
+}
+
+/// A text as the file has it: what was filled in must not be told.
+fn as_written(fields: &Fields, key: &str) -> String {
+    match field(fields, key) {
+        Some(Node::Text(text)) => shortened(text),
+        Some(_) | None => String::new(),
     }
 }
 
@@ -72,7 +80,7 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
     let header_name = reader.filled(auth, at, "headerName");
     let header_name = header_name.map_or_else(|| "Authorization".to_owned(), |name| name.value);
     if !is_header_name(&header_name) {
-        let name = shortened(&header_name);
+        let name = as_written(auth, "headerName");
         reader.fault(&at.key("headerName"), EntryProblem::BadHeaderName { name });
     }
     let prefix = reader.text(auth, at, "valuePrefix").map(|prefix| prefix.value);

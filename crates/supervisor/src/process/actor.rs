@@ -22,8 +22,10 @@ const KILL_WAIT: Duration = Duration::from_secs(5);
 /// How long stderr may stay open after the group is gone, held by someone who left the group.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
-/// How often a group without its leader is looked at: the kernel reports no end of a group.
-const GROUP_POLL: Duration = Duration::from_millis(10);
+/// The first pause between looks at a group without its leader: the kernel reports no end of a
+/// group. It doubles from look to look, since each may have to read all processes of the machine.
+const GROUP_PAUSE_MIN: Duration = Duration::from_millis(10);
+const GROUP_PAUSE_MAX: Duration = Duration::from_millis(160);
 
 pub(super) struct Actor {
     pub(super) shared: Arc<Shared>,
@@ -90,12 +92,14 @@ async fn gone(child: &mut Child, group: &Group, signal: Signal) {
     // An error means that the status is lost, hence that the leader is gone.
     drop(child.wait().await);
     let mut looks: u32 = 0;
+    let mut pause = GROUP_PAUSE_MIN;
     while group.has_members() {
         looks = looks.saturating_add(1);
-        if looks.is_power_of_two() {
+        if pause < GROUP_PAUSE_MAX || looks.is_power_of_two() {
             group.signal(signal);
         }
-        sleep(GROUP_POLL).await;
+        sleep(pause).await;
+        pause = (pause * 2).min(GROUP_PAUSE_MAX);
     }
 }
 

@@ -4,6 +4,9 @@ use std::io;
 
 use http::{StatusCode, uri::PathAndQuery};
 use narthex_model::ErrorKind;
+use narthex_wire::Redactor;
+
+use crate::frame::without_secrets;
 
 /// A request that got no usable answer. Addresses in messages carry no user name and no query.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +131,16 @@ pub enum ClientError {
         /// The last target's path.
         path: String,
     },
+    /// One of the others whose words contained a secret of the configuration.
+    #[error("{text}")]
+    Redacted {
+        /// The words without it.
+        text: String,
+        /// The kind of failure.
+        kind: ErrorKind,
+        /// Whether the server may have seen the request.
+        may_have_arrived: bool,
+    },
 }
 
 impl ClientError {
@@ -149,6 +162,7 @@ impl ClientError {
             | Self::Malformed { .. }
             | Self::Moved { .. }
             | Self::TooManyRedirects { .. } => ErrorKind::Unavailable,
+            Self::Redacted { kind, .. } => *kind,
         }
     }
 
@@ -171,7 +185,15 @@ impl ClientError {
             | Self::Redirected { .. }
             | Self::Moved { .. }
             | Self::TooManyRedirects { .. } => false,
+            Self::Redacted { may_have_arrived, .. } => *may_have_arrived,
         }
+    }
+
+    /// The same without known secrets; `None` if it tells none.
+    pub(crate) fn redacted(&self, redactor: &Redactor) -> Option<Self> {
+        let text = without_secrets(self, redactor)?;
+        let may_have_arrived = self.may_have_arrived();
+        Some(Self::Redacted { text, kind: self.kind(), may_have_arrived })
     }
 
     pub(super) fn too_many_redirects(address: &str, limit: usize, path: &PathAndQuery) -> Self {

@@ -88,32 +88,48 @@ impl Pool {
         let at = idle.iter().rposition(|idle| idle.connection.home() == home)?;
         let newest = idle.remove(at)?;
         drop(idle);
-        self.idle_count.fetch_sub(1, Ordering::Relaxed);
+        self.idle_count.fetch_sub(1, Ordering::SeqCst);
         // Servers tend to close one at such an age just as it is used.
         (newest.since.elapsed() < self.idle_timeout).then_some(newest.connection)
     }
 
     fn keep(self: &Arc<Self>, connection: Box<Connection>) {
-        let mut idle = self.shard(connection.home());
-        let is_full = self.idle_count.load(Ordering::Relaxed) >= self.max_idle;
-        let oldest = if is_full { idle.pop_front() } else { None };
-        if is_full && oldest.is_none() {
-            // The others are not ours to close. Closing is a system call: not under the lock.
+        let home = connection.home();
+        let kept = Idle { connection, since: Instant::now() };
+        let is_full = self.idle_count.load(Ordering::SeqCst) >= self.max_idle;
+        let mut idle = self.shard(home);
+        let mut given_up = if is_full { idle.pop_front() } else { None };
+        if is_full && given_up.is_none() {
             drop(idle);
-            return drop(connection);
+            given_up = self.oldest_of_another(home);
+            if given_up.is_none() {
+                return;
+            }
+            idle = self.shard(home);
         }
-        idle.push_back(Idle { connection, since: Instant::now() });
+        idle.push_back(kept);
         drop(idle);
-        if oldest.is_none() {
-            self.idle_count.fetch_add(1, Ordering::Relaxed);
+        // What takes the place of another changes no number.
+        if given_up.is_none() {
+            self.idle_count.fetch_add(1, Ordering::SeqCst);
         }
-        drop(oldest);
+        // Closing is a system call: not under a lock.
+        drop(given_up);
         self.have_swept();
+    }
+
+    /// Takes away the oldest connection of a list that nobody uses at this moment: a runtime that
+    /// came late would otherwise connect anew for each request.
+    fn oldest_of_another(&self, home: Id) -> Option<Idle> {
+        let own = shard_of(home);
+        let others = (1..SHARDS).map(|step| &self.idle[(own + step) % SHARDS]);
+        others.filter_map(|shard| shard.try_lock().ok()).find_map(|mut idle| idle.pop_front())
     }
 
     /// Sees to it that idle connections are closed in time.
     fn have_swept(self: &Arc<Self>) {
-        if self.is_swept.load(Ordering::Relaxed) || self.is_swept.swap(true, Ordering::SeqCst) {
+        // After the count has changed, as the sweeper looks at the count after this.
+        if self.is_swept.load(Ordering::SeqCst) || self.is_swept.swap(true, Ordering::SeqCst) {
             return;
         }
         match Handle::try_current() {
@@ -132,15 +148,20 @@ impl Pool {
             let first_fresh = idle.iter().position(is_fresh).unwrap_or(idle.len());
             let expired: Vec<Idle> = idle.drain(..first_fresh).collect();
             drop(idle);
-            self.idle_count.fetch_sub(expired.len(), Ordering::Relaxed);
+            self.idle_count.fetch_sub(expired.len(), Ordering::SeqCst);
         }
-        self.idle_count.load(Ordering::Relaxed) > 0
+        self.idle_count.load(Ordering::SeqCst) > 0
     }
 
     fn shard(&self, home: Id) -> MutexGuard<'_, VecDeque<Idle>> {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(home);
-        lock(&self.idle[usize::try_from(hash % SHARDS as u64).unwrap_or_default()])
+        lock(&self.idle[shard_of(home)])
     }
+}
+
+/// The list for the connections of a runtime.
+fn shard_of(home: Id) -> usize {
+    let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(home);
+    usize::try_from(hash % SHARDS as u64).unwrap_or_default()
 }
 
 fn lock(shard: &Mutex<VecDeque<Idle>>) -> MutexGuard<'_, VecDeque<Idle>> {

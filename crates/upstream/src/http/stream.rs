@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_wire::{Message, MessageError, MessageKind, SseParser, rpc};
+use tokio_util::sync::DropGuard;
 
 use super::{CancelOnDrop, HttpLink};
 use crate::{Frame, LinkError, LinkEvent, client::ResponseBody};
@@ -215,9 +216,23 @@ impl HttpStream {
 }
 
 /// Reads the server's own stream and opens it again when it breaks, until the link ends.
-pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
+/// `opening` is dropped when it is open, or there is none.
+pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
     let mut events = Events::new(&link);
-    let mut body = Some(first);
+    let first = tokio::select! {
+        biased;
+        () = link.closed().cancelled() => return,
+        first = link.open_stream(b"") => first,
+    };
+    drop(opening);
+    let mut body = match first {
+        Ok(body) => Some(body),
+        Err(error) => {
+            let error = link.outlet.redacted(error);
+            tracing::debug!(%error, "the server has no stream of its own");
+            return;
+        }
+    };
     let mut attempts = 0;
     while !link.closed().is_cancelled() {
         if let Some(open) = &mut body {
@@ -250,6 +265,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, first: ResponseBody) {
             }
             Err(LinkError::SessionEnded) => return,
             Err(error) if attempts >= ATTEMPTS => {
+                let error = link.outlet.redacted(error);
                 tracing::info!(%error, "gave up the server's own stream");
                 return;
             }

@@ -278,6 +278,12 @@ async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
             ("POST", "tools/call") if seen.body["params"]["name"] == "bad" => {
                 text(400, "text/plain", "no")
             }
+            ("POST", "tools/call") if seen.body["params"]["name"] == "odd" => {
+                let (id, no) = (&seen.body["id"], json!({"code": -32601, "message": "no"}));
+                let both = json!({"jsonrpc": "2.0", "id": id, "result": null, "error": no});
+                answers.try_send(event(&both)).unwrap();
+                text(202, "text/plain", "Accepted")
+            }
             ("POST", "tools/call") => answer(json!({"content": []})),
             _ => text(202, "text/plain", ""),
         }
@@ -292,6 +298,8 @@ async fn e44_over_http_sse_a_refused_message_fails_its_own_call_alone() {
     let link = world.link(&definition).await;
     let error = call_to_end(&link, "bad", json!({})).await.unwrap_err();
     assert!(matches!(error, LinkError::Status { status: 400, .. }), "{error}");
+    let error = call_to_end(&link, "odd", json!({})).await.unwrap_err();
+    assert!(matches!(error, LinkError::Protocol(_)), "{error}");
     call_to_end(&link, "good", json!({})).await.unwrap();
     sender.send(event(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}))).await.unwrap();
     peer.wait(|seen| seen.body == json!({"jsonrpc": "2.0", "id": 9, "result": {}})).await;

@@ -140,6 +140,33 @@ async fn a_connection_stays_with_the_runtime_that_opened_it() {
     assert_eq!(server.connections(), 2);
 }
 
+/// As many idle connections as are kept may belong to a runtime that needs them no more.
+#[tokio::test]
+async fn a_runtime_that_comes_late_keeps_a_connection_too() {
+    let server = Server::start(|_| answer("a".repeat(1 << 20))).await;
+    let settings = ClientSettings { max_idle: 2, ..Default::default() };
+    let client = HttpClient::new(&server.url, settings).unwrap();
+    let first = client.send(post("/mcp")).await.unwrap();
+    let second = client.send(post("/mcp")).await.unwrap();
+    first.body.collect(LIMIT).await.unwrap();
+    second.body.collect(LIMIT).await.unwrap();
+    assert_eq!(server.connections(), 2);
+    let other = client.clone();
+    let elsewhere = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..5 {
+                call(&other).await;
+            }
+        });
+    });
+    elsewhere.await.unwrap();
+    assert_eq!(server.connections(), 3);
+    // One of the first two is left.
+    call(&client).await;
+    assert_eq!(server.connections(), 3);
+}
+
 #[tokio::test]
 async fn large_bodies_pass_both_ways() {
     let server = Server::start(|request| answer(request.into_body())).await;

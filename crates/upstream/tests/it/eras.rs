@@ -30,6 +30,26 @@ async fn e134_stdio_servers_that_refuse_the_probe_are_legacy() {
     }
 }
 
+/// What an old server answers may be no JSON-RPC at all. That must not cost the handshake.
+#[tokio::test]
+async fn e134_a_stdio_server_that_answers_the_probe_badly_is_legacy() {
+    let answers = [
+        r#""result":null,"error":{"code":-32601,"message":"no"}"#,
+        r#""result":{},"result":{}"#,
+        r#""result":{"text":"cut"#,
+    ];
+    for bad in answers {
+        let refusal = format!(
+            r#"*server/discover*) printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$id" '{bad}';;"#
+        );
+        let world = World::new();
+        let (link, dialect) = world.connect(&shell(&(refusal + &initializes()))).await.unwrap();
+        assert_eq!(dialect, Dialect::Legacy, "{bad}");
+        link.stop().await;
+        world.drain().await;
+    }
+}
+
 #[tokio::test]
 async fn e75_a_stdio_server_that_is_silent_to_the_probe_is_initialized_all_the_same() {
     let world = World::impatient();

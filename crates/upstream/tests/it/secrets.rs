@@ -1,12 +1,19 @@
 //! What servers say of our secrets does not get past the link.
 
-use narthex_upstream::{Inventory, LinkEvent};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use narthex_model::{CallErrorKind, ErrorKind, Secret, ServerDefinition, Target};
+use narthex_upstream::{ConnectError, Dialect, Inventory, LinkEvent};
 use serde_json::json;
 
 use super::{
-    peer::{Peer, error, event, events_of, result, text},
+    peer::{Peer, Reply, error, event, events, events_of, result, text},
     world::{
-        World, call, call_to_end, http, in_time, initializes, say, shell, value, with_env, with_key,
+        World, call, call_to_end, http, in_time, initialize_result, initializes, program, say,
+        shell, value, with_env, with_key,
     },
 };
 
@@ -16,7 +23,7 @@ const KEY: &str = "sk-123456";
 async fn e62_without_a_key_nothing_is_sent() {
     let peer = Peer::start(|_| text(500, "text/plain", "")).await;
     let error = World::new().connect(&with_key(&peer.url, None)).await.unwrap_err();
-    assert_eq!(error.call_kind(), narthex_model::CallErrorKind::AuthUnavailable);
+    assert_eq!(error.call_kind(), CallErrorKind::AuthUnavailable);
     assert!(error.to_string().contains("auth.key"), "{error}");
     assert!(peer.seen().is_empty());
 }
@@ -88,7 +95,7 @@ async fn e62_a_refused_credential_is_told_as_such() {
     for status in [401, 403] {
         let peer = Peer::start(move |_| text(status, "text/plain", "")).await;
         let error = World::new().connect(&http(&peer.url)).await.unwrap_err();
-        assert_eq!(error.call_kind(), narthex_model::CallErrorKind::AuthUnavailable, "{error}");
+        assert_eq!(error.call_kind(), CallErrorKind::AuthUnavailable, "{error}");
     }
 }
 
@@ -108,5 +115,123 @@ async fn s27_a_childs_log_and_last_words_never_show_its_token() {
     assert_eq!(world.closed().await, expected);
     assert_eq!(link.log_tail(), ["token [redacted] is wrong"]);
     drop(link);
+    world.drain().await;
+}
+
+/// A definition in which this was filled in somewhere.
+fn filled_in(mut definition: ServerDefinition, secret: &str) -> ServerDefinition {
+    definition.filled_in = vec![Secret::new(secret)];
+    definition
+}
+
+/// The address of a peer, with the key in its path.
+fn with_key_in_path(peer: &Peer) -> ServerDefinition {
+    filled_in(http(peer.url.replace("/mcp", &format!("/{KEY}/mcp"))), KEY)
+}
+
+fn redirect(location: &str) -> Reply {
+    let Reply::Now(mut answer) = text(307, "text/plain", "") else { unreachable!("it is text") };
+    answer.headers_mut().insert("location", location.parse().unwrap());
+    Reply::Now(answer)
+}
+
+#[tokio::test]
+async fn s27_redirects_never_show_a_key_in_the_path() {
+    type Location = fn(&str) -> String;
+    let elsewhere = |_: &str| format!("http://other.test/{KEY}/mcp");
+    let further = |path: &str| format!("{path}/x");
+    let rows: [(Location, &str); 2] =
+        [(elsewhere, "http://other.test/[redacted]/mcp"), (further, "last to /[redacted]/mcp/x")];
+    for (location, words) in rows {
+        let peer = Peer::start(move |seen| redirect(&location(&seen.path))).await;
+        let error = World::new().connect(&with_key_in_path(&peer)).await.unwrap_err();
+        assert_eq!(error.call_kind(), CallErrorKind::TransportError);
+        let texts = format!("{error} {error:?}");
+        assert!(texts.contains(words) && !texts.contains(KEY), "{texts}");
+    }
+}
+
+#[tokio::test]
+async fn s27_a_call_that_is_redirected_never_shows_a_key_in_the_path() {
+    let peer = Peer::legacy(|seen| {
+        (seen.rpc() == "tools/call").then(|| redirect(&format!("http://other.test/{KEY}/mcp")))
+    })
+    .await;
+    let link = World::new().link(&with_key_in_path(&peer)).await;
+    let error = call(&link, "x", json!({})).await.unwrap_err();
+    let texts = format!("{error} {error:?}");
+    assert!(texts.contains("http://other.test/[redacted]/mcp") && !texts.contains(KEY), "{texts}");
+    assert!(error.is_unsent());
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+/// What ends a link becomes an event, the reason of the server's row and of all waiting calls.
+#[tokio::test]
+async fn s27_the_end_of_a_link_never_shows_a_key_in_the_path() {
+    let (sender, stream) = events();
+    let endpoint = format!("event: endpoint\ndata: /{KEY}/messages\n\n");
+    sender.send(endpoint).await.unwrap();
+    let (stream, has_moved) = (Arc::new(Mutex::new(Some(stream))), Arc::<AtomicBool>::default());
+    let moved = has_moved.clone();
+    let peer = Peer::start(move |seen| {
+        if seen.method == "GET" {
+            return stream.lock().unwrap().take().unwrap_or(Reply::Never);
+        }
+        if moved.load(Ordering::SeqCst) {
+            return redirect(&format!("/{KEY}/new"));
+        }
+        if seen.rpc() == "initialize" {
+            let id = &seen.body["id"];
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": initialize_result()});
+            sender.try_send(event(&answer)).unwrap();
+        }
+        text(202, "text/plain", "Accepted")
+    })
+    .await;
+    let mut definition = with_key_in_path(&peer);
+    if let Target::Http(target) = &mut definition.target {
+        target.is_sse = true;
+    }
+    let mut world = World::new().knowing(Dialect::Sse);
+    let link = world.link(&definition).await;
+    peer.wait(|seen| seen.rpc() == "notifications/initialized").await;
+    has_moved.store(true, Ordering::SeqCst);
+    let error = call_to_end(&link, "x", json!({})).await.unwrap_err();
+    let why = world.closed().await;
+    for text in [error.to_string(), why] {
+        assert!(text.contains("has moved to /[redacted]/new") && !text.contains(KEY), "{text}");
+    }
+    drop(link);
+    world.drain().await;
+}
+
+/// A host is looked up, and told, in small letters.
+#[tokio::test]
+async fn s27_servers_that_are_not_there_never_show_a_key_in_the_address() {
+    let refused = filled_in(http("http://127.0.0.1:9/mcp"), "127.0.0.1");
+    let unknown = filled_in(http("http://Sk-ABCDEF.invalid/mcp"), "Sk-ABCDEF");
+    let missing = filled_in(program(&format!("/nowhere/{KEY}/server"), &[]), KEY);
+    let mut homeless = filled_in(program("sh", &[]), KEY);
+    if let Target::Stdio(target) = &mut homeless.target {
+        target.working_dir = Some(format!("/nowhere/{KEY}").into());
+    }
+    for (definition, secret) in
+        [(refused, "127.0.0.1"), (unknown, "sk-abcdef"), (missing, KEY), (homeless, KEY)]
+    {
+        let error = World::new().connect(&definition).await.unwrap_err();
+        let texts = format!("{error} {error:?}");
+        assert!(texts.contains("[redacted]") && !texts.contains(secret), "{texts}");
+    }
+}
+
+#[tokio::test]
+async fn s27_a_child_that_ends_at_once_never_shows_a_key_of_its_arguments() {
+    let script = r#"echo "no such account: $0" >&2; exit 3"#;
+    let definition = filled_in(program("sh", &["-c", script, KEY]), KEY);
+    let world = World::new();
+    let error = world.connect(&definition).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Link(_)), "{error:?}");
+    let texts = format!("{error} {error:?}");
+    assert!(texts.contains("no such account: [redacted]") && !texts.contains(KEY), "{texts}");
     world.drain().await;
 }

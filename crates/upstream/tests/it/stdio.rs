@@ -34,6 +34,22 @@ async fn e133_banners_on_stdout_are_tolerated() {
     world.drain().await;
 }
 
+/// A log record may have an id, too, and it may be the one of a call.
+#[tokio::test]
+async fn e133_a_log_record_on_stdout_fails_no_call() {
+    let logging = r#"*tools/call*)
+        printf '{"level":"error","id":%s,"error":"cannot read"}\n' "$id"
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"is":"there"}}\n' "$id";;"#;
+    let cases = format!("{} {logging}", initializes_at_once());
+    let world = World::new();
+    let link = world.link(&shell(&cases)).await;
+    let (_, answer) = call_to_end(&link, "x", json!({})).await.unwrap();
+    assert_eq!(answer["result"]["is"], "there");
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}
+
 #[tokio::test]
 async fn s12_a_line_that_is_too_long_ends_the_link_and_is_told() {
     let long = r#"*tools/call*) head -c 20000 /dev/zero | tr '\0' 'x'; sleep 1000;;"#;

@@ -144,3 +144,16 @@ async fn s31_a_session_is_given_back_when_its_connection_is_given_up() {
     assert_eq!(deleted.header("mcp-session-id"), Some("s-1"));
     world.drain().await;
 }
+
+/// As servers do that send the head of an answer together with the first thing that they say.
+#[tokio::test]
+async fn e75_a_stream_that_is_slow_to_open_holds_up_no_handshake() {
+    let peer = Peer::session(|seen| (seen.method == "GET").then_some(Reply::Never)).await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    peer.wait(|seen| seen.method == "GET").await;
+    call_to_end(&link, "x", json!({})).await.unwrap();
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}

@@ -85,6 +85,18 @@ fn e110_unknown_and_missing_modes_are_refused() {
     assert_refused(&with(r#"{ "mode": 1 }"#), &["`servers.x.auth.mode`: a number"]);
 }
 
+/// What was filled in may be a secret in the wrong place.
+#[test]
+fn s27_faults_tell_what_is_written_and_not_what_was_filled_in() {
+    for json in [
+        r#"{ "mode": "api ${env:KEY}" }"#,
+        r#"{ "mode": "apiKey", "key": "k", "headerName": "api ${env:KEY}" }"#,
+    ] {
+        let text = refused(&with(json));
+        assert!(text.contains("`api ${env:KEY}`") && !text.contains("k-123"), "{text}");
+    }
+}
+
 #[test]
 fn e111_references_are_refused_by_name() {
     for (mode, key, instead) in [

@@ -2,8 +2,14 @@
 
 use narthex_model::{Alias, ServerState};
 use narthex_registry::OpenError;
+use narthex_registry::Registry;
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
-use tokio::sync::mpsc;
+use narthex_upstream::Link;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    net::unix::pipe,
+    sync::mpsc,
+};
 
 use crate::world::{http, identity, in_time, program, row, shell, start, until, until_state};
 
@@ -60,4 +66,62 @@ async fn e129_links_of_ones_own_are_opened_apart_and_refused_after_the_end() {
     in_time(registry.close()).await;
     let opening = registry.open_link(&x, identity(), None, events);
     assert!(in_time(Box::pin(opening)).await.is_err());
+}
+
+/// Opens a link from a runtime that ends as soon as it has it.
+async fn open_elsewhere(registry: &Registry, alias: &str) -> Result<Link, OpenError> {
+    let (registry, alias) = (registry.clone(), Alias::new(alias).unwrap());
+    let elsewhere = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let (events, _received) = mpsc::channel(8);
+        let opening = registry.open_link(&alias, identity(), None, events);
+        runtime.block_on(in_time(Box::pin(opening)))
+    });
+    elsewhere.await.unwrap()
+}
+
+#[tokio::test]
+async fn e129_a_link_outlives_the_runtime_from_which_it_was_opened() {
+    let server = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await.unwrap();
+    let registry = start([shell("child"), http("remote", &server.url)]);
+    until(&registry, |snapshot| snapshot.servers.iter().all(|row| row.is_ready())).await;
+    for name in ["child", "remote"] {
+        let link = open_elsewhere(&registry, name).await.unwrap();
+        for _ in 0..2 {
+            in_time(link.ask("ping", b"")).await.unwrap();
+        }
+        assert!(!link.closed().is_cancelled(), "{name}");
+        link.stop().await;
+    }
+    in_time(registry.close()).await;
+}
+
+/// A caller who gives up, and even its runtime, leaves no child.
+#[tokio::test]
+async fn s31_an_attempt_that_is_given_up_leaves_no_child() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // It says one word and is silent. Whoever lives on holds the pipe open.
+    let script = format!("exec 3> {}; echo up >&3; sleep 1000", fifo.display());
+    let mut definition = program("x", "sh", &["-c", &script]);
+    definition.is_disabled = true;
+    let registry = start([definition]);
+    let file = tokio::task::spawn_blocking(move || fs_err::File::open(fifo).unwrap());
+    let (events, _received) = mpsc::channel(8);
+    let x = Alias::new("x").unwrap();
+    let mut opening = Box::pin(registry.open_link(&x, identity(), None, events));
+    let hearing = async {
+        let (file, _path) = in_time(file).await.unwrap().into_parts();
+        let mut pipe = BufReader::new(pipe::Receiver::from_file(file).unwrap());
+        assert_eq!(in_time(pipe.read_line(&mut String::new())).await.unwrap(), 3);
+        pipe
+    };
+    let mut pipe = tokio::select! {
+        _ = &mut opening => panic!("the server is silent"),
+        pipe = hearing => pipe,
+    };
+    drop(opening);
+    assert_eq!(in_time(pipe.read_to_end(&mut Vec::new())).await.unwrap(), 0);
+    in_time(registry.close()).await;
 }
