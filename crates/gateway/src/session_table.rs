@@ -69,7 +69,9 @@ pub(crate) async fn expire(shared: Arc<Shared>) {
         for session in shared.sessions.all() {
             if session.last_used().elapsed() >= shared.options.session_idle {
                 tracing::debug!(session.id = %session.id, "ended an idle session");
-                shared.end_session(&session).await;
+                // On its own: servers that are slow to end hold up no other session.
+                let ending = shared.clone();
+                shared.spawn(async move { ending.end_session(&session).await });
             }
         }
     }

@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod ending;
+#[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod scripted;
 #[cfg(test)]
 mod world;
