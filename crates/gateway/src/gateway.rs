@@ -291,10 +291,8 @@ impl Shared {
     pub(crate) async fn end_session(&self, session: &Arc<Session>) {
         self.sessions.remove(&session.id);
         session.close();
+        session.end_subscriptions();
         stop_all(session.take_own_links()).await;
-        for followed in session.take_subscriptions() {
-            self.release(&followed).await;
-        }
     }
 
     /// Ends all sessions side by side.

@@ -18,6 +18,8 @@ use crate::{Caller, Endpoint, Session, gateway::Shared, refusal::Refusal, sessio
 const EVENT_QUEUE: usize = 256;
 /// How long servers may take to end: longer than the end of their input, SIGTERM and SIGKILL take.
 pub(crate) const STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a pooled link that cannot be opened is left alone.
+const REOPEN_PAUSE: Duration = Duration::from_secs(4);
 /// How long a server may take to hear that its question is refused.
 const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -104,6 +106,9 @@ impl Shared {
             };
             // Stops the link when the session ends, or has ended just now.
             self.spawn(relay(session.clone(), own.link.clone(), events));
+            if let Some(level) = session.log_level() {
+                self.tell_level(&own.link, level);
+            }
             Ok(own)
         };
         let own = cell.get_or_try_init(opening).await?;
@@ -133,10 +138,40 @@ impl Shared {
                 opened = self.open_link(alias, identity) => opened?,
             };
             self.spawn(hear(self.clone(), own.link.clone(), kind, events));
+            if let Some(level) = self.hub.untold(&own.link, kind) {
+                self.tell_level(&own.link, level);
+            }
             Ok(own)
         };
         let own = cell.get_or_try_init(opening).await?;
         Ok(own.chosen(kind))
+    }
+
+    /// How long a server may take to answer what is asked on its callers' behalf.
+    pub(crate) fn patience(&self, alias: &Alias) -> Duration {
+        let snapshot = self.registry.snapshot();
+        let definition = snapshot.get(alias.as_str()).and_then(|row| row.definition.as_ref());
+        let configured = definition.and_then(|definition| definition.timeout);
+        configured.unwrap_or(self.options.call_timeout)
+    }
+
+    /// Waits for a server's link of this kind, however long the server is away.
+    pub(crate) async fn live_link(self: &Arc<Self>, alias: &Alias, kind: LinkKind) -> Arc<Link> {
+        let mut changes = self.registry.changes();
+        loop {
+            changes.borrow_and_update();
+            let row = self.registry.snapshot().get(alias.as_str()).cloned();
+            let link = row.and_then(|row| row.link.clone());
+            let mut live = link.filter(|link| !link.closed().is_cancelled());
+            if let (Some(_), LinkKind::Pooled(revision)) = (&live, kind) {
+                live = self.pooled_link(alias, revision).await.ok().map(|chosen| chosen.link);
+            }
+            if let Some(link) = live {
+                return link;
+            }
+            // A pooled link may also open later without a change of the row.
+            drop(timeout(REOPEN_PAUSE, changes.changed()).await);
+        }
     }
 
     async fn open_link(

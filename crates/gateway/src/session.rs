@@ -1,7 +1,7 @@
 //! One MCP session of a legacy client (revisions up to 2025-11-25).
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -21,7 +21,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Endpoint, RunView, hub::FollowKey, log_level::LogLevel, metrics::OpenCount, view::View,
+    Endpoint, RunView,
+    hub::{FollowKey, Following},
+    log_level::LogLevel,
+    metrics::OpenCount,
+    view::View,
 };
 
 /// How many messages wait for a client that has no stream open.
@@ -58,7 +62,8 @@ struct State {
     open_calls: HashMap<Bytes, CancellationToken>,
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
-    subscriptions: HashSet<FollowKey>,
+    /// What is followed; `None` as long as the server has not answered.
+    subscriptions: HashMap<FollowKey, Option<Following>>,
     view: Option<Arc<View>>,
     last_used: Instant,
 }
@@ -104,7 +109,7 @@ impl Session {
                 open_calls: HashMap::new(),
                 asks: HashMap::new(),
                 links: HashMap::new(),
-                subscriptions: HashSet::new(),
+                subscriptions: HashMap::new(),
                 view: None,
                 last_used: Instant::now(),
             }),
@@ -244,22 +249,29 @@ impl Session {
         self.state().log_level
     }
 
-    /// Notes a subscription; `false` if it was noted already.
-    pub(crate) fn subscribe(&self, key: FollowKey) -> bool {
-        self.state().subscriptions.insert(key)
+    /// Notes a subscription: from here on, changes are told. `false` if it is followed already.
+    pub(crate) fn subscribe(&self, key: &FollowKey) -> bool {
+        self.state().subscriptions.entry(key.clone()).or_default().is_none()
     }
 
-    /// Forgets a subscription; `false` if there was none.
-    pub(crate) fn unsubscribe(&self, key: &FollowKey) -> bool {
-        self.state().subscriptions.remove(key)
+    /// Keeps what follows a subscription, unless it was ended in the meantime.
+    pub(crate) fn follows(&self, key: &FollowKey, following: Following) {
+        if let Some(place) = self.state().subscriptions.get_mut(key) {
+            *place = Some(following);
+        }
+    }
+
+    /// Ends a subscription.
+    pub(crate) fn unsubscribe(&self, key: &FollowKey) {
+        self.state().subscriptions.remove(key);
     }
 
     pub(crate) fn is_subscribed(&self, key: &FollowKey) -> bool {
-        self.state().subscriptions.contains(key)
+        self.state().subscriptions.contains_key(key)
     }
 
-    pub(crate) fn take_subscriptions(&self) -> HashSet<FollowKey> {
-        std::mem::take(&mut self.state().subscriptions)
+    pub(crate) fn end_subscriptions(&self) {
+        self.state().subscriptions.clear();
     }
 
     pub(crate) fn view(&self, seq: u64) -> Option<Arc<View>> {

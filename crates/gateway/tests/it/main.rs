@@ -5,6 +5,8 @@ mod calls;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod following;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod scripted;
