@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::{
     scripted::{Scripts, is_alive},
-    world::{World, legacy},
+    world::{SOON, World, finish, initialize, legacy, transparent},
 };
 
 /// Goes on after the end of its input, and needs a while after SIGTERM.
@@ -34,4 +34,35 @@ async fn s31_drain_stops_the_children_of_all_sessions_side_by_side() {
     timeout(SIDE_BY_SIDE, world.gateway.drain()).await.expect("one after another");
     assert_eq!(world.gateway.sessions_open(), 0);
     assert!(!children.into_iter().any(is_alive));
+}
+
+/// S31: a session that is refused, or fails to open, takes no place and opens no server.
+#[tokio::test]
+async fn s31_a_refused_session_leaves_nothing_open() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", ["", "", ""])];
+    let options = GatewayOptions { sessions_max: 1, ..GatewayOptions::default() };
+    let world = World::settled(entries, options).await;
+    // Another revision than the shared link's, so that a link of its own is opened at once.
+    let request = initialize("2025-06-18", json!({"sampling": {}}));
+    let open = async |name: &str| {
+        let endpoint = transparent(name);
+        let (answering, session) = world.gateway.initialize(&world.run, &endpoint, &request).await;
+        (finish(answering).await, session)
+    };
+    let (answer, session) = open("six").await;
+    assert!(session.is_none(), "{answer}");
+    let (answer, session) = open("one").await;
+    let session = session.unwrap_or_else(|| panic!("{answer}"));
+    assert_eq!(scripts.started("one").len(), 2);
+    for _ in 0..3 {
+        let (answer, refused) = open("one").await;
+        assert!(refused.is_none());
+        assert_eq!(answer["error"]["code"], -31429, "{answer}");
+    }
+    assert_eq!(scripts.started("one").len(), 2);
+    world.gateway.end_session(&session).await;
+    assert!(open("one").await.1.is_some());
+    timeout(SOON, world.gateway.drain()).await.expect("the end does not come");
+    assert!(!scripts.started("one").into_iter().any(is_alive));
 }
