@@ -333,11 +333,15 @@ async fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
             session.forget_view();
         }
     }
-    session.deliver(message.bytes().clone().into());
+    if message.method() != method::CANCELLED {
+        session.deliver(message.bytes().clone().into());
+    } else if let Some(payload) = session.ask_cancelled(link, message) {
+        session.deliver(payload);
+    }
 }
 
 async fn ask(session: &Session, link: &Arc<Link>, question: &Message) {
-    match session.ask(link, question) {
+    match session.ask(link, question, None) {
         Some(payload) => session.deliver(payload),
         None => {
             let text = "too many requests to this client are open";

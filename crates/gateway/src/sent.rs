@@ -58,7 +58,7 @@ impl FinishParts {
         let open_call = match &session {
             None => None,
             Some(session) => {
-                let open = session.open_call(id.clone());
+                let open = session.open_call(id.clone(), request.alias.clone());
                 let code = rpc::code::INVALID_REQUEST;
                 Some(open.ok_or_else(|| Refusal::rpc(code, "a request with this id is open"))?)
             }

@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -32,6 +33,9 @@ use crate::{
 const OUTBOX: usize = 64;
 /// How many questions of servers may wait for one client.
 const ASKS_MAX: usize = 64;
+/// How long a call may wait for a human or a model at the client's side, and a question for its
+/// answer.
+pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The identifier of a session: the node's id, and 192 random bits.
 pub type SessionId = Arc<str>;
@@ -53,13 +57,16 @@ pub struct Session {
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
     next_ask: AtomicU64,
+    next_call: AtomicU64,
     _count: OpenCount,
 }
 
 #[derive(Debug)]
 struct State {
     log_level: Option<LogLevel>,
-    open_calls: HashMap<Bytes, CancellationToken>,
+    /// By the client's ids.
+    open_calls: HashMap<Bytes, Open>,
+    /// By our ids.
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
     /// What is followed; `None` as long as the server has not answered.
@@ -68,12 +75,24 @@ struct State {
     last_used: Instant,
 }
 
+/// An open call as its session knows it.
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    server: Alias,
+    cancelled: CancellationToken,
+}
+
 /// A question of a server that waits for the client's answer.
 #[derive(Debug)]
 pub(crate) struct Ask {
     pub(crate) link: Arc<Link>,
     /// The server's own id, as JSON.
     pub(crate) id: Bytes,
+    /// The calls that it may belong to; it ends with the last of them. Empty for one that came
+    /// while none was open.
+    calls: Vec<u64>,
+    since: Instant,
 }
 
 /// A link besides the registry's, and what the server lists on it (D12).
@@ -114,6 +133,7 @@ impl Session {
                 last_used: Instant::now(),
             }),
             next_ask: AtomicU64::new(1),
+            next_call: AtomicU64::new(1),
             _count: count,
         }))
     }
@@ -162,47 +182,63 @@ impl Session {
         }
     }
 
-    /// Registers an open call under the client's id; the token is cancelled when the client gives
-    /// the call up. `None` if a call with this id is open already.
-    pub(crate) fn open_call(self: &Arc<Self>, id: Bytes) -> Option<OpenCall> {
+    /// Registers an open call to a server under the client's id; the token is cancelled when the
+    /// client gives the call up. `None` if a call with this id is open already.
+    pub(crate) fn open_call(self: &Arc<Self>, id: Bytes, server: Alias) -> Option<OpenCall> {
+        let number = self.next_call.fetch_add(1, Ordering::Relaxed);
         let cancelled = CancellationToken::new();
         let mut state = self.state();
         state.last_used = Instant::now();
         if state.open_calls.contains_key(&id) {
             return None;
         }
-        state.open_calls.insert(id.clone(), cancelled.clone());
+        let open = Open { number, server, cancelled: cancelled.clone() };
+        state.open_calls.insert(id.clone(), open);
         drop(state);
-        Some(OpenCall { session: self.clone(), id, cancelled })
+        Some(OpenCall { session: self.clone(), id, number, cancelled })
     }
 
     /// Gives up everything that is open.
     pub(crate) fn close(&self) {
         self.closed.cancel();
-        for token in self.state().open_calls.values() {
-            token.cancel();
+        for call in self.state().open_calls.values() {
+            call.cancelled.cancel();
         }
     }
 
     /// Gives up the call with this id; `false` if there is none.
     pub(crate) fn cancel_call(&self, id: &[u8]) -> bool {
         let call = self.state().open_calls.remove(id);
-        if let Some(token) = &call {
-            token.cancel();
+        if let Some(call) = &call {
+            call.cancelled.cancel();
         }
         call.is_some()
     }
 
-    /// Takes a server's question: gives it an id of ours, under which the answer will come.
-    /// `None` if too many are waiting.
-    pub(crate) fn ask(&self, link: &Arc<Link>, question: &Message) -> Option<Payload> {
+    /// Takes a server's question: gives it an id of ours, under which the answer will come. Where
+    /// nothing says to which `call` it belongs, it may be any that is open at the server. `None` if
+    /// too many are waiting.
+    pub(crate) fn ask(
+        &self,
+        link: &Arc<Link>,
+        question: &Message,
+        call: Option<&OpenCall>,
+    ) -> Option<Payload> {
         let id = Bytes::copy_from_slice(question.id()?.as_bytes());
         let ours = self.next_ask.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
+        state.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
         if state.asks.len() >= ASKS_MAX {
             return None;
         }
-        state.asks.insert(ours, Ask { link: link.clone(), id });
+        let calls = match call {
+            Some(call) => vec![call.number],
+            None => {
+                let open = state.open_calls.values().filter(|call| call.server == *link.alias());
+                open.map(|call| call.number).collect()
+            }
+        };
+        state.asks.insert(ours, Ask { link: link.clone(), id, calls, since: Instant::now() });
         drop(state);
         let rewrite =
             Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
@@ -217,8 +253,18 @@ impl Session {
         state.asks.remove(&ours)
     }
 
-    pub(crate) fn has_open_asks(&self) -> bool {
-        !self.state().asks.is_empty()
+    /// What a server's `notifications/cancelled` means to the client: its question under our id.
+    /// `None` if the question is not open.
+    pub(crate) fn ask_cancelled(&self, link: &Arc<Link>, notice: &Message) -> Option<Payload> {
+        let id = notice.get("requestId")?;
+        let mut state = self.state();
+        let is_it = |ask: &Ask| Arc::ptr_eq(&ask.link, link) && ask.id == id.as_bytes();
+        let ours = state.asks.iter().find_map(|(ours, ask)| is_it(ask).then_some(*ours))?;
+        state.asks.remove(&ours);
+        drop(state);
+        let mut rewrite = Rewrite::default();
+        rewrite.body.set("requestId", ours.to_string().into_bytes());
+        Some(rewrite.apply(notice))
     }
 
     pub(crate) fn own_link_cell(&self, alias: &Alias) -> Arc<OnceCell<OwnLink>> {
@@ -292,11 +338,32 @@ impl Session {
 pub(crate) struct OpenCall {
     session: Arc<Session>,
     id: Bytes,
+    number: u64,
     pub(crate) cancelled: CancellationToken,
+}
+
+impl OpenCall {
+    /// Whether a question of this call's server waits for the client.
+    pub(crate) fn is_asking(&self) -> bool {
+        let state = self.session.state();
+        state
+            .asks
+            .values()
+            .any(|ask| ask.calls.contains(&self.number) && ask.since.elapsed() < ASK_TIMEOUT)
+    }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.session.state().open_calls.remove(&self.id);
+        let mut state = self.session.state();
+        // Its place may be another call's by now, if the client gave it up.
+        if state.open_calls.get(&self.id).is_some_and(|open| open.number == self.number) {
+            state.open_calls.remove(&self.id);
+        }
+        state.asks.retain(|_, ask| {
+            let belonged = ask.calls.contains(&self.number);
+            ask.calls.retain(|number| *number != self.number);
+            !belonged || !ask.calls.is_empty()
+        });
     }
 }
