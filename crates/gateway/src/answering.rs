@@ -8,10 +8,7 @@ use narthex_wire::{Message, Payload};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::{finish::Finish, hub::Listening, refusal::Refusal};
-
-/// How long a call may wait for a human or a model at the client's side.
-const ASK_TIMEOUT: Duration = Duration::from_secs(600);
+use crate::{finish::Finish, hub::Listening, refusal::Refusal, session::ASK_TIMEOUT};
 
 /// One thing to tell the caller.
 #[derive(Debug)]

@@ -71,7 +71,7 @@ impl Finish {
     }
 
     pub(crate) fn waits_for_client(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.has_open_asks())
+        self.open_call.as_ref().is_some_and(OpenCall::is_asking)
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -89,6 +89,10 @@ impl Finish {
             method::PROGRESS => {
                 let token = self.progress_token.as_deref()?;
                 rewrite.body.set(meta_key::PROGRESS_TOKEN, token.to_vec());
+            }
+            // It is about a question of the server, which the client knows under an id of ours.
+            method::CANCELLED => {
+                return self.session.as_ref()?.ask_cancelled(&self.link, message);
             }
             method::MESSAGE => {
                 let level = message.get("level").and_then(LogLevel::read);
@@ -127,7 +131,7 @@ impl Finish {
                 None,
             ));
         };
-        session.ask(&self.link, question).ok_or_else(|| {
+        session.ask(&self.link, question, self.open_call.as_ref()).ok_or_else(|| {
             let text = "too many requests to this client are open";
             rpc::error_response(question.id(), rpc::code::INTERNAL_ERROR, text, None)
         })

@@ -11,12 +11,18 @@ use bytes::Bytes;
 use narthex_model::{Alias, QUALIFIED_NAME_MAX};
 use narthex_registry::Registry;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, task::JoinSet, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, Tracer, hub::Hub,
-    seal::Sealer, session::OwnLink, session_table::SessionTable, tasks::TaskRoutes, view::View,
+    Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, Tracer,
+    hub::Hub,
+    links::{STOP_DEADLINE, stop_all},
+    seal::Sealer,
+    session::OwnLink,
+    session_table::SessionTable,
+    tasks::TaskRoutes,
+    view::View,
 };
 
 /// What a gateway is made with.
@@ -220,24 +226,36 @@ impl Gateway {
     }
 
     /// Ends streams, lets open calls finish for [`GatewayOptions::drain_timeout`], then ends all
-    /// sessions and stops every server.
+    /// sessions and stops every server. Whatever hangs, it ends: each step has a deadline.
     pub async fn drain(&self) {
-        self.shared.stopping.cancel();
-        self.shared.calls.close();
-        if tokio::time::timeout(self.shared.options.drain_timeout, self.shared.calls.wait())
-            .await
-            .is_err()
-        {
-            tracing::warn!(open = self.shared.calls.len(), "calls were still open and are cut off");
+        let shared = &self.shared;
+        shared.stopping.cancel();
+        shared.calls.close();
+        let is_late = timeout(shared.options.drain_timeout, shared.calls.wait()).await.is_err();
+        if is_late {
+            tracing::warn!(open = shared.calls.len(), "calls were still open and are cut off");
         }
-        self.shared.shutdown.cancel();
-        for session in self.shared.sessions.all() {
-            self.shared.end_session(&session).await;
+        shared.shutdown.cancel();
+        shared.tracker.close();
+        let ending = async {
+            shared.end_sessions().await;
+            shared.tracker.wait().await;
+        };
+        if is_late {
+            // Callers still wait: what answers them is the end of the servers.
+            in_time("calls", async { _ = tokio::join!(ending, shared.registry.close()) }).await;
+        } else {
+            in_time("callers", Box::pin(ending)).await;
         }
-        self.shared.tracker.close();
-        self.shared.tracker.wait().await;
-        self.shared.registry.close().await;
-        self.shared.audit.close().await;
+        in_time("servers", Box::pin(shared.registry.close())).await;
+        in_time("the audit record", shared.audit.close()).await;
+    }
+}
+
+/// Waits for one step of the end, but not for ever.
+async fn in_time(what: &str, step: impl Future<Output = ()>) {
+    if timeout(STOP_DEADLINE, step).await.is_err() {
+        tracing::warn!("{what} did not come to an end within {} s", STOP_DEADLINE.as_secs());
     }
 }
 
@@ -268,11 +286,19 @@ impl Shared {
     pub(crate) async fn end_session(&self, session: &Arc<Session>) {
         self.sessions.remove(&session.id);
         session.close();
-        for followed in session.take_subscriptions() {
-            self.release(&followed).await;
+        session.end_subscriptions();
+        stop_all(session.take_own_links()).await;
+    }
+
+    /// Ends all sessions side by side.
+    async fn end_sessions(self: &Arc<Self>) {
+        let sessions = self.sessions.all();
+        sessions.iter().for_each(|session| session.close());
+        let mut ending = JoinSet::new();
+        for session in sessions {
+            let shared = self.clone();
+            ending.spawn(async move { shared.end_session(&session).await });
         }
-        for link in session.take_own_links() {
-            link.stop().await;
-        }
+        while ending.join_next().await.is_some() {}
     }
 }

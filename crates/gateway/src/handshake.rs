@@ -52,11 +52,31 @@ impl Shared {
         request: &Message,
     ) -> Result<(Bytes, Arc<Session>), Refusal> {
         let client = identity(request)?;
+        // Before anything is opened for it.
+        let Some(place) = self.sessions.reserve() else {
+            let text = "too many sessions are open; end some, or raise limits.sessions";
+            return Err(Refusal::Kind(ErrorKind::Exhausted, text.to_owned()));
+        };
         let count = self.metrics.session_opened();
         let node_id = &self.options.node_id;
         let session = Session::open(node_id, run.clone(), endpoint.clone(), client, count)
             .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
-        let body = match endpoint {
+        // Whatever happens until then, a session that does not come about leaves nothing open.
+        let unopened = session.closed.clone().drop_guard();
+        let body = self.introduce(&session).await?;
+        self.sessions.insert(place, session.clone());
+        if self.shutdown.is_cancelled() {
+            self.sessions.remove(&session.id);
+            return Err(Refusal::Cancelled);
+        }
+        unopened.disarm();
+        Ok((body, session))
+    }
+
+    /// What the endpoint of a new session says of itself.
+    async fn introduce(self: &Arc<Self>, session: &Arc<Session>) -> Result<Bytes, Refusal> {
+        let (run, endpoint) = (&session.run, &session.endpoint);
+        Ok(match endpoint {
             Endpoint::Aggregated => {
                 let snapshot = self.registry.snapshot();
                 self.own_result(&self.run_view(run, &snapshot), session.revision)
@@ -67,7 +87,7 @@ impl Shared {
                 let shared = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
                 // What the server says may depend on the revision. A session's own link is opened
                 // when it is first needed, unless its revision or era is another.
-                let kind = link_kind(&session, &row, &shared);
+                let kind = link_kind(session, &row, &shared);
                 let is_same = shared.facts().revision == session.revision;
                 let facts = match kind == LinkKind::Shared || is_same {
                     true => shared.facts().clone(),
@@ -75,12 +95,7 @@ impl Shared {
                 };
                 self.server_result(&facts, session.revision)
             }
-        };
-        if !self.sessions.insert(session.clone()) {
-            let text = "too many sessions are open; end some, or raise limits.sessions";
-            return Err(Refusal::Kind(ErrorKind::Exhausted, text.to_owned()));
-        }
-        Ok((body, session))
+        })
     }
 
     /// The aggregated endpoint's own words.

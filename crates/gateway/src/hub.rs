@@ -5,17 +5,17 @@ mod listening;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use narthex_model::Alias;
 use narthex_registry::Notice;
 use narthex_upstream::Link;
 use narthex_wire::{Payload, Raw, Rewrite, meta_key, method, rpc};
-use tokio::sync::{Mutex, broadcast};
-use tokio_util::sync::CancellationToken;
+use tokio::sync::broadcast;
 
-pub(crate) use self::listening::Listening;
+use self::follow::Followed;
+pub(crate) use self::{follow::Following, listening::Listening};
 use crate::{
     Endpoint, Session,
     gateway::Shared,
@@ -40,8 +40,8 @@ pub(crate) enum Change {
 #[derive(Debug)]
 pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
-    followed: Mutex<HashMap<FollowKey, Followed>>,
-    levels: std::sync::Mutex<HashMap<(Alias, LinkKind), LogLevel>>,
+    followed: Mutex<HashMap<FollowKey, Arc<Followed>>>,
+    levels: Mutex<HashMap<(Alias, LinkKind), Told>>,
 }
 
 /// A resource that is followed over a link which several callers share.
@@ -52,12 +52,11 @@ pub(crate) struct FollowKey {
     pub(crate) kind: LinkKind,
 }
 
+/// The lowest level that anybody asked a server for, and the link on which it was told so.
 #[derive(Debug)]
-struct Followed {
-    count: usize,
-    link: Arc<Link>,
-    /// Ends the stream that brings a modern server's updates.
-    stop: CancellationToken,
+struct Told {
+    level: LogLevel,
+    link: Weak<Link>,
 }
 
 impl Hub {
@@ -65,23 +64,51 @@ impl Hub {
         Self {
             changes: broadcast::Sender::new(CHANGES),
             followed: Mutex::default(),
-            levels: std::sync::Mutex::default(),
+            levels: Mutex::default(),
         }
     }
 
-    /// Whether a level asks a shared link for more than anybody did before.
-    pub(crate) fn lowers(&self, alias: &Alias, kind: LinkKind, level: LogLevel) -> bool {
-        let mut levels = self.levels.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let lowest = levels.entry((alias.clone(), kind)).or_insert(level);
-        let is_lower = level <= *lowest;
-        *lowest = level.min(*lowest);
-        is_lower
+    fn followed(&self) -> MutexGuard<'_, HashMap<FollowKey, Arc<Followed>>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a link that several share must be told when somebody asks for a level; `None` if it
+    /// was asked for as much before.
+    pub(crate) fn lowers(
+        &self,
+        link: &Arc<Link>,
+        kind: LinkKind,
+        level: LogLevel,
+    ) -> Option<LogLevel> {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = levels.entry((link.alias().clone(), kind));
+        let told = told.or_insert_with(|| Told { level, link: Weak::new() });
+        let is_needed = level <= told.level || !told.is_on(link);
+        *told = Told { level: level.min(told.level), link: Arc::downgrade(link) };
+        is_needed.then_some(told.level)
+    }
+
+    /// The level that a new link has to be told, since the one before it was.
+    pub(crate) fn untold(&self, link: &Arc<Link>, kind: LinkKind) -> Option<LogLevel> {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = levels.get_mut(&(link.alias().clone(), kind))?;
+        if told.is_on(link) {
+            return None;
+        }
+        told.link = Arc::downgrade(link);
+        Some(told.level)
     }
 
     fn announce(&self, change: Change) {
         if self.changes.send(change).is_err() {
             tracing::trace!("nobody listens to changes");
         }
+    }
+}
+
+impl Told {
+    fn is_on(&self, link: &Arc<Link>) -> bool {
+        std::ptr::eq(self.link.as_ptr(), Arc::as_ptr(link))
     }
 }
 
@@ -107,6 +134,11 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
                     lost.insert(alias.clone());
                 } else if row.is_ready() && lost.remove(alias) {
                     shared.metrics.upstream_restarted(alias);
+                }
+                if let Some(link) = &row.link
+                    && let Some(level) = shared.hub.untold(link, LinkKind::Shared)
+                {
+                    shared.tell_level(link, level);
                 }
             }
         }
@@ -164,6 +196,8 @@ impl Shared {
             return;
         }
         match message.method() {
+            // Nothing is asked on links that several share.
+            method::CANCELLED => {}
             method::RESOURCES_UPDATED => {
                 let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
                 self.hub.announce(Change::Resource(alias.clone(), uri.as_ref().into()));

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_policy::{Item, Request};
-use narthex_wire::{Era, Message, Raw, Rewrite, method, translate};
+use narthex_upstream::Link;
+use narthex_wire::{Era, Message, Rewrite, method, translate};
+use tokio::task::JoinSet;
 
 use crate::{
     Answering, Caller, Endpoint, Session,
@@ -38,33 +40,62 @@ impl Shared {
             if chosen.kind == LinkKind::Own && chosen.link.facts().capabilities.logging {
                 return self.forward(caller, Handling::Vendor, request).await;
             }
-            self.lower_level(&chosen, level, &request).await;
+            self.lower_level(&chosen, level).await;
         } else {
-            let snapshot = self.registry.snapshot();
-            for row in &snapshot.servers {
-                if let Ok(chosen) = self.choose_link(caller, row).await {
-                    self.lower_level(&chosen, level, &request).await;
-                }
-            }
+            self.lower_levels(caller, level).await;
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
+    /// Tells all servers the level, side by side.
+    async fn lower_levels(self: &Arc<Self>, caller: &Caller, level: LogLevel) {
+        let mut telling = JoinSet::new();
+        for row in &self.registry.snapshot().servers {
+            let (shared, caller, row) = (self.clone(), caller.clone(), row.clone());
+            telling.spawn(async move {
+                if let Ok(chosen) = shared.choose_link(&caller, &row).await {
+                    shared.lower_level(&chosen, level).await;
+                }
+            });
+        }
+        while telling.join_next().await.is_some() {}
+    }
+
     /// Tells a server the level, if nobody on the same link asked for as much before. What it then
     /// says too much for others is filtered on its way to them.
-    async fn lower_level(&self, chosen: &Chosen, level: LogLevel, request: &Message) {
-        let facts = chosen.link.facts();
+    async fn lower_level(&self, chosen: &Chosen, level: LogLevel) {
+        let needed = match chosen.kind {
+            LinkKind::Own => Some(level),
+            LinkKind::Shared | LinkKind::Pooled(_) => {
+                self.hub.lowers(&chosen.link, chosen.kind, level)
+            }
+        };
+        if let Some(level) = needed {
+            self.set_level_on(&chosen.link, level).await;
+        }
+    }
+
+    /// Tells a new link the level of the one before it.
+    pub(crate) fn tell_level(self: &Arc<Self>, link: &Arc<Link>, level: LogLevel) {
+        let (shared, link) = (self.clone(), link.clone());
+        self.spawn(async move {
+            tokio::select! {
+                biased;
+                () = shared.shutdown.cancelled() => {}
+                () = shared.set_level_on(&link, level) => {}
+            }
+        });
+    }
+
+    async fn set_level_on(&self, link: &Link, level: LogLevel) {
+        let facts = link.facts();
         if !facts.capabilities.logging || facts.revision.is_modern() {
             return;
         }
-        let is_needed = chosen.kind == LinkKind::Own
-            || self.hub.lowers(chosen.link.alias(), chosen.kind, level);
-        if is_needed {
-            let raw = request.get("level").map_or(&b"null"[..], Raw::as_bytes);
-            let members = [b"\"level\":", raw].concat();
-            if let Err(error) = chosen.link.ask(method::LOGGING_SET_LEVEL, &members).await {
-                tracing::debug!(server.name = chosen.link.name(), %error, "kept its log level");
-            }
+        let members = format!(r#""level":"{}""#, level.as_str());
+        let asked = self.ask(link, method::LOGGING_SET_LEVEL, members.as_bytes()).await;
+        if let Err(refusal) = asked {
+            tracing::debug!(server.name = link.name(), ?refusal, "kept its log level");
         }
     }
 

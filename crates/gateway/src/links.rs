@@ -9,13 +9,19 @@ use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallErrorKind, TransportKind};
 use narthex_registry::{Notice, OpenError, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent, ServerFacts};
-use narthex_wire::{Payload, Raw, Revision, method, rpc};
-use tokio::{sync::mpsc, time::timeout};
+use narthex_wire::{Message, Payload, Raw, Revision, method, rpc};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
 use crate::{Caller, Endpoint, Session, gateway::Shared, refusal::Refusal, session::OwnLink};
 
 /// How many messages of a server wait for one session.
 const EVENT_QUEUE: usize = 256;
+/// How long servers may take to end: longer than the end of their input, SIGTERM and SIGKILL take.
+pub(crate) const STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a pooled link that cannot be opened is left alone.
+const REOPEN_PAUSE: Duration = Duration::from_secs(4);
+/// How long a server may take to hear that its question is refused.
+const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// A link and what the server lists on it.
 pub(crate) struct Chosen {
@@ -93,11 +99,15 @@ impl Shared {
     ) -> Result<Chosen, Refusal> {
         let cell = session.own_link_cell(alias);
         let opening = async || {
-            let (own, events) = self.open_link(alias, session.client.clone()).await?;
+            let (own, events) = tokio::select! {
+                biased;
+                () = session.closed.cancelled() => return Err(Refusal::Cancelled),
+                opened = self.open_link(alias, session.client.clone()) => opened?,
+            };
+            // Stops the link when the session ends, or has ended just now.
             self.spawn(relay(session.clone(), own.link.clone(), events));
-            if session.closed.is_cancelled() {
-                own.link.stop().await;
-                return Err(Refusal::Cancelled);
+            if let Some(level) = session.log_level() {
+                self.tell_level(&own.link, level);
             }
             Ok(own)
         };
@@ -122,12 +132,46 @@ impl Shared {
         };
         let opening = async || {
             let identity = ClientIdentity { revision, ..self.own_identity() };
-            let (own, events) = self.open_link(alias, identity).await?;
+            let (own, events) = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
+                opened = self.open_link(alias, identity) => opened?,
+            };
             self.spawn(hear(self.clone(), own.link.clone(), kind, events));
-            Ok::<_, Refusal>(own)
+            if let Some(level) = self.hub.untold(&own.link, kind) {
+                self.tell_level(&own.link, level);
+            }
+            Ok(own)
         };
         let own = cell.get_or_try_init(opening).await?;
         Ok(own.chosen(kind))
+    }
+
+    /// How long a server may take to answer what is asked on its callers' behalf.
+    pub(crate) fn patience(&self, alias: &Alias) -> Duration {
+        let snapshot = self.registry.snapshot();
+        let definition = snapshot.get(alias.as_str()).and_then(|row| row.definition.as_ref());
+        let configured = definition.and_then(|definition| definition.timeout);
+        configured.unwrap_or(self.options.call_timeout)
+    }
+
+    /// Waits for a server's link of this kind, however long the server is away.
+    pub(crate) async fn live_link(self: &Arc<Self>, alias: &Alias, kind: LinkKind) -> Arc<Link> {
+        let mut changes = self.registry.changes();
+        loop {
+            changes.borrow_and_update();
+            let row = self.registry.snapshot().get(alias.as_str()).cloned();
+            let link = row.and_then(|row| row.link.clone());
+            let mut live = link.filter(|link| !link.closed().is_cancelled());
+            if let (Some(_), LinkKind::Pooled(revision)) = (&live, kind) {
+                live = self.pooled_link(alias, revision).await.ok().map(|chosen| chosen.link);
+            }
+            if let Some(link) = live {
+                return link;
+            }
+            // A pooled link may also open later without a change of the row.
+            drop(timeout(REOPEN_PAUSE, changes.changed()).await);
+        }
     }
 
     async fn open_link(
@@ -178,29 +222,44 @@ async fn hear(
     kind: LinkKind,
     mut events: mpsc::Receiver<LinkEvent>,
 ) {
-    loop {
-        let event = tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => break,
-            event = events.recv() => event,
-        };
-        match event {
-            Some(LinkEvent::Notification(message)) => {
-                if is_list_change(message.method()) {
-                    shared.relist_pooled(&link, kind).await;
+    let hearing = async {
+        while let Some(event) = events.recv().await {
+            match event {
+                LinkEvent::Notification(message) => {
+                    if is_list_change(message.method()) {
+                        shared.relist_pooled(&link, kind).await;
+                    }
+                    let notice = Notice { alias: link.alias().clone(), message };
+                    shared.spread(&notice, kind);
                 }
-                let notice = Notice { alias: link.alias().clone(), message };
-                shared.spread(&notice, kind);
+                LinkEvent::Request(question) => {
+                    let text = "this client declared no such capability";
+                    let code = rpc::code::METHOD_NOT_FOUND;
+                    respond(&link, rpc::error_response(question.id(), code, text, None)).await;
+                }
+                LinkEvent::Closed(_) => break,
             }
-            Some(LinkEvent::Request(question)) => {
-                let text = "this client declared no such capability";
-                let code = rpc::code::METHOD_NOT_FOUND;
-                respond(&link, rpc::error_response(question.id(), code, text, None)).await;
-            }
-            Some(LinkEvent::Closed(_)) | None => break,
         }
+    };
+    tokio::select! {
+        biased;
+        () = shared.shutdown.cancelled() => {}
+        () = hearing => {}
     }
     link.stop().await;
+}
+
+/// Stops links side by side.
+pub(crate) async fn stop_all(links: Vec<Arc<Link>>) {
+    let mut stopping = JoinSet::new();
+    for link in links {
+        stopping.spawn(async move {
+            if timeout(STOP_DEADLINE, link.stop()).await.is_err() {
+                tracing::warn!(server.name = link.name(), "a server does not end");
+            }
+        });
+    }
+    while stopping.join_next().await.is_some() {}
 }
 
 fn is_list_change(name: &str) -> bool {
@@ -239,51 +298,63 @@ const RELIST: Duration = Duration::from_secs(30);
 
 /// Brings what a server says outside calls to its session, until the link or the session ends.
 async fn relay(session: Arc<Session>, link: Arc<Link>, mut events: mpsc::Receiver<LinkEvent>) {
-    loop {
-        let event = tokio::select! {
-            biased;
-            () = session.closed.cancelled() => break,
-            event = events.recv() => event,
-        };
-        match event {
-            Some(LinkEvent::Notification(message)) => {
-                if is_list_change(message.method()) {
-                    let cell = session.own_link_cell(link.alias());
-                    if let Some(own) = cell.get() {
-                        relist(own, RELIST).await;
-                        session.forget_view();
+    let relaying = async {
+        while let Some(event) = events.recv().await {
+            match event {
+                LinkEvent::Notification(message) => tell(&session, &link, &message).await,
+                LinkEvent::Request(question) => ask(&session, &link, &question).await,
+                LinkEvent::Closed(why) => {
+                    tracing::info!(
+                        server.name = link.name(),
+                        session.id = %session.id,
+                        "own link lost: {why}"
+                    );
+                    if session.endpoint == Endpoint::Aggregated {
+                        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
                     }
+                    break;
                 }
-                session.deliver(message.bytes().clone().into());
             }
-            Some(LinkEvent::Request(question)) => {
-                let Some(payload) = session.ask(&link, &question) else {
-                    let text = "too many requests to this client are open";
-                    let code = rpc::code::INTERNAL_ERROR;
-                    respond(&link, rpc::error_response(question.id(), code, text, None)).await;
-                    continue;
-                };
-                session.deliver(payload);
-            }
-            Some(LinkEvent::Closed(why)) => {
-                tracing::info!(
-                    server.name = link.name(),
-                    session.id = %session.id,
-                    "own link lost: {why}"
-                );
-                if session.endpoint == Endpoint::Aggregated {
-                    session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
-                }
-                break;
-            }
-            None => break,
         }
+    };
+    tokio::select! {
+        biased;
+        () = session.closed.cancelled() => {}
+        () = relaying => {}
     }
     link.stop().await;
 }
 
+async fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
+    if is_list_change(message.method()) {
+        let cell = session.own_link_cell(link.alias());
+        if let Some(own) = cell.get() {
+            relist(own, RELIST).await;
+            session.forget_view();
+        }
+    }
+    if message.method() != method::CANCELLED {
+        session.deliver(message.bytes().clone().into());
+    } else if let Some(payload) = session.ask_cancelled(link, message) {
+        session.deliver(payload);
+    }
+}
+
+async fn ask(session: &Session, link: &Arc<Link>, question: &Message) {
+    match session.ask(link, question, None) {
+        Some(payload) => session.deliver(payload),
+        None => {
+            let text = "too many requests to this client are open";
+            let code = rpc::code::INTERNAL_ERROR;
+            respond(link, rpc::error_response(question.id(), code, text, None)).await;
+        }
+    }
+}
+
 async fn respond(link: &Link, payload: Payload) {
-    if let Err(error) = link.respond(payload).await {
-        tracing::debug!(%error, "could not answer a server's question");
+    match timeout(REFUSE_DEADLINE, link.respond(payload)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "could not answer a server's question"),
+        Err(_late) => tracing::debug!("could not answer a server's question in time"),
     }
 }

@@ -16,6 +16,20 @@ pub(crate) enum LogLevel {
 }
 
 impl LogLevel {
+    /// The name of the level.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
     /// The level in a message; `None` if it is none.
     pub(crate) fn read(raw: Raw<'_>) -> Option<Self> {
         Some(match raw.as_str()?.as_ref() {

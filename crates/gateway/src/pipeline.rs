@@ -96,6 +96,9 @@ impl Shared {
         let row = routed.row.clone();
         let lost = (!chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern())
             .then(|| chosen.link.clone());
+        if let Some(call) = &open_call {
+            call.goes_to(&routed.request.alias);
+        }
         let open = Open { record: self.record(caller, &routed.request)?, open_call };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),

@@ -1,11 +1,12 @@
 //! One MCP session of a legacy client (revisions up to 2025-11-25).
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -21,13 +22,20 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Endpoint, RunView, hub::FollowKey, log_level::LogLevel, metrics::OpenCount, view::View,
+    Endpoint, RunView,
+    hub::{FollowKey, Following},
+    log_level::LogLevel,
+    metrics::OpenCount,
+    view::View,
 };
 
 /// How many messages wait for a client that has no stream open.
 const OUTBOX: usize = 64;
 /// How many questions of servers may wait for one client.
 const ASKS_MAX: usize = 64;
+/// How long a call may wait for a human or a model at the client's side, and a question for its
+/// answer.
+pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The identifier of a session: the node's id, and 192 random bits.
 pub type SessionId = Arc<str>;
@@ -49,18 +57,30 @@ pub struct Session {
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
     next_ask: AtomicU64,
+    next_call: AtomicU64,
     _count: OpenCount,
 }
 
 #[derive(Debug)]
 struct State {
     log_level: Option<LogLevel>,
-    open_calls: HashMap<Bytes, CancellationToken>,
+    /// By the client's ids.
+    open_calls: HashMap<Bytes, Open>,
+    /// By our ids.
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
-    subscriptions: HashSet<FollowKey>,
+    /// What is followed; `None` as long as the server has not answered.
+    subscriptions: HashMap<FollowKey, Option<Following>>,
     view: Option<Arc<View>>,
     last_used: Instant,
+}
+
+/// An open call as its session knows it.
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    server: Option<Alias>,
+    cancelled: CancellationToken,
 }
 
 /// A question of a server that waits for the client's answer.
@@ -69,6 +89,10 @@ pub(crate) struct Ask {
     pub(crate) link: Arc<Link>,
     /// The server's own id, as JSON.
     pub(crate) id: Bytes,
+    /// The calls that it may belong to; it ends with the last of them. Empty for one that came
+    /// while none was open.
+    calls: Vec<u64>,
+    since: Instant,
 }
 
 /// A link besides the registry's, and what the server lists on it (D12).
@@ -104,11 +128,12 @@ impl Session {
                 open_calls: HashMap::new(),
                 asks: HashMap::new(),
                 links: HashMap::new(),
-                subscriptions: HashSet::new(),
+                subscriptions: HashMap::new(),
                 view: None,
                 last_used: Instant::now(),
             }),
             next_ask: AtomicU64::new(1),
+            next_call: AtomicU64::new(1),
             _count: count,
         }))
     }
@@ -160,44 +185,63 @@ impl Session {
     /// Registers an open call under the client's id; the token is cancelled when the client gives
     /// the call up. `None` if a call with this id is open already.
     pub(crate) fn open_call(self: &Arc<Self>, id: Bytes) -> Option<OpenCall> {
+        let number = self.next_call.fetch_add(1, Ordering::Relaxed);
         let cancelled = CancellationToken::new();
         let mut state = self.state();
         state.last_used = Instant::now();
         if state.open_calls.contains_key(&id) {
             return None;
         }
-        state.open_calls.insert(id.clone(), cancelled.clone());
+        let open = Open { number, server: None, cancelled: cancelled.clone() };
+        state.open_calls.insert(id.clone(), open);
         drop(state);
-        Some(OpenCall { session: self.clone(), id, cancelled })
+        Some(OpenCall { session: self.clone(), id, number, cancelled })
     }
 
     /// Gives up everything that is open.
     pub(crate) fn close(&self) {
         self.closed.cancel();
-        for token in self.state().open_calls.values() {
-            token.cancel();
+        for call in self.state().open_calls.values() {
+            call.cancelled.cancel();
         }
     }
 
     /// Gives up the call with this id; `false` if there is none.
     pub(crate) fn cancel_call(&self, id: &[u8]) -> bool {
         let call = self.state().open_calls.remove(id);
-        if let Some(token) = &call {
-            token.cancel();
+        if let Some(call) = &call {
+            call.cancelled.cancel();
         }
         call.is_some()
     }
 
-    /// Takes a server's question: gives it an id of ours, under which the answer will come.
-    /// `None` if too many are waiting.
-    pub(crate) fn ask(&self, link: &Arc<Link>, question: &Message) -> Option<Payload> {
+    /// Takes a server's question: gives it an id of ours, under which the answer will come. Where
+    /// nothing says to which `call` it belongs, it may be any that is open at the server. `None` if
+    /// too many are waiting.
+    pub(crate) fn ask(
+        &self,
+        link: &Arc<Link>,
+        question: &Message,
+        call: Option<&OpenCall>,
+    ) -> Option<Payload> {
         let id = Bytes::copy_from_slice(question.id()?.as_bytes());
         let ours = self.next_ask.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
+        state.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
         if state.asks.len() >= ASKS_MAX {
             return None;
         }
-        state.asks.insert(ours, Ask { link: link.clone(), id });
+        let calls = match call {
+            Some(call) => vec![call.number],
+            None => {
+                let open = state
+                    .open_calls
+                    .values()
+                    .filter(|call| call.server.as_ref() == Some(link.alias()));
+                open.map(|call| call.number).collect()
+            }
+        };
+        state.asks.insert(ours, Ask { link: link.clone(), id, calls, since: Instant::now() });
         drop(state);
         let rewrite =
             Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
@@ -212,8 +256,18 @@ impl Session {
         state.asks.remove(&ours)
     }
 
-    pub(crate) fn has_open_asks(&self) -> bool {
-        !self.state().asks.is_empty()
+    /// What a server's `notifications/cancelled` means to the client: its question under our id.
+    /// `None` if the question is not open.
+    pub(crate) fn ask_cancelled(&self, link: &Arc<Link>, notice: &Message) -> Option<Payload> {
+        let id = notice.get("requestId")?;
+        let mut state = self.state();
+        let is_it = |ask: &Ask| Arc::ptr_eq(&ask.link, link) && ask.id == id.as_bytes();
+        let ours = state.asks.iter().find_map(|(ours, ask)| is_it(ask).then_some(*ours))?;
+        state.asks.remove(&ours);
+        drop(state);
+        let mut rewrite = Rewrite::default();
+        rewrite.body.set("requestId", ours.to_string().into_bytes());
+        Some(rewrite.apply(notice))
     }
 
     pub(crate) fn own_link_cell(&self, alias: &Alias) -> Arc<OnceCell<OwnLink>> {
@@ -244,22 +298,29 @@ impl Session {
         self.state().log_level
     }
 
-    /// Notes a subscription; `false` if it was noted already.
-    pub(crate) fn subscribe(&self, key: FollowKey) -> bool {
-        self.state().subscriptions.insert(key)
+    /// Notes a subscription: from here on, changes are told. `false` if it is followed already.
+    pub(crate) fn subscribe(&self, key: &FollowKey) -> bool {
+        self.state().subscriptions.entry(key.clone()).or_default().is_none()
     }
 
-    /// Forgets a subscription; `false` if there was none.
-    pub(crate) fn unsubscribe(&self, key: &FollowKey) -> bool {
-        self.state().subscriptions.remove(key)
+    /// Keeps what follows a subscription, unless it was ended in the meantime.
+    pub(crate) fn follows(&self, key: &FollowKey, following: Following) {
+        if let Some(place) = self.state().subscriptions.get_mut(key) {
+            *place = Some(following);
+        }
+    }
+
+    /// Ends a subscription.
+    pub(crate) fn unsubscribe(&self, key: &FollowKey) {
+        self.state().subscriptions.remove(key);
     }
 
     pub(crate) fn is_subscribed(&self, key: &FollowKey) -> bool {
-        self.state().subscriptions.contains(key)
+        self.state().subscriptions.contains_key(key)
     }
 
-    pub(crate) fn take_subscriptions(&self) -> HashSet<FollowKey> {
-        std::mem::take(&mut self.state().subscriptions)
+    pub(crate) fn end_subscriptions(&self) {
+        self.state().subscriptions.clear();
     }
 
     pub(crate) fn view(&self, seq: u64) -> Option<Arc<View>> {
@@ -285,11 +346,39 @@ impl Session {
 pub(crate) struct OpenCall {
     session: Arc<Session>,
     id: Bytes,
+    number: u64,
     pub(crate) cancelled: CancellationToken,
+}
+
+impl OpenCall {
+    /// Notes which server the call goes to.
+    pub(crate) fn goes_to(&self, server: &Alias) {
+        if let Some(open) = self.session.state().open_calls.get_mut(&self.id) {
+            open.server = Some(server.clone());
+        }
+    }
+
+    /// Whether a question of this call's server waits for the client.
+    pub(crate) fn is_asking(&self) -> bool {
+        let state = self.session.state();
+        state
+            .asks
+            .values()
+            .any(|ask| ask.calls.contains(&self.number) && ask.since.elapsed() < ASK_TIMEOUT)
+    }
 }
 
 impl Drop for OpenCall {
     fn drop(&mut self) {
-        self.session.state().open_calls.remove(&self.id);
+        let mut state = self.session.state();
+        // Its place may be another call's by now, if the client gave it up.
+        if state.open_calls.get(&self.id).is_some_and(|open| open.number == self.number) {
+            state.open_calls.remove(&self.id);
+        }
+        state.asks.retain(|_, ask| {
+            let belonged = ask.calls.contains(&self.number);
+            ask.calls.retain(|number| *number != self.number);
+            !belonged || !ask.calls.is_empty()
+        });
     }
 }

@@ -20,26 +20,44 @@ const SWEEP: Duration = Duration::from_secs(30);
 pub(crate) struct SessionTable {
     sessions: HashMap<SessionId, Arc<Session>>,
     /// How many more there may be.
-    free: AtomicUsize,
+    free: Arc<AtomicUsize>,
+}
+
+/// A place for a session that is about to be opened; dropped, it is free again.
+#[derive(Debug)]
+pub(crate) struct Place {
+    free: Arc<AtomicUsize>,
+    is_taken: bool,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_taken {
+            self.free.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl SessionTable {
     pub(crate) fn new(most: usize) -> Self {
-        Self { sessions: HashMap::new(), free: AtomicUsize::new(most) }
+        Self { sessions: HashMap::new(), free: Arc::new(AtomicUsize::new(most)) }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Adds a session; `false` if there are too many.
-    pub(crate) fn insert(&self, session: Arc<Session>) -> bool {
+    /// A place for one more session; `None` if there are too many.
+    pub(crate) fn reserve(&self) -> Option<Place> {
         let one_less = |free: usize| free.checked_sub(1);
-        if self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
-            return false;
-        }
+        self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).ok()?;
+        Some(Place { free: self.free.clone(), is_taken: false })
+    }
+
+    /// Adds a session in its place.
+    pub(crate) fn insert(&self, mut place: Place, session: Arc<Session>) {
+        place.is_taken = true;
         self.sessions.pin().insert(session.id.clone(), session);
-        true
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<Session>> {
@@ -69,7 +87,9 @@ pub(crate) async fn expire(shared: Arc<Shared>) {
         for session in shared.sessions.all() {
             if session.last_used().elapsed() >= shared.options.session_idle {
                 tracing::debug!(session.id = %session.id, "ended an idle session");
-                shared.end_session(&session).await;
+                // On its own: servers that are slow to end hold up no other session.
+                let ending = shared.clone();
+                shared.spawn(async move { ending.end_session(&session).await });
             }
         }
     }

@@ -3,7 +3,6 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -25,9 +24,6 @@ use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::failure::{Failure, with_causes};
-
-/// How long open calls may go on once the end has begun.
-const DRAIN: Duration = Duration::from_secs(10);
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -66,7 +62,6 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
-    audit: Audit,
     local: Arc<RunView>,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -93,14 +88,13 @@ impl App {
         });
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
-        let gateway = Gateway::new(registry.clone(), audit.clone(), options.gateway)
+        let gateway = Gateway::new(registry.clone(), audit, options.gateway)
             .map_err(|error| no_randomness(&error))?;
         // Live mode (D11): the run `local` has whatever is registered.
         let local = Arc::new(RunView::new(&options.token, RunPolicy::AllAttached));
         gateway.runs().insert(local.clone());
         let mut app = Self {
             gateway,
-            audit,
             local,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -187,14 +181,11 @@ impl App {
         self.closing.cancel();
         self.tasks.close();
         // Servers are needed until the doors have given their last answer, and the gateway stops
-        // them when its own tasks have ended: so the doors' end is one of these.
+        // them when its own tasks have ended: so the doors' end is one of these. Each step of the
+        // gateway's end has a deadline, so that no caller and no server can hold it up for long.
         let doors = self.tasks.clone();
         self.gateway.tasks().spawn(async move { doors.wait().await });
-        if tokio::time::timeout(DRAIN, self.gateway.drain()).await.is_err() {
-            tracing::warn!("calls were still open after {} s and are cut off", DRAIN.as_secs());
-            self.gateway.registry().close().await;
-            self.audit.close().await;
-        }
+        self.gateway.drain().await;
     }
 }
 

@@ -1,17 +1,109 @@
 //! Following single resources: one subscription at the server for all who follow over one link.
+//!
+//! Each followed resource has a task of its own, so that no server waits for another.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_upstream::Link;
+use narthex_upstream::{Link, LinkError};
 use narthex_wire::{Message, Raw, json::encode_string, method};
-use tokio_util::sync::CancellationToken;
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, sleep, timeout},
+};
 
-use super::{FollowKey, Followed};
+use super::{FollowKey, Hub};
 use crate::{
     Answering, Caller, gateway::Shared, links::LinkKind, method::Handling, pipeline::result,
     refusal::Refusal, route::Routed,
 };
+
+/// The pauses before a subscription that was lost is made again.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long a modern server's acknowledgement is waited for; most resources change later anyway.
+const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// A resource that somebody follows.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// How many follow it. Rises only under the lock of the hub's table.
+    count: watch::Sender<usize>,
+    /// What the server said; `None` until it did.
+    outcome: watch::Sender<Option<Result<(), Refusal>>>,
+}
+
+/// One follower's share of a followed resource: it follows until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Following(Arc<Followed>);
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.0.count.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Why a resource is not followed on a link any more.
+enum End {
+    /// Nobody follows it.
+    Unwanted,
+    /// The server refused, or the link was lost.
+    Lost(Refusal),
+}
+
+impl Followed {
+    fn is_wanted(&self) -> bool {
+        *self.count.borrow() > 0
+    }
+
+    /// Waits until nobody follows.
+    async fn unwanted(&self) {
+        let mut count = self.count.subscribe();
+        // Cannot fail: the sender is our own.
+        drop(count.wait_for(|count| *count == 0).await);
+    }
+
+    fn is_followed(&self) -> bool {
+        matches!(*self.outcome.borrow(), Some(Ok(())))
+    }
+}
+
+impl Hub {
+    /// Counts one more follower; the second is true for the first one.
+    fn join(&self, key: &FollowKey) -> (Following, bool) {
+        let mut table = self.followed();
+        let is_first = !table.contains_key(key);
+        let followed = table.entry(key.clone()).or_default().clone();
+        followed.count.send_modify(|count| *count += 1);
+        (Following(followed), is_first)
+    }
+
+    /// Forgets a resource that nobody follows; `false` if somebody does.
+    fn forget(&self, key: &FollowKey, followed: &Followed) -> bool {
+        let mut table = self.followed();
+        let is_over = !followed.is_wanted();
+        if is_over {
+            table.remove(key);
+        }
+        is_over
+    }
+
+    /// Makes whoever comes from now on wait for a new outcome, unless somebody still follows.
+    fn leave(&self, followed: &Followed) -> bool {
+        let _table = self.followed();
+        let is_over = !followed.is_wanted();
+        if is_over {
+            followed.outcome.send_replace(None);
+        }
+        is_over
+    }
+
+    /// Tells all who wait for it that a resource cannot be followed.
+    fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
+        self.followed().remove(key);
+        followed.outcome.send_replace(Some(Err(refusal)));
+    }
+}
 
 impl Shared {
     /// `resources/subscribe` and `resources/unsubscribe` of a legacy client.
@@ -35,91 +127,165 @@ impl Shared {
         }
         let uri = Arc::from(routed.item.name());
         let key = FollowKey { alias: routed.alias, uri, kind: chosen.kind };
-        if is_start {
-            if session.subscribe(key.clone())
-                && let Err(refusal) = self.follow(&key, chosen.link).await
-            {
-                session.unsubscribe(&key);
-                return Err(refusal);
+        if !is_start {
+            session.unsubscribe(&key);
+        } else if session.subscribe(&key) {
+            match self.follow(&key, chosen.link).await {
+                Ok(following) => session.follows(&key, following),
+                Err(refusal) => {
+                    session.unsubscribe(&key);
+                    return Err(refusal);
+                }
             }
-        } else if session.unsubscribe(&key) {
-            self.release(&key).await;
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
-    /// Has a server report changes of one resource, for the first follower.
+    /// Has a server report changes of one resource, for as long as somebody follows it.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         key: &FollowKey,
         link: Arc<Link>,
-    ) -> Result<(), Refusal> {
-        let mut followed = self.hub.followed.lock().await;
-        let live = followed.get_mut(key).filter(|entry| !entry.link.closed().is_cancelled());
-        if let Some(entry) = live {
-            entry.count += 1;
-            return Ok(());
+    ) -> Result<Following, Refusal> {
+        let (following, is_first) = self.hub.join(key);
+        if is_first {
+            let (shared, key, followed) = (self.clone(), key.clone(), following.0.clone());
+            self.spawn(async move {
+                tokio::select! {
+                    biased;
+                    () = shared.shutdown.cancelled() => {}
+                    () = shared.keep_following(&key, &followed, link) => {}
+                }
+                if followed.outcome.borrow().is_none() {
+                    shared.hub.fail(&key, &followed, Refusal::Cancelled);
+                }
+            });
         }
-        let stop = CancellationToken::new();
-        if link.facts().revision.is_modern() {
-            let listening = self.clone().follow_modern(link.clone(), key.uri.clone(), stop.clone());
-            self.spawn(listening);
-        } else {
-            let members = [br#""uri":"#, &encode_string(&key.uri)[..]].concat();
-            let answer = link.ask(method::RESOURCES_SUBSCRIBE, &members).await?;
-            if let Some(code) = answer.error_code() {
-                let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-                return Err(Refusal::rpc(code, text));
+        let within = self.patience(&key.alias);
+        let mut outcome = following.0.outcome.subscribe();
+        let waiting = timeout(within, outcome.wait_for(Option::is_some)).await;
+        let told = waiting.ok().and_then(Result::ok).and_then(|outcome| outcome.clone());
+        told.unwrap_or_else(|| Err(LinkError::Deadline(within.as_millis()).into()))?;
+        Ok(following)
+    }
+
+    /// Follows a resource on one link of its server after another, until nobody wants it.
+    async fn keep_following(
+        self: &Arc<Self>,
+        key: &FollowKey,
+        followed: &Followed,
+        mut link: Arc<Link>,
+    ) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let since = Instant::now();
+            let ended = match link.facts().revision.is_modern() {
+                true => self.follow_modern(key, followed, &link).await,
+                false => self.follow_legacy(key, followed, &link).await,
+            };
+            match ended {
+                End::Unwanted if self.hub.forget(key, followed) => return,
+                // Somebody came while the server was told that nobody is left.
+                End::Unwanted => continue,
+                End::Lost(refusal) if !followed.is_followed() => {
+                    return self.hub.fail(key, followed, refusal);
+                }
+                End::Lost(_) => {}
+            }
+            if link.closed().is_cancelled() || since.elapsed() >= PAUSE_MAX {
+                pause = PAUSE_MIN;
+            }
+            let again = async {
+                if !link.closed().is_cancelled() {
+                    sleep(pause).await;
+                }
+                Some(self.live_link(&key.alias, key.kind).await)
+            };
+            let found = tokio::select! {
+                biased;
+                () = followed.unwanted() => None,
+                found = again => found,
+            };
+            match found {
+                Some(found) => link = found,
+                None if self.hub.forget(key, followed) => return,
+                // Wanted after all: its turn comes with the next link.
+                None => {}
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Subscribes at a legacy server, and unsubscribes when nobody is left.
+    async fn follow_legacy(&self, key: &FollowKey, followed: &Followed, link: &Link) -> End {
+        let members = [br#""uri":"#, &encode_string(&key.uri)[..]].concat();
+        if let Err(refusal) = self.ask(link, method::RESOURCES_SUBSCRIBE, &members).await {
+            return End::Lost(refusal);
+        }
+        followed.outcome.send_replace(Some(Ok(())));
+        loop {
+            tokio::select! {
+                biased;
+                () = link.closed().cancelled() => {
+                    return End::Lost(LinkError::Closed("it was lost".into()).into());
+                }
+                () = followed.unwanted() => {}
+            }
+            if self.hub.leave(followed) {
+                break;
             }
         }
-        let earlier = followed.get(key).map_or(0, |entry| entry.count);
-        followed.insert(key.clone(), Followed { count: earlier + 1, link, stop });
-        Ok(())
+        if let Err(refusal) = self.ask(link, method::RESOURCES_UNSUBSCRIBE, &members).await {
+            tracing::debug!(?refusal, "a server was not told of the end of a subscription");
+        }
+        End::Unwanted
     }
 
     /// Keeps a modern server's stream of one resource's changes open.
-    async fn follow_modern(
-        self: Arc<Self>,
-        link: Arc<Link>,
-        uri: Arc<str>,
-        stop: CancellationToken,
-    ) {
+    async fn follow_modern(&self, key: &FollowKey, followed: &Followed, link: &Link) -> End {
         let filter =
-            [br#""notifications":{"resourceSubscriptions":["#, &encode_string(&uri)[..], b"]}"];
+            [br#""notifications":{"resourceSubscriptions":["#, &encode_string(&key.uri)[..], b"]}"];
         let filter = filter.concat();
-        let listening = link.listen(&filter, || {});
-        tokio::select! {
+        let (acknowledged, acknowledgement) = oneshot::channel();
+        let mut listening = Box::pin(link.listen(&filter, move || {
+            if acknowledged.send(()).is_err() {
+                tracing::trace!("nobody waits for the subscription any more");
+            }
+        }));
+        let ended = tokio::select! {
             biased;
-            () = stop.cancelled() => {}
-            () = self.shutdown.cancelled() => {}
-            ended = listening => {
-                if let Err(error) = ended {
-                    tracing::warn!(
-                        server.name = link.name(),
-                        %error,
-                        "a resource is no longer followed"
-                    );
+            ended = &mut listening => Some(ended),
+            _ = timeout(ACKNOWLEDGE_DEADLINE, acknowledgement) => None,
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => {
+                followed.outcome.send_replace(Some(Ok(())));
+                loop {
+                    tokio::select! {
+                        biased;
+                        ended = &mut listening => break ended,
+                        () = followed.unwanted() => {}
+                    }
+                    if self.hub.leave(followed) {
+                        return End::Unwanted;
+                    }
                 }
             }
-        }
+        };
+        let error = ended.err().unwrap_or_else(|| LinkError::Closed("the stream ended".into()));
+        tracing::debug!(server.name = link.name(), %error, "a stream of changes ended");
+        End::Lost(error.into())
     }
 
-    /// Ends what [`Shared::follow`] began, for the last follower.
-    pub(crate) async fn release(&self, key: &FollowKey) {
-        let mut followed = self.hub.followed.lock().await;
-        let Some(entry) = followed.get_mut(key) else { return };
-        entry.count = entry.count.saturating_sub(1);
-        if entry.count > 0 {
-            return;
-        }
-        let Some(Followed { link, stop, .. }) = followed.remove(key) else { return };
-        drop(followed);
-        stop.cancel();
-        if !link.facts().revision.is_modern() && !link.closed().is_cancelled() {
-            let members = [br#""uri":"#, &encode_string(&key.uri)[..]].concat();
-            if let Err(error) = link.ask(method::RESOURCES_UNSUBSCRIBE, &members).await {
-                tracing::debug!(%error, "a server was not told of the end of a subscription");
-            }
-        }
+    /// Asks a server something, within the time that its calls have.
+    pub(crate) async fn ask(&self, link: &Link, name: &str, members: &[u8]) -> Result<(), Refusal> {
+        let within = self.patience(link.alias());
+        let asked = timeout(within, Box::pin(link.ask(name, members))).await;
+        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
+        answer.error_code().map_or(Ok(()), |code| {
+            let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
+            Err(Refusal::rpc(code, text))
+        })
     }
 }

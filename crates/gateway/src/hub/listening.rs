@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_wire::{Message, Payload, Raw, json::encode_string, meta_key, method, rpc};
-use tokio::sync::broadcast;
+use tokio::{sync::broadcast, task::JoinSet};
 
-use super::{Change, FollowKey, LISTS};
+use super::{Change, FollowKey, Following, LISTS};
 use crate::{
     Answer, Answering, Caller, Step,
     gateway::Shared,
@@ -34,33 +34,59 @@ impl Shared {
             }
         }
         let filter = Filter::read(&request)?;
-        let mut resources = Vec::new();
-        let view = self.view(caller).await;
-        for uri in filter.resources.iter().take(RESOURCES_MAX) {
-            let route = match own_alias(caller) {
-                Some(alias) => Some((alias.clone(), uri.clone())),
-                None => view.resource(uri),
-            };
-            let Some((alias, original)) = route else { continue };
-            let Ok(row) = self.settled(&caller.run, &alias).await else { continue };
-            let Some(link) = row.link.clone() else { continue };
-            let key = FollowKey { alias, uri: original, kind: LinkKind::Shared };
-            let can_follow =
-                link.facts().capabilities.subscribe || link.facts().revision.is_modern();
-            if can_follow && self.follow(&key, link).await.is_ok() {
-                resources.push((uri.clone(), key));
-            }
-        }
+        // Before anything is followed, so that no change is missed.
+        let changes = self.hub.changes.subscribe();
+        let resources = self.follow_all(caller, &filter).await;
         Ok(Answering::listening(Listening {
             shared: self.clone(),
             id: Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes)),
             alias: own_alias(caller).cloned(),
-            changes: self.hub.changes.subscribe(),
+            changes,
             filter,
             resources,
             is_acknowledged: false,
         }))
     }
+
+    /// Follows what a listener names, as far as that can be followed. No server waits for another.
+    async fn follow_all(self: &Arc<Self>, caller: &Caller, filter: &Filter) -> Vec<Heard> {
+        let view = self.view(caller).await;
+        let mut following = JoinSet::new();
+        for (index, uri) in filter.resources.iter().take(RESOURCES_MAX).enumerate() {
+            let route = match own_alias(caller) {
+                Some(alias) => Some((alias.clone(), uri.clone())),
+                None => view.resource(uri),
+            };
+            let Some((alias, original)) = route else { continue };
+            let (shared, run, shown) = (self.clone(), caller.run.clone(), uri.clone());
+            following.spawn(async move {
+                let row = shared.settled(&run, &alias).await.ok()?;
+                let link = row.link.clone()?;
+                let facts = link.facts();
+                if !facts.capabilities.subscribe && !facts.revision.is_modern() {
+                    return None;
+                }
+                let key = FollowKey { alias, uri: original, kind: LinkKind::Shared };
+                let following = shared.follow(&key, link).await.ok()?;
+                Some((index, Heard { shown, key, _following: following }))
+            });
+        }
+        let mut heard = Vec::new();
+        while let Some(joined) = following.join_next().await {
+            heard.extend(joined.ok().flatten());
+        }
+        heard.sort_by_key(|(index, _)| *index);
+        heard.into_iter().map(|(_, heard)| heard).collect()
+    }
+}
+
+/// A resource of which a listener hears.
+#[derive(Debug)]
+struct Heard {
+    /// The caller's URI.
+    shown: Arc<str>,
+    key: FollowKey,
+    _following: Following,
 }
 
 /// What a listener wants to know.
@@ -100,8 +126,7 @@ pub(crate) struct Listening {
     alias: Option<Alias>,
     changes: broadcast::Receiver<Change>,
     filter: Filter,
-    /// The caller's URI, and what is followed for it.
-    resources: Vec<(Arc<str>, FollowKey)>,
+    resources: Vec<Heard>,
     is_acknowledged: bool,
 }
 
@@ -139,9 +164,9 @@ impl Listening {
             Change::List(alias, kind) => (*alias == self.alias && self.filter.lists.contains(kind))
                 .then(|| self.list_changed(*kind)),
             Change::Resource(alias, uri) => {
-                let is_it = |key: &FollowKey| key.alias == *alias && key.uri == *uri;
-                let (shown, _) = self.resources.iter().find(|(_, key)| is_it(key))?;
-                let members = [br#""uri":"#, &encode_string(shown)[..]].concat();
+                let is_it = |heard: &&Heard| heard.key.alias == *alias && heard.key.uri == *uri;
+                let heard = self.resources.iter().find(is_it)?;
+                let members = [br#""uri":"#, &encode_string(&heard.shown)[..]].concat();
                 Some(self.tagged(method::RESOURCES_UPDATED, &members))
             }
         }
@@ -165,7 +190,7 @@ impl Listening {
             }
         }
         if !self.resources.is_empty() {
-            let uris = self.resources.iter().map(|(uri, _)| encode_string(uri));
+            let uris = self.resources.iter().map(|heard| encode_string(&heard.shown));
             let uris = uris.collect::<Vec<_>>().join(&b","[..]);
             let uris = String::from_utf8_lossy(&uris).into_owned();
             honoured.push(format!(r#""resourceSubscriptions":[{uris}]"#));
@@ -194,19 +219,5 @@ impl Listening {
             format!(r#"{{"resultType":"complete","_meta":{{"{}":"#, meta_key::SUBSCRIPTION_ID);
         let body = [body.as_bytes(), &self.id, b"}}"].concat();
         Answer { payload: rpc::result_response(Raw::new(&self.id), &body.into()), status: 200 }
-    }
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        let resources = std::mem::take(&mut self.resources);
-        if !resources.is_empty() {
-            let shared = self.shared.clone();
-            self.shared.spawn(async move {
-                for (_, key) in resources {
-                    shared.release(&key).await;
-                }
-            });
-        }
     }
 }

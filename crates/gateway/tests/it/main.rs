@@ -3,8 +3,14 @@
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod ending;
+#[cfg(test)]
+mod following;
+#[cfg(test)]
 mod questions;
 #[cfg(test)]
 mod retries;
+#[cfg(test)]
+mod scripted;
 #[cfg(test)]
 mod world;

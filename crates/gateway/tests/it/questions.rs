@@ -1,10 +1,17 @@
 //! What servers ask clients, and what they say by themselves (legacy pairs).
 
-use narthex_gateway::{Answering, Caller, Endpoint, Step};
-use narthex_testkit::fixture::Eras;
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use super::world::{World, legacy, modern, parse, transparent};
+use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, Step};
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Options, Running};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{
+    scripted::Scripts,
+    world::{SOON, World, http_server, legacy, modern, parse, transparent},
+};
 
 async fn answer_questions(world: &World, caller: &Caller, name: &str, reply: &Value) -> Value {
     let params = json!({"name": name, "arguments": {"prompt": "p", "message": "m"}});
@@ -68,6 +75,103 @@ async fn d12_clients_without_capabilities_are_not_asked() {
             assert!(message.get("id").is_none(), "{message}");
         }
     }
+    world.gateway.drain().await;
+}
+
+/// The id of the question that a call's server asks.
+async fn question_of(answering: &mut Answering) -> Value {
+    loop {
+        match answering.next().await {
+            Some(Step::Message(payload)) => {
+                let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+                if let Some(id) = message.get("id") {
+                    return id.clone();
+                }
+            }
+            other => panic!("no question but {other:?}"),
+        }
+    }
+}
+
+/// D12, E44: a question ends with its call. Other calls do not wait for its answer, and it takes no
+/// place from others.
+#[tokio::test]
+async fn d12_a_question_ends_with_its_call() {
+    let fixture = Running::http(Options { eras: Eras::Legacy, ..Options::default() }).await;
+    let fixture = fixture.unwrap();
+    let mut server = http_server("one", &fixture.url);
+    server.timeout = Some(Duration::from_millis(300));
+    let world = World::settled(vec![Entry::Server(server)], GatewayOptions::default()).await;
+    let session = world.session(&transparent("one"), json!({"sampling": {}})).await;
+    let caller = Caller::new(world.run.clone(), transparent("one"), Some(session.clone()));
+    let ask = |id| {
+        legacy(
+            id,
+            "tools/call",
+            json!({"name": "test_sampling",
+        "arguments": {"prompt": "p"}}),
+        )
+    };
+    // More than may be open at one time.
+    for id in 100..170 {
+        let mut answering = world.gateway.call(&caller, ask(id)).await;
+        question_of(&mut answering).await;
+        let params = json!({"requestId": id});
+        let method = "notifications/cancelled";
+        let cancelled = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        world.gateway.notify(&caller, parse(&cancelled)).await;
+        assert!(answering.next().await.is_none());
+    }
+    let sleep = json!({"name": "sleep", "arguments": {"ms": 600_000}});
+    let answer = timeout(SOON, world.call(&caller, legacy(1, "tools/call", sleep))).await;
+    let answer = answer.expect("waits for questions of other calls");
+    assert_eq!(answer["result"]["structuredContent"]["error"]["kind"], "timeout", "{answer}");
+    // A call's own question is waited for longer than its server may be silent.
+    let mut answering = world.gateway.call(&caller, ask(2)).await;
+    let id = question_of(&mut answering).await;
+    assert!(timeout(Duration::from_millis(900), answering.next()).await.is_err());
+    let sampled = json!({"role": "assistant", "model": "m",
+        "content": {"type": "text", "text": "blue"}});
+    let response = json!({"jsonrpc": "2.0", "id": id, "result": sampled});
+    world.gateway.respond(&session, parse(&response)).await;
+    assert!(super::world::finish(answering).await.to_string().contains("blue"));
+    world.gateway.drain().await;
+}
+
+/// Asks, takes back a question that it never asked, and then its own; the call stays open.
+const TAKES_BACK: [&str; 3] = [
+    "",
+    r#"case $line in *'"method":"tools/call"'*)
+      echo '{"jsonrpc":"2.0","id":"q7","method":"sampling/createMessage","params":{}}'
+      echo '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}'
+      echo '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q7"}}'
+      continue ;;
+    esac"#,
+    "",
+];
+
+/// D12: when a server takes back its question, the client hears of it under the id that it knows.
+#[tokio::test]
+async fn d12_a_question_is_taken_back_under_the_clients_id() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", TAKES_BACK)];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let session = world.session(&transparent("one"), json!({"sampling": {}})).await;
+    let mut outbox = session.take_outbox().unwrap();
+    let caller = Caller::new(world.run.clone(), transparent("one"), Some(session));
+    let call = legacy(5, "tools/call", json!({"name": "act", "arguments": {}}));
+    let answering = world.gateway.call(&caller, call).await;
+    let mut next = async || {
+        let payload = timeout(SOON, outbox.recv()).await.expect("nothing comes").unwrap();
+        serde_json::from_slice::<Value>(&payload.into_bytes()).unwrap()
+    };
+    let question = next().await;
+    assert_eq!(question["method"], "sampling/createMessage", "{question}");
+    let taken_back = next().await;
+    assert_eq!(taken_back["method"], "notifications/cancelled", "{taken_back}");
+    assert_eq!(taken_back["params"]["requestId"], question["id"], "{taken_back}");
+    assert_ne!(question["id"], "q7");
+    drop(answering);
     world.gateway.drain().await;
 }
 

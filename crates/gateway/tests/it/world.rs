@@ -18,6 +18,9 @@ use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
 
+/// Longer than anything here takes, however busy the machine is.
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
     pub(crate) run: Arc<RunView>,
@@ -68,16 +71,22 @@ impl World {
             entries.push(Entry::Server(http_server(name, &fixture.url)));
             fixtures.push(fixture);
         }
-        let world = Self::over(entries);
-        let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
-        let snapshot = world.gateway.registry().wait_until(Duration::from_secs(20), settled).await;
-        for row in &snapshot.servers {
-            assert!(row.is_ready(), "{}: {:?}", row.name, row.error);
-        }
+        let world = Self::settled(entries, GatewayOptions::default()).await;
         Self { fixtures, ..world }
     }
 
-    pub(crate) fn over(entries: Vec<Entry>) -> Self {
+    /// A gateway over these servers, all of which have settled.
+    pub(crate) async fn settled(entries: Vec<Entry>, options: GatewayOptions) -> Self {
+        let world = Self::over(entries, options);
+        let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
+        let snapshot = world.gateway.registry().wait_until(SOON, settled).await;
+        for row in &snapshot.servers {
+            assert!(row.is_ready(), "{}: {:?}", row.name, row.error);
+        }
+        world
+    }
+
+    fn over(entries: Vec<Entry>, options: GatewayOptions) -> Self {
         let registry = Registry::new(RegistryOptions {
             identity: ClientIdentity {
                 info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
@@ -89,7 +98,6 @@ impl World {
             environment: BaseEnvironment::from_process(),
         });
         registry.start(LoadedConfig { entries, warnings: Vec::new() });
-        let options = GatewayOptions::default();
         let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
         let token = RunToken::generate().unwrap();
         let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
@@ -102,12 +110,7 @@ impl World {
     }
 
     pub(crate) async fn session(&self, endpoint: &Endpoint, capabilities: Value) -> Arc<Session> {
-        let params = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": capabilities,
-            "clientInfo": {"name": "t", "version": "1"},
-        });
-        let request = legacy(0, "initialize", params);
+        let request = initialize("2025-11-25", capabilities);
         let (answering, session) = self.gateway.initialize(&self.run, endpoint, &request).await;
         let answer = finish(answering).await;
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
@@ -122,6 +125,15 @@ impl World {
     pub(crate) async fn call(&self, caller: &Caller, request: Message) -> Value {
         finish(self.gateway.call(caller, request).await).await
     }
+}
+
+pub(crate) fn initialize(revision: &str, capabilities: Value) -> Message {
+    let params = json!({
+        "protocolVersion": revision,
+        "capabilities": capabilities,
+        "clientInfo": {"name": "t", "version": "1"},
+    });
+    legacy(0, "initialize", params)
 }
 
 pub(crate) fn http_server(name: &str, url: &str) -> ServerDefinition {

@@ -11,9 +11,24 @@ use narthex_upstream::Deadlines;
 use narthex_wire::{Message, Raw, rpc};
 use serde_json::json;
 
-use crate::support::fixture_entry;
+use crate::{support::fixture_entry, world::World};
 
 const SOON: Duration = Duration::from_secs(60);
+/// A server that goes on after the end of its input, and needs a while after SIGTERM.
+const SLOW_TO_END: &str = r#"
+trap 'sleep 3; exit 0' TERM
+answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+  id=${line#*'"id":'}; id=${id%%[,\}]*}
+  case $line in
+    *'"method":"initialize"'*) answer '{"protocolVersion":"2025-11-25",
+      "capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"method":"tools/list"'*) answer '{"tools":[]}' ;;
+    *'"id":'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"-"}}\n' "$id" ;;
+  esac
+done
+while :; do sleep 0.1; done
+"#;
 
 async fn start(dir: &std::path::Path) -> App {
     let file = dir.join("mcp.json");
@@ -58,4 +73,21 @@ async fn one_app_calls_and_drains_once() {
     assert!(app.registry().snapshot().servers.is_empty());
     let record = fs_err::read_to_string(dir.path().join("audit/audit.jsonl")).unwrap();
     assert!(record.contains("\"echo\"") && !record.contains("hello"), "{record}");
+}
+
+/// S31: children of sessions that are slow to end do not hold up the end for ever.
+#[tokio::test]
+async fn s31_the_end_comes_with_many_slow_children() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("slow.sh");
+    fs_err::write(&file, SLOW_TO_END.replace(",\n      ", ",")).unwrap();
+    let entry = json!({ "transport": "stdio", "command": "sh", "args": [file] });
+    let world = World::over(&json!({ "slow": entry })).await;
+    for _ in 0..6 {
+        let mut client = world.legacy("/mcp/slow", json!({ "sampling": {} })).await;
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
+        assert!(client.post(&[], request.to_string()).await.json()["result"].is_object());
+    }
+    tokio::time::timeout(SOON, world.app.drain()).await.expect("the end does not come");
+    assert!(world.app.registry().snapshot().servers.is_empty());
 }

@@ -1,0 +1,140 @@
+//! Subscriptions and log levels on links that several share: servers that hang or come back.
+
+use std::time::Duration;
+
+use narthex_gateway::{Endpoint, GatewayOptions};
+use narthex_registry::config::Entry;
+use narthex_wire::Payload;
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{
+    scripted::Scripts,
+    world::{SOON, World, legacy, modern, transparent},
+};
+
+/// Says that the resource changed whenever somebody subscribes to it, and repeats its level.
+const TELLS: [&str; 3] = [
+    "",
+    r#"case $line in
+    *'"method":"resources/subscribe"'*)
+      echo '{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://a"}}' ;;
+    *'"method":"logging/setLevel"'*)
+      level=${line#*'"level":"'}; level=${level%%'"'*}
+      printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s","data":"set"}}\n' $level ;;
+    esac"#,
+    "",
+];
+/// Never answers what is asked on behalf of callers.
+const HANGS: [&str; 3] = [
+    "",
+    r#"case $line in
+    *'"method":"resources/subscribe"'*|*'"method":"resources/unsubscribe"'*) continue ;;
+    *'"method":"logging/setLevel"'*) continue ;;
+    esac"#,
+    "",
+];
+
+async fn next(outbox: &mut mpsc::Receiver<Payload>, method: &str) -> Value {
+    let waiting = async {
+        loop {
+            let payload = outbox.recv().await.unwrap();
+            let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+            if message["method"] == method {
+                return message;
+            }
+        }
+    };
+    timeout(SOON, waiting).await.unwrap_or_else(|_late| panic!("no {method}"))
+}
+
+fn kill(pid: u32) {
+    let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+async fn hanging_and_well(timeout: Duration) -> (World, Scripts) {
+    let scripts = Scripts::new();
+    let mut hangs = scripts.server("hangs", HANGS);
+    hangs.timeout = Some(timeout);
+    let entries = vec![Entry::Server(hangs), scripts.entry("well", TELLS)];
+    (World::settled(entries, GatewayOptions::default()).await, scripts)
+}
+
+/// S31, E44: a server that never answers a subscription holds up neither other servers nor the end
+/// of the session, and its own callers hear of it in the time that its calls have.
+#[tokio::test]
+async fn s31_a_server_that_hangs_holds_up_no_other_subscription() {
+    let (world, _scripts) = hanging_and_well(Duration::from_secs(300)).await;
+    let stuck = world.legacy_caller(transparent("hangs")).await;
+    let subscribe = || legacy(1, "resources/subscribe", json!({"uri": "test://a"}));
+    let mut asking = std::pin::pin!(world.call(&stuck, subscribe()));
+    let well = world.legacy_caller(transparent("well")).await;
+    let other = async {
+        let answer = world.call(&well, subscribe()).await;
+        assert_eq!(answer["result"], json!({}), "{answer}");
+        let filter = json!({"notifications": {"resourceSubscriptions": ["test://a"]}});
+        let caller = world.modern_caller(transparent("well"));
+        let request = modern(2, "subscriptions/listen", filter);
+        let mut listening = world.gateway.call(&caller, request).await;
+        assert!(listening.next().await.is_some());
+        world.gateway.end_session(well.session.as_ref().unwrap()).await;
+        world.gateway.end_session(stuck.session.as_ref().unwrap()).await;
+    };
+    tokio::select! {
+        biased;
+        answer = &mut asking => panic!("{answer}"),
+        done = timeout(SOON, other) => done.expect("held up by a server that hangs"),
+    }
+    timeout(SOON, world.gateway.drain()).await.expect("held up by a server that hangs");
+}
+
+/// E44: what is asked on callers' behalf has the time of a call.
+#[tokio::test]
+async fn e44_subscriptions_and_levels_have_the_time_of_a_call() {
+    let (world, _scripts) = hanging_and_well(Duration::from_millis(200)).await;
+    let asking = async {
+        let caller = world.legacy_caller(transparent("hangs")).await;
+        let request = legacy(1, "resources/subscribe", json!({"uri": "test://a"}));
+        let answer = world.call(&caller, request).await;
+        assert_eq!(answer["error"]["code"], -31504, "{answer}");
+        let caller = world.legacy_caller(Endpoint::Aggregated).await;
+        let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
+        let request = legacy(2, "logging/setLevel", json!({"level": "error"}));
+        assert_eq!(world.call(&caller, request).await["result"], json!({}));
+        let told = next(&mut outbox, "notifications/message").await;
+        assert_eq!(told["params"]["level"], "error", "{told}");
+    };
+    timeout(SOON, asking).await.expect("held up by a server that hangs");
+    world.gateway.drain().await;
+}
+
+/// E74: subscriptions and the level outlive a server's process.
+#[tokio::test]
+async fn e74_subscriptions_and_levels_outlive_a_connection() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", TELLS)];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let caller = world.legacy_caller(Endpoint::Aggregated).await;
+    let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
+    let level = legacy(1, "logging/setLevel", json!({"level": "warning"}));
+    assert_eq!(world.call(&caller, level).await["result"], json!({}));
+    next(&mut outbox, "notifications/message").await;
+    let subscribe = legacy(2, "resources/subscribe", json!({"uri": "test://a"}));
+    assert_eq!(world.call(&caller, subscribe).await["result"], json!({}));
+    next(&mut outbox, "notifications/resources/updated").await;
+    kill(scripts.started("one")[0]);
+    let (mut is_followed, mut is_told) = (false, false);
+    let waiting = async {
+        while !(is_followed && is_told) {
+            let payload = outbox.recv().await.unwrap();
+            let message: Value = serde_json::from_slice(&payload.into_bytes()).unwrap();
+            is_followed |= message["method"] == "notifications/resources/updated";
+            is_told |= message["method"] == "notifications/message";
+        }
+    };
+    let waited = timeout(SOON, waiting).await;
+    assert!(waited.is_ok(), "followed again: {is_followed}, level told again: {is_told}");
+    assert_eq!(scripts.started("one").len(), 2);
+    world.gateway.drain().await;
+}
