@@ -40,21 +40,22 @@ impl Shared {
             if chosen.kind == LinkKind::Own && chosen.link.facts().capabilities.logging {
                 return self.forward(caller, Handling::Vendor, request).await;
             }
-            self.lower_level(&chosen, level).await;
+            self.lower_level(caller, &request, &chosen, level).await;
         } else {
-            self.lower_levels(caller, level).await;
+            self.lower_levels(caller, &request, level).await;
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 
     /// Tells all servers the level, side by side.
-    async fn lower_levels(self: &Arc<Self>, caller: &Caller, level: LogLevel) {
+    async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
         for row in &self.registry.snapshot().servers {
             let (shared, caller, row) = (self.clone(), caller.clone(), row.clone());
+            let request = request.clone();
             telling.spawn(async move {
                 if let Ok(chosen) = shared.choose_link(&caller, &row).await {
-                    shared.lower_level(&chosen, level).await;
+                    shared.lower_level(&caller, &request, &chosen, level).await;
                 }
             });
         }
@@ -63,40 +64,49 @@ impl Shared {
 
     /// Tells a server the level, if nobody on the same link asked for as much before. What it then
     /// says too much for others is filtered on its way to them.
-    async fn lower_level(&self, chosen: &Chosen, level: LogLevel) {
+    async fn lower_level(
+        &self,
+        caller: &Caller,
+        request: &Message,
+        chosen: &Chosen,
+        level: LogLevel,
+    ) {
+        if !has_levels(&chosen.link) {
+            return;
+        }
+        let wanted = Request::new(chosen.link.alias().clone(), request.clone(), Item::Server);
+        let Ok(errand) = self.errand(caller, wanted) else { return };
         let needed = match chosen.kind {
             LinkKind::Own => Some(level),
             LinkKind::Shared | LinkKind::Pooled(_) => {
                 self.hub.lowers(&chosen.link, chosen.kind, level)
             }
         };
-        if let Some(level) = needed {
-            self.set_level_on(&chosen.link, level).await;
-        }
+        let done = match needed {
+            Some(level) => self.set_level_on(&chosen.link, level).await,
+            None => Ok(()),
+        };
+        note_level(&chosen.link, errand.end(done));
     }
 
     /// Tells a new link the level of the one before it.
     pub(crate) fn tell_level(self: &Arc<Self>, link: &Arc<Link>, level: LogLevel) {
+        if !has_levels(link) {
+            return;
+        }
         let (shared, link) = (self.clone(), link.clone());
         self.spawn(async move {
             tokio::select! {
                 biased;
                 () = shared.shutdown.cancelled() => {}
-                () = shared.set_level_on(&link, level) => {}
+                done = shared.set_level_on(&link, level) => note_level(&link, done),
             }
         });
     }
 
-    async fn set_level_on(&self, link: &Link, level: LogLevel) {
-        let facts = link.facts();
-        if !facts.capabilities.logging || facts.revision.is_modern() {
-            return;
-        }
+    async fn set_level_on(&self, link: &Link, level: LogLevel) -> Result<(), Refusal> {
         let members = format!(r#""level":"{}""#, level.as_str());
-        let asked = self.ask(link, method::LOGGING_SET_LEVEL, members.as_bytes()).await;
-        if let Err(refusal) = asked {
-            tracing::debug!(server.name = link.name(), ?refusal, "kept its log level");
-        }
+        self.ask(link, method::LOGGING_SET_LEVEL, members.as_bytes()).await
     }
 
     /// Takes a notification of a client.
@@ -159,5 +169,17 @@ impl Shared {
         if let Err(error) = ask.link.respond(rewrite.apply(response)).await {
             tracing::debug!(server.name = ask.link.name(), %error, "an answer was not taken");
         }
+    }
+}
+
+/// Whether a server takes levels: modern ones have one in each request.
+fn has_levels(link: &Link) -> bool {
+    let facts = link.facts();
+    facts.capabilities.logging && !facts.revision.is_modern()
+}
+
+fn note_level(link: &Link, done: Result<(), Refusal>) {
+    if let Err(refusal) = done {
+        tracing::debug!(server.name = link.name(), ?refusal, "kept its log level");
     }
 }

@@ -7,6 +7,7 @@
 mod answering;
 mod audit;
 mod caller;
+mod errand;
 mod finish;
 mod gateway;
 mod handshake;

@@ -278,7 +278,7 @@ impl Shared {
 type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A call that cannot be recorded is not made (D25).
-fn unrecorded(full: AuditFull) -> Refusal {
+pub(crate) fn unrecorded(full: AuditFull) -> Refusal {
     let kind = match full {
         AuditFull::Full => CallErrorKind::LimitExceeded,
         AuditFull::Failed | AuditFull::Closed => CallErrorKind::TransportError,

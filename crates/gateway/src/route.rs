@@ -88,8 +88,8 @@ impl Shared {
         }
     }
 
-    /// Whether all tasks that a stream shall tell of are the caller's: those of others are as absent
-    /// as none (S18).
+    /// Whether all tasks that a stream shall tell of are the caller's: those of others are as
+    /// absent as none (S18).
     fn owns_tasks(&self, caller: &Caller, alias: &Alias, request: &Message) -> Result<(), Refusal> {
         let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
         for id in wanted.map(Raw::items).unwrap_or_default() {

@@ -89,9 +89,11 @@ pub(crate) struct Ask {
     pub(crate) link: Arc<Link>,
     /// The server's own id, as JSON.
     pub(crate) id: Bytes,
-    /// The calls that it may belong to; it ends with the last of them. Empty for one that came
-    /// while none was open.
+    /// The open calls that it may belong to.
     calls: Vec<u64>,
+    /// All calls that it may belong to have ended: an answer may still come, but it keeps no place
+    /// from other questions.
+    is_over: bool,
     since: Instant,
 }
 
@@ -229,7 +231,9 @@ impl Session {
         let mut state = self.state();
         state.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
         if state.asks.len() >= ASKS_MAX {
-            return None;
+            let over = state.asks.iter().filter(|(_, ask)| ask.is_over).map(|(ours, _)| *ours);
+            let oldest = over.min()?;
+            state.asks.remove(&oldest);
         }
         let calls = match call {
             Some(call) => vec![call.number],
@@ -241,7 +245,8 @@ impl Session {
                 open.map(|call| call.number).collect()
             }
         };
-        state.asks.insert(ours, Ask { link: link.clone(), id, calls, since: Instant::now() });
+        let since = Instant::now();
+        state.asks.insert(ours, Ask { link: link.clone(), id, calls, is_over: false, since });
         drop(state);
         let rewrite =
             Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
@@ -375,10 +380,9 @@ impl Drop for OpenCall {
         if state.open_calls.get(&self.id).is_some_and(|open| open.number == self.number) {
             state.open_calls.remove(&self.id);
         }
-        state.asks.retain(|_, ask| {
-            let belonged = ask.calls.contains(&self.number);
+        for ask in state.asks.values_mut().filter(|ask| ask.calls.contains(&self.number)) {
             ask.calls.retain(|number| *number != self.number);
-            !belonged || !ask.calls.is_empty()
-        });
+            ask.is_over = ask.calls.is_empty();
+        }
     }
 }

@@ -14,8 +14,8 @@ use tokio::{
 
 use super::{FollowKey, Hub};
 use crate::{
-    Answering, Caller, gateway::Shared, links::LinkKind, method::Handling, pipeline::result,
-    refusal::Refusal, route::Routed,
+    Answering, Caller, Session, errand::Errand, gateway::Shared, links::LinkKind, method::Handling,
+    pipeline::result, refusal::Refusal, route::Routed,
 };
 
 /// The pauses before a subscription that was lost is made again.
@@ -100,7 +100,11 @@ impl Hub {
 
     /// Tells all who wait for it that a resource cannot be followed.
     fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
-        self.followed().remove(key);
+        let mut table = self.followed();
+        // Somebody may have begun anew under the same key.
+        if table.get(key).is_some_and(|entry| std::ptr::eq(Arc::as_ptr(entry), followed)) {
+            table.remove(key);
+        }
         followed.outcome.send_replace(Some(Err(refusal)));
     }
 }
@@ -126,24 +130,37 @@ impl Shared {
             return Err(Refusal::unknown_method(request.method()));
         }
         let uri = Arc::from(routed.item.name());
-        let key = FollowKey { alias: routed.alias, uri, kind: chosen.kind };
-        if !is_start {
-            session.unsubscribe(&key);
-        } else if session.subscribe(&key) {
-            match self.follow(&key, chosen.link).await {
-                Ok(following) => session.follows(&key, following),
-                Err(refusal) => {
-                    session.unsubscribe(&key);
-                    return Err(refusal);
-                }
+        let key = FollowKey { alias: routed.alias.clone(), uri, kind: chosen.kind };
+        let errand = self.errand(caller, routed)?;
+        let done = match is_start {
+            true => self.follow_in(session, &errand, &key, chosen.link).await,
+            false => {
+                session.unsubscribe(&key);
+                Ok(())
             }
-        }
+        };
+        errand.end(done)?;
         Ok(result(&request, &Bytes::from_static(b"{}")))
+    }
+
+    async fn follow_in(
+        self: &Arc<Self>,
+        session: &Session,
+        errand: &Errand,
+        key: &FollowKey,
+        link: Arc<Link>,
+    ) -> Result<(), Refusal> {
+        if session.subscribe(key) {
+            let following = self.follow(errand, key, link).await;
+            session.follows(key, following.inspect_err(|_| session.unsubscribe(key))?);
+        }
+        Ok(())
     }
 
     /// Has a server report changes of one resource, for as long as somebody follows it.
     pub(crate) async fn follow(
         self: &Arc<Self>,
+        _errand: &Errand,
         key: &FollowKey,
         link: Arc<Link>,
     ) -> Result<Following, Refusal> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_model::Alias;
+use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Payload, Raw, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
@@ -36,7 +37,7 @@ impl Shared {
         let filter = Filter::read(&request)?;
         // Before anything is followed, so that no change is missed.
         let changes = self.hub.changes.subscribe();
-        let resources = self.follow_all(caller, &filter).await;
+        let resources = self.follow_all(caller, &request, &filter).await;
         Ok(Answering::listening(Listening {
             shared: self.clone(),
             id: Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes)),
@@ -49,7 +50,12 @@ impl Shared {
     }
 
     /// Follows what a listener names, as far as that can be followed. No server waits for another.
-    async fn follow_all(self: &Arc<Self>, caller: &Caller, filter: &Filter) -> Vec<Heard> {
+    async fn follow_all(
+        self: &Arc<Self>,
+        caller: &Caller,
+        request: &Message,
+        filter: &Filter,
+    ) -> Vec<Heard> {
         let view = self.view(caller).await;
         let mut following = JoinSet::new();
         for (index, uri) in filter.resources.iter().take(RESOURCES_MAX).enumerate() {
@@ -58,16 +64,11 @@ impl Shared {
                 None => view.resource(uri),
             };
             let Some((alias, original)) = route else { continue };
-            let (shared, run, shown) = (self.clone(), caller.run.clone(), uri.clone());
+            let item = Item::Resource(original);
+            let wanted = Request::new(alias, request.clone(), item);
+            let (shared, caller, shown) = (self.clone(), caller.clone(), uri.clone());
             following.spawn(async move {
-                let row = shared.settled(&run, &alias).await.ok()?;
-                let link = row.link.clone()?;
-                let facts = link.facts();
-                if !facts.capabilities.subscribe && !facts.revision.is_modern() {
-                    return None;
-                }
-                let key = FollowKey { alias, uri: original, kind: LinkKind::Shared };
-                let following = shared.follow(&key, link).await.ok()?;
+                let (key, following) = shared.follow_for(&caller, wanted).await?;
                 Some((index, Heard { shown, key, _following: following }))
             });
         }
@@ -77,6 +78,27 @@ impl Shared {
         }
         heard.sort_by_key(|(index, _)| *index);
         heard.into_iter().map(|(_, heard)| heard).collect()
+    }
+}
+
+impl Shared {
+    /// Follows one resource for a listener; `None` if it cannot be followed.
+    async fn follow_for(
+        self: &Arc<Self>,
+        caller: &Caller,
+        wanted: Request,
+    ) -> Option<(FollowKey, Following)> {
+        let row = self.settled(&caller.run, &wanted.alias).await.ok()?;
+        let link = row.link.clone()?;
+        let facts = link.facts();
+        if !facts.capabilities.subscribe && !facts.revision.is_modern() {
+            return None;
+        }
+        let (alias, uri) = (wanted.alias.clone(), wanted.item.name().into());
+        let key = FollowKey { alias, uri, kind: LinkKind::Shared };
+        let errand = self.errand(caller, wanted).ok()?;
+        let following = self.follow(&errand, &key, link).await;
+        Some((key, errand.end(following).ok()?))
     }
 }
 

@@ -15,13 +15,15 @@ use super::{
 
 /// Says that the resource changed whenever somebody subscribes to it, and repeats its level.
 const TELLS: [&str; 3] = [
-    "",
+    r#"tell() {
+      printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{%s}}\n' "$1" "$2"
+    }"#,
     r#"case $line in
     *'"method":"resources/subscribe"'*)
-      echo '{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://a"}}' ;;
+      tell resources/updated '"uri":"test://a"' ;;
     *'"method":"logging/setLevel"'*)
       level=${line#*'"level":"'}; level=${level%%'"'*}
-      printf '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"%s","data":"set"}}\n' $level ;;
+      tell message '"data":"set","level":"'"$level"'"' ;;
     esac"#,
     "",
 ];

@@ -225,3 +225,41 @@ async fn s32_every_call_has_exactly_one_record() {
     let text = fs_err::read_to_string(world.audit_file()).unwrap();
     assert!(!text.contains("canary"), "{text}");
 }
+
+/// S32: what a caller has servers asked on links that several share is recorded like its calls.
+#[tokio::test]
+async fn s32_subscriptions_and_levels_are_recorded() {
+    let options = Options { eras: Eras::Legacy, ..Options::default() };
+    let fixture = Running::http(options).await.unwrap();
+    let world = World::over(&json!({ "one": http_entry(&fixture.url) })).await;
+    let uri = "test://watched-resource";
+    let mut client = world.legacy("/mcp/one", json!({})).await;
+    for (id, method, params) in [
+        (1, "resources/subscribe", json!({ "uri": uri })),
+        (2, "resources/unsubscribe", json!({ "uri": uri })),
+        (3, "logging/setLevel", json!({ "level": "error" })),
+    ] {
+        let reply = client.post(&[], legacy(id, method, params).to_string()).await;
+        assert_eq!(reply.json()["result"], json!({}), "{reply:?}");
+    }
+    let mut client = world.legacy("/mcp", json!({})).await;
+    let level = legacy(4, "logging/setLevel", json!({ "level": "debug" }));
+    assert_eq!(client.post(&[], level.to_string()).await.json()["result"], json!({}));
+    let filter = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+    let listen = modern(5, "subscriptions/listen", filter).to_string();
+    let headers = modern_headers("subscriptions/listen", None);
+    let mut stream = world.client("/mcp").open("POST", &headers, &listen).await;
+    let first = stream.next().await.unwrap();
+    assert!(first.contains(uri), "{first}");
+    drop(stream);
+    let mut lines: Vec<_> = world.audit().await.iter().map(shown).collect();
+    lines.sort();
+    let expected = [
+        "one logging/setLevel - ok",
+        "one logging/setLevel - ok",
+        "one resources/subscribe test://watched-resource ok",
+        "one resources/unsubscribe test://watched-resource ok",
+        "one subscriptions/listen test://watched-resource ok",
+    ];
+    assert_eq!(lines, expected);
+}

@@ -1,0 +1,51 @@
+//! What the gateway asks a server for a caller on a link that several share: decided on and
+//! recorded like a call.
+
+use narthex_policy::{Denial, Permitted, Request};
+
+use crate::{
+    Caller, Outcome,
+    finish::outcome_of_refusal,
+    gateway::Shared,
+    pipeline::unrecorded,
+    record::{CallRecord, audit_record},
+    refusal::Refusal,
+    route::unknown_server,
+};
+
+/// Proof that policy allowed what a caller wants of a server, and its place in the record.
+/// Dropped before its end, it was abandoned.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    record: CallRecord,
+    _permitted: Permitted<Request>,
+}
+
+impl Shared {
+    /// Has policy decide on what a caller wants of a server.
+    pub(crate) fn errand(&self, caller: &Caller, request: Request) -> Result<Errand, Refusal> {
+        let (server, item) = (Some(request.alias.clone()), request.item.clone());
+        let record = audit_record(caller, server, &request.message, item);
+        // The end of the gateway does not wait for it: what follows would not live longer.
+        let record = CallRecord::begin(&self.audit, &self.metrics, record, None);
+        let mut record = record.map_err(unrecorded)?;
+        match caller.run.policy.authorize(request) {
+            Ok(permitted) => Ok(Errand { record, _permitted: permitted }),
+            Err(Denial::NotAttached(alias)) => {
+                record.finish(Outcome::Denied);
+                Err(unknown_server(&alias))
+            }
+        }
+    }
+}
+
+impl Errand {
+    /// Records how it ended.
+    pub(crate) fn end<T>(mut self, done: Result<T, Refusal>) -> Result<T, Refusal> {
+        self.record.finish(match &done {
+            Ok(_) => Outcome::Ok,
+            Err(refusal) => outcome_of_refusal(refusal),
+        });
+        done
+    }
+}
