@@ -1,16 +1,12 @@
 //! What an endpoint says of itself: `initialize` for legacy clients, `server/discover` for modern.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::{Alias, ErrorKind};
-use narthex_upstream::{ClientIdentity, Inventory, ServerCapabilities, ServerFacts};
+use narthex_model::ErrorKind;
+use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_wire::{
-    Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, method, rpc,
-};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, timeout_at},
+    Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
 };
 
 use crate::{
@@ -20,12 +16,9 @@ use crate::{
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
-    view::{View, parts},
+    view::View,
 };
 
-/// How long a view waits for servers that list for one client alone. Those that are slower are seen
-/// as anybody sees them, until they are there.
-const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 /// How long clients may keep what we say of ourselves.
 const DISCOVER_TTL_MS: u32 = 10_000;
 
@@ -184,71 +177,6 @@ impl Shared {
         text.extend_from_slice(info);
         text.extend_from_slice(b"}}");
         text.into()
-    }
-
-    /// The view of a client that servers may ask something: each legacy server lists for its
-    /// capabilities. A server that fails to do so is seen as anybody sees it.
-    pub(crate) async fn session_view(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        snapshot: &narthex_registry::Snapshot,
-    ) -> Arc<View> {
-        if let Some(view) = session.view(snapshot.seq) {
-            return view;
-        }
-        let mut seen = parts(snapshot, &session.run.policy);
-        let (opened, mut openings) = mpsc::channel(seen.len().max(1));
-        for (index, part) in seen.iter().enumerate() {
-            let row = snapshot.get(part.alias.as_str());
-            let shared = row.and_then(|row| row.link.as_ref().map(|link| (row, link)));
-            if shared.is_some_and(|(row, link)| link_kind(session, row, link) == LinkKind::Own) {
-                let opening = open_for(self.clone(), session.clone(), part.alias.clone());
-                self.spawn(tell_or_retract(session.clone(), index, opening, opened.clone()));
-            }
-        }
-        drop(opened);
-        let deadline = Instant::now() + VIEW_PATIENCE;
-        while let Ok(Some((index, inventory))) = timeout_at(deadline, openings.recv()).await {
-            if let Some(inventory) = inventory {
-                seen[index].inventory = inventory;
-                seen[index].era = Era::Legacy;
-            }
-        }
-        let view = Arc::new(self.build_view(snapshot.seq, &seen));
-        session.set_view(view.clone());
-        view
-    }
-}
-
-/// What a server lists for one client; `None` if it does not, so that it is seen as by anybody.
-async fn open_for(
-    shared: Arc<Shared>,
-    session: Arc<Session>,
-    alias: Alias,
-) -> Option<Arc<Inventory>> {
-    let opened = tokio::select! {
-        biased;
-        () = session.closed().cancelled() => return None,
-        opened = shared.own_link(&session, &alias) => opened,
-    };
-    if opened.is_err() {
-        tracing::warn!(server.name = %alias, "could not list for this client's capabilities");
-    }
-    opened.ok().map(|chosen| chosen.inventory)
-}
-
-/// Tells whoever builds the view. If it was built meanwhile, it is retracted.
-async fn tell_or_retract(
-    session: Arc<Session>,
-    index: usize,
-    opening: impl Future<Output = Option<Arc<Inventory>>>,
-    opened: mpsc::Sender<(usize, Option<Arc<Inventory>>)>,
-) {
-    let inventory = opening.await;
-    let has_opened = inventory.is_some();
-    if opened.send((index, inventory)).await.is_err() && has_opened {
-        session.forget_view();
-        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
     }
 }
 

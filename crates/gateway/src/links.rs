@@ -150,9 +150,8 @@ impl Shared {
     /// How long a server may take to answer what is asked on its callers' behalf.
     pub(crate) fn patience(&self, alias: &Alias) -> Duration {
         let snapshot = self.registry.snapshot();
-        let definition = snapshot.get(alias.as_str()).and_then(|row| row.definition.as_ref());
-        let configured = definition.and_then(|definition| definition.timeout);
-        configured.unwrap_or(self.options.call_timeout)
+        let row = snapshot.get(alias.as_str());
+        row.map_or(self.options.call_timeout, |row| self.timeout(row))
     }
 
     /// Waits for a server's link of this kind, however long the server is away.

@@ -259,7 +259,7 @@ impl Shared {
         Ok((finish, permitted))
     }
 
-    fn timeout(&self, row: &ServerRow) -> std::time::Duration {
+    pub(crate) fn timeout(&self, row: &ServerRow) -> std::time::Duration {
         let configured = row.definition.as_ref().and_then(|definition| definition.timeout);
         configured.unwrap_or(self.options.call_timeout)
     }

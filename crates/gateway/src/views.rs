@@ -1,20 +1,30 @@
 //! Which view a caller has, and lists out of it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
-use narthex_wire::Message;
+use narthex_upstream::Inventory;
+use narthex_wire::{Era, Message, method, rpc};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
 
 use crate::{
-    Answering, Caller, RunView,
+    Answering, Caller, RunView, Session,
     gateway::Shared,
+    links::{LinkKind, link_kind},
     method::ListKind,
     pipeline::result,
     refusal::Refusal,
     view::{View, parts},
 };
 
+/// How long a view waits for servers that list for one client alone. Those that are slower are seen
+/// as anybody sees them, until they are there.
+const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 impl Shared {
     pub(crate) async fn list(
         self: &Arc<Self>,
@@ -45,6 +55,39 @@ impl Shared {
         }
     }
 
+    /// The view of a client that servers may ask something: each legacy server lists for its
+    /// capabilities. A server that fails to do so is seen as anybody sees it.
+    async fn session_view(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        snapshot: &Snapshot,
+    ) -> Arc<View> {
+        if let Some(view) = session.view(snapshot.seq) {
+            return view;
+        }
+        let mut seen = parts(snapshot, &session.run.policy);
+        let (opened, mut openings) = mpsc::channel(seen.len().max(1));
+        for (index, part) in seen.iter().enumerate() {
+            let row = snapshot.get(part.alias.as_str());
+            let shared = row.and_then(|row| row.link.as_ref().map(|link| (row, link)));
+            if shared.is_some_and(|(row, link)| link_kind(session, row, link) == LinkKind::Own) {
+                let opening = open_for(self.clone(), session.clone(), part.alias.clone());
+                self.spawn(tell_or_retract(session.clone(), index, opening, opened.clone()));
+            }
+        }
+        drop(opened);
+        let deadline = Instant::now() + VIEW_PATIENCE;
+        while let Ok(Some((index, inventory))) = timeout_at(deadline, openings.recv()).await {
+            if let Some(inventory) = inventory {
+                seen[index].inventory = inventory;
+                seen[index].era = Era::Legacy;
+            }
+        }
+        let view = Arc::new(self.build_view(snapshot.seq, &seen));
+        session.set_view(view.clone());
+        view
+    }
+
     /// What a run sees: lists and calls ask the same view (D5).
     pub(crate) fn run_view(&self, run: &RunView, snapshot: &Snapshot) -> Arc<View> {
         if run.policy == RunPolicy::AllAttached {
@@ -70,5 +113,37 @@ impl Shared {
 
     pub(crate) fn build_view(&self, seq: u64, parts: &[crate::view::Part]) -> View {
         View::build(seq, parts, self.options.name_limit, &self.options.server_info)
+    }
+}
+
+/// What a server lists for one client; `None` if it does not, so that it is seen as by anybody.
+async fn open_for(
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    alias: Alias,
+) -> Option<Arc<Inventory>> {
+    match shared.own_link(&session, &alias).await {
+        Ok(chosen) => Some(chosen.inventory),
+        Err(Refusal::Cancelled) => None,
+        Err(_) => {
+            let text = "could not list for this client's capabilities";
+            tracing::warn!(server.name = %alias, "{text}");
+            None
+        }
+    }
+}
+
+/// Tells whoever builds the view. If it was built meanwhile, it is retracted.
+async fn tell_or_retract(
+    session: Arc<Session>,
+    index: usize,
+    opening: impl Future<Output = Option<Arc<Inventory>>>,
+    opened: mpsc::Sender<(usize, Option<Arc<Inventory>>)>,
+) {
+    let inventory = opening.await;
+    let has_opened = inventory.is_some();
+    if opened.send((index, inventory)).await.is_err() && has_opened {
+        session.forget_view();
+        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
     }
 }

@@ -158,13 +158,6 @@ impl Link {
         self.closed().is_cancelled() && matches!(self.outlet().end(), LinkError::SessionEnded)
     }
 
-    fn clean_error(&self, error: LinkError) -> LinkError {
-        match &self.redactor {
-            Some(redactor) => error.redacted(redactor),
-            None => error,
-        }
-    }
-
     /// Forwards what policy allowed.
     ///
     /// # Errors
@@ -201,7 +194,7 @@ impl Link {
             Inner::Sse(sse) => sse.duplex.send(payload).await,
             Inner::Http(http) => http.send(payload, headers).await,
         };
-        sent.map_err(|error| self.clean_error(error))
+        sent.map_err(|error| self.outlet().redacted(error))
     }
 
     fn headers_for(
@@ -277,7 +270,7 @@ impl Link {
     }
 
     fn started(&self, call: Result<Call, LinkError>) -> Result<Forwarded, LinkError> {
-        let call = call.map_err(|error| self.clean_error(error))?;
+        let call = call.map_err(|error| self.outlet().redacted(error))?;
         Ok(Forwarded { call, redactor: self.redactor.clone() })
     }
 
