@@ -85,6 +85,12 @@ impl Shared {
         }
         let view = Arc::new(self.build_view(snapshot.seq, &seen));
         session.set_view(view.clone());
+        // From here on whoever comes late finds nobody and retracts the view; one that came while
+        // it was built is in the queue.
+        openings.close();
+        if openings.try_recv().is_ok() {
+            session.forget_view();
+        }
         view
     }
 
