@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: what a call costs directly, through nginx, and through narthex.
+//! `cargo xtask bench`: what a call costs directly, through nginx, and through narthex; and what
+//! servers over stdio, idle sessions and many rows cost.
 //!
 //! All ways are measured in one run against the same fixtures, in turns, so that a slow moment of
 //! the machine meets all of them. A whole run writes `docs/benchmarks.md`; a part of it only
@@ -11,9 +12,11 @@ mod machine;
 mod nginx;
 mod plan;
 mod profile;
+mod registry;
 mod report;
 mod results;
 mod stage;
+mod stdio;
 mod table;
 
 use std::process::Command;
@@ -24,7 +27,7 @@ use fs_err as fs;
 
 use self::load::Load;
 use self::nginx::Nginx;
-use self::plan::{Case, Era, Selection};
+use self::plan::{Case, Era, Extra, Selection};
 use self::results::{Results, Row};
 use self::stage::Stage;
 use crate::process;
@@ -90,7 +93,13 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         results.nginx_config.clone_from(&stage.nginx_config);
         stage.stop()?;
     }
-    if selection.has_idle() {
+    if selection.has_extra(Extra::Stdio) {
+        results.stdio = stdio::measure(options, &selection, &dir)?;
+    }
+    if selection.has_extra(Extra::Registry) {
+        results.registry = registry::measure(options)?;
+    }
+    if selection.has_extra(Extra::Idle) {
         results.idle = idle::measure(&nginx, options, &dir)?;
     }
     finish(&results, options)

@@ -9,7 +9,6 @@ mod journal;
 mod record;
 #[cfg(test)]
 mod tests;
-mod timestamp;
 mod writer;
 
 use std::{

@@ -1,16 +1,17 @@
 //! What the gateway asks a server for a caller on a link that several share: decided on and
 //! recorded like a call.
 
-use narthex_policy::{Denial, Permitted, Request};
+use narthex_model::EVERYTHING;
+use narthex_policy::{Permitted, Request};
 
 use crate::{
     Caller, Outcome,
+    exposure::{exposed, refusal_of},
     finish::outcome_of_refusal,
     gateway::Shared,
     pipeline::unrecorded,
     record::{CallRecord, audit_record},
     refusal::Refusal,
-    route::unknown_server,
 };
 
 /// Proof that policy allowed what a caller wants of a server, and its place in the record.
@@ -29,11 +30,13 @@ impl Shared {
         // The end of the gateway does not wait for it: what follows would not live longer.
         let record = CallRecord::begin(&self.audit, &self.metrics, record, None);
         let mut record = record.map_err(unrecorded)?;
-        match caller.run.policy.authorize(request) {
+        let row = self.registry.snapshot().get(request.alias.as_str()).cloned();
+        let exposed = row.as_deref().map_or(&EVERYTHING, exposed);
+        match caller.run.policy.authorize(request, exposed) {
             Ok(permitted) => Ok(Errand { record, _permitted: permitted }),
-            Err(Denial::NotAttached(alias)) => {
+            Err(denial) => {
                 record.finish(Outcome::Denied);
-                Err(unknown_server(&alias))
+                Err(refusal_of(denial))
             }
         }
     }

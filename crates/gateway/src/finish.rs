@@ -3,9 +3,9 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_model::CallErrorKind;
+use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
-use narthex_upstream::Link;
+use narthex_upstream::{InUse, Link};
 use narthex_wire::{
     Era, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc, translate,
 };
@@ -13,13 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answer, Outcome, Session, Step,
+    exposure::hide,
     log_level::LogLevel,
+    own_tool::OwnCall,
     prepare::state_binding,
     record::CallRecord,
     refusal::{Refusal, status_of_code},
     seal::Sealer,
     session::OpenCall,
-    tasks::TaskRoutes,
+    tasks::TaskOwner,
 };
 
 /// Everything about a forwarded call that its answer needs.
@@ -35,13 +37,39 @@ pub(crate) struct Finish {
     /// The level from which on the caller wants log messages; `None` with a legacy caller means
     /// everything that the server sends.
     pub(crate) log_level: Option<LogLevel>,
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Held,
     pub(crate) session: Option<Arc<Session>>,
     pub(crate) open_call: Option<OpenCall>,
     pub(crate) record: CallRecord,
     pub(crate) state: Option<StateSeal>,
     pub(crate) tasks: Option<TaskOwner>,
     pub(crate) server_info: Bytes,
+    /// What the call is about, under the server's own name.
+    pub(crate) item: Item,
+    /// How long its result may be.
+    pub(crate) limits: OutputLimits,
+    pub(crate) is_aggregated: bool,
+    pub(crate) definition: Option<Arc<ServerDefinition>>,
+    /// The tool of our own whose call this is.
+    pub(crate) own_call: Option<Box<OwnCall>>,
+}
+
+/// The link that a call goes over.
+#[derive(Debug)]
+pub(crate) enum Held {
+    /// It makes way for a newer one only when the call has its answer.
+    InUse(InUse),
+    /// A stream has no end of its own, so nobody waits for it: it is opened anew elsewhere.
+    Free(Arc<Link>),
+}
+
+impl Held {
+    pub(crate) fn get(&self) -> &Arc<Link> {
+        match self {
+            Self::InUse(link) => link,
+            Self::Free(link) => link,
+        }
+    }
 }
 
 /// How a modern server's request state is kept from the client's hands.
@@ -50,20 +78,11 @@ pub(crate) struct StateSeal {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) run: crate::RunId,
     pub(crate) alias: narthex_model::Alias,
-    pub(crate) item: Item,
-}
-
-/// Who will own the tasks that a call starts.
-#[derive(Debug)]
-pub(crate) struct TaskOwner {
-    pub(crate) routes: Arc<TaskRoutes>,
-    pub(crate) alias: narthex_model::Alias,
-    pub(crate) run: crate::RunId,
 }
 
 impl Finish {
     pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.link
+        self.link.get()
     }
 
     pub(crate) fn cancelled(&self) -> Option<CancellationToken> {
@@ -92,7 +111,7 @@ impl Finish {
             }
             // It is about a question of the server, which the client knows under an id of ours.
             method::CANCELLED => {
-                return self.session.as_ref()?.ask_cancelled(&self.link, message);
+                return self.session.as_ref()?.ask_cancelled(self.link(), message);
             }
             method::MESSAGE => {
                 let level = message.get("level").and_then(LogLevel::read);
@@ -100,7 +119,11 @@ impl Finish {
                     return None;
                 }
             }
+            method::TASKS_STATUS => return self.tasks.as_ref()?.told(message, false),
             _ => {}
+        }
+        if let Some(tasks) = &self.tasks {
+            tasks.rename_related(message, &mut rewrite);
         }
         if message.meta_value(meta_key::SUBSCRIPTION_ID).is_some() {
             match self.down.era() {
@@ -131,7 +154,7 @@ impl Finish {
                 None,
             ));
         };
-        session.ask(&self.link, question, self.open_call.as_ref()).ok_or_else(|| {
+        session.ask(self.link(), question, self.open_call.as_ref()).ok_or_else(|| {
             let text = "too many requests to this client are open";
             rpc::error_response(question.id(), rpc::code::INTERNAL_ERROR, text, None)
         })
@@ -139,13 +162,25 @@ impl Finish {
 
     /// The answer as the caller gets it.
     pub(crate) fn answer(&mut self, message: &Message) -> Step {
-        let (mut rewrite, outcome) = (self.translated(message), outcome_of(message));
+        let outcome = outcome_of(message);
+        let changed = match self.changed(message) {
+            Ok(changed) => changed,
+            Err(refusal) => {
+                self.record.finish(outcome);
+                return self.step(refusal);
+            }
+        };
+        let message = changed.as_ref().unwrap_or(message);
+        let mut rewrite = self.translated(message);
+        hide(&self.method, message, &mut rewrite, self.exposed());
         if message.kind() == MessageKind::Result {
             if let Err(refusal) = self.seal_state(message, &mut rewrite) {
                 self.record.finish(outcome);
                 return self.step(refusal);
             }
-            self.learn_task(message);
+            if let Some(tasks) = &self.tasks {
+                tasks.answered(&self.method, message, &mut rewrite);
+            }
         }
         rewrite.id = Some(self.id.to_vec().into());
         self.record.finish(outcome);
@@ -202,7 +237,8 @@ impl Finish {
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
         if let Some(state) = message.get("requestState") {
-            let binding = state_binding(seal.run, &seal.alias, &self.method, seal.item.name());
+            let method = self.own_call.as_ref().map_or(&*self.method, |call| call.tool.method());
+            let binding = state_binding(seal.run, &seal.alias, method, self.item.name());
             let sealed = seal.sealer.seal(state.as_bytes(), &binding).ok_or_else(|| {
                 Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")
             })?;
@@ -210,18 +246,6 @@ impl Finish {
             rewrite.body.set("requestState", sealed);
         }
         Ok(())
-    }
-
-    fn learn_task(&self, message: &Message) {
-        let Some(owner) = &self.tasks else { return };
-        let task =
-            message.get("task").unwrap_or_else(|| message.body_raw().unwrap_or(Raw::new(b"{}")));
-        let is_task = message.get("task").is_some()
-            || message.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""task""#);
-        let id = task.get("taskId").and_then(Raw::as_str);
-        if let Some(id) = id.filter(|_| is_task) {
-            owner.routes.learn(owner.run, &id, &owner.alias);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    num::NonZeroU64,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -16,6 +17,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, Tracer,
+    exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
     seal::Sealer,
@@ -40,6 +42,11 @@ pub struct GatewayOptions {
     pub sessions_max: usize,
     /// After how long without any sign of its client a session ends.
     pub session_idle: Duration,
+    /// The most tokens of one result at aggregated endpoints, where the server's configuration says
+    /// nothing (R-E20). `None` is no limit.
+    pub output_tokens: Option<NonZeroU64>,
+    /// Whether aggregated endpoints have tools of their own for resources and prompts (E19).
+    pub synthetic_tools: bool,
     /// The longest name at aggregated endpoints, 64 to 128 (D1).
     pub name_limit: usize,
     /// What we call ourselves, a JSON object (`name`, `version`).
@@ -60,6 +67,8 @@ impl Default for GatewayOptions {
             settle_timeout: Duration::from_secs(30),
             sessions_max: 10_000,
             session_idle: Duration::from_secs(60 * 60),
+            output_tokens: NonZeroU64::new(25_000),
+            synthetic_tools: true,
             name_limit: QUALIFIED_NAME_MAX,
             server_info: format!(r#"{{"name":"narthex","version":"{version}"}}"#).into(),
             drain_timeout: Duration::from_secs(10),
@@ -280,7 +289,8 @@ impl Shared {
             }
         };
         let row = snapshot.get(alias.as_str())?;
-        row.inventory.tool(&original)?.header_params.clone()
+        let is_shown = exposed(row).tools.lets(&original);
+        row.inventory.tool(&original).filter(|_| is_shown)?.header_params.clone()
     }
 
     pub(crate) async fn end_session(&self, session: &Arc<Session>) {

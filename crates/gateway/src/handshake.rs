@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_model::ErrorKind;
+use narthex_registry::ServerRow;
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
@@ -16,11 +17,15 @@ use crate::{
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
+    task_list::has_tasks,
     view::View,
 };
 
 /// How long clients may keep what we say of ourselves.
 const DISCOVER_TTL_MS: u32 = 10_000;
+
+/// What a client of 2025-11-25 may do with tasks, and the end of the object.
+const LEGACY_TASKS: &str = r#","tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}"#;
 
 impl Shared {
     pub(crate) async fn initialize(
@@ -52,7 +57,8 @@ impl Shared {
         };
         let count = self.metrics.session_opened();
         let node_id = &self.options.node_id;
-        let session = Session::open(node_id, run.clone(), endpoint.clone(), client, count)
+        let (run, endpoint, tasks) = (run.clone(), endpoint.clone(), self.tasks.clone());
+        let session = Session::open(node_id, run, endpoint, client, tasks, count)
             .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
         // Whatever happens until then, a session that does not come about leaves nothing open.
         let unopened = session.closed.clone().drop_guard();
@@ -72,12 +78,16 @@ impl Shared {
         Ok(match endpoint {
             Endpoint::Aggregated => {
                 let snapshot = self.registry.snapshot();
-                self.own_result(&self.run_view(run, &snapshot), session.revision)
+                let has_tasks = session.revision == Revision::LEGACY_LATEST
+                    && snapshot.servers.iter().any(|row| may_have_tasks(session, row));
+                let view = self.run_view(run, &snapshot);
+                self.own_result(&view, session.revision, has_tasks)
             }
             Endpoint::Transparent(alias) => {
                 let row = self.settled(run, alias).await?;
                 let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
-                let shared = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
+                let shared =
+                    self.enter(&row).await.ok_or_else(|| crate::refusal::unusable(&row))?;
                 // What the server says may depend on the revision. A session's own link is opened
                 // when it is first needed, unless its revision or era is another.
                 let kind = link_kind(session, &row, &shared);
@@ -92,8 +102,12 @@ impl Shared {
     }
 
     /// The aggregated endpoint's own words.
-    fn own_result(&self, view: &View, revision: Revision) -> Bytes {
-        let capabilities = capabilities(&aggregated(view.capabilities), Era::Legacy);
+    fn own_result(&self, view: &View, revision: Revision, has_tasks: bool) -> Bytes {
+        let mut capabilities = capabilities(&aggregated(view.capabilities), Era::Legacy);
+        if has_tasks {
+            capabilities.truncate(capabilities.len() - 1);
+            capabilities.push_str(LEGACY_TASKS);
+        }
         let text = format!(
             r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":"#
         );
@@ -145,7 +159,7 @@ impl Shared {
             return Ok(result(request, &body));
         };
         let row = self.settled(&caller.run, alias).await?;
-        let link = row.link.clone().ok_or_else(|| crate::route::unusable(&row))?;
+        let link = row.link.clone().ok_or_else(|| crate::refusal::unusable(&row))?;
         let facts = link.facts();
         if facts.revision.is_modern() {
             // In the server's own words, fresh: they may depend on the caller's capabilities.
@@ -216,6 +230,23 @@ fn plain(has: ServerCapabilities) -> ServerCapabilities {
 /// clients that know that there may be something.
 fn aggregated(has: ServerCapabilities) -> ServerCapabilities {
     ServerCapabilities { tools: true, prompts: true, resources: true, ..has }
+}
+
+/// Whether a server has tasks for a legacy client, as far as is known: what a server that is still
+/// starting will bring cannot be declared later.
+fn may_have_tasks(session: &Session, row: &ServerRow) -> bool {
+    let policy = &session.run.policy;
+    if !row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias)) {
+        return false;
+    }
+    match &row.link {
+        None => !row.state.is_settled(),
+        // What a server that speaks both eras says in the other is not known before it is asked.
+        Some(link) if link.facts().revision.is_modern() => {
+            link.facts().capabilities.tasks && link_kind(session, row, link) != LinkKind::Shared
+        }
+        Some(link) => has_tasks(link.facts(), "requests"),
+    }
 }
 
 /// The `capabilities` object of an endpoint.

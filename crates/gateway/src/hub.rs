@@ -2,14 +2,17 @@
 
 mod follow;
 mod listening;
+mod renewal;
+mod tasks;
 
 use std::{
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
-use narthex_model::Alias;
-use narthex_registry::Notice;
+use narthex_model::{Alias, ServerState};
+use narthex_registry::{ConnectionId, Notice, Snapshot};
 use narthex_upstream::Link;
 use narthex_wire::{Payload, Raw, Rewrite, meta_key, method, rpc};
 use tokio::sync::broadcast;
@@ -24,6 +27,8 @@ use crate::{
     method::ListKind,
 };
 
+/// The longest that a call can take (E86): a session of a server that is gone lives no longer.
+const QUIET_MAX: Duration = Duration::from_secs(600);
 /// How many changes wait for a slow listener before it misses some.
 const CHANGES: usize = 1024;
 
@@ -34,9 +39,11 @@ pub(crate) enum Change {
     List(Option<Alias>, ListKind),
     /// A server says that a resource differs.
     Resource(Alias, Arc<str>),
+    /// A modern server tells how a task stands. Its words may be long: they wait once for all.
+    Task(Alias, Arc<str>),
 }
 
-/// Who follows which resource of which server.
+/// Who follows what of which server.
 #[derive(Debug)]
 pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
@@ -44,18 +51,27 @@ pub(crate) struct Hub {
     levels: Mutex<HashMap<(Alias, LinkKind), Told>>,
 }
 
-/// A resource that is followed over a link which several callers share.
+/// What is followed over a link which several callers share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FollowKey {
     pub(crate) alias: Alias,
-    pub(crate) uri: Arc<str>,
+    pub(crate) subject: Subject,
     pub(crate) kind: LinkKind,
 }
 
+/// A single thing of a server that changes, under the server's own name for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Subject {
+    /// A resource, by URI.
+    Resource(Arc<str>),
+    /// A modern task, by id.
+    Task(Arc<str>),
+}
+
 /// The lowest level that anybody asked a server for, and the link on which it was told so.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Told {
-    level: LogLevel,
+    level: Option<LogLevel>,
     link: Weak<Link>,
 }
 
@@ -81,22 +97,30 @@ impl Hub {
         level: LogLevel,
     ) -> Option<LogLevel> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = levels.entry((link.alias().clone(), kind));
-        let told = told.or_insert_with(|| Told { level, link: Weak::new() });
-        let is_needed = level <= told.level || !told.is_on(link);
-        *told = Told { level: level.min(told.level), link: Arc::downgrade(link) };
-        is_needed.then_some(told.level)
-    }
-
-    /// The level that a new link has to be told, since the one before it was.
-    pub(crate) fn untold(&self, link: &Arc<Link>, kind: LinkKind) -> Option<LogLevel> {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = levels.get_mut(&(link.alias().clone(), kind))?;
-        if told.is_on(link) {
+        let told = levels.entry((link.alias().clone(), kind)).or_default();
+        let earlier = told.level.filter(|_| told.is_on(link));
+        if earlier.is_some_and(|earlier| earlier < level) {
             return None;
         }
-        told.link = Arc::downgrade(link);
-        Some(told.level)
+        *told = Told { level: Some(level), link: Arc::downgrade(link) };
+        Some(level)
+    }
+
+    /// Whether a link is another than its server had before. From then on it is not.
+    pub(crate) fn is_new(&self, link: &Arc<Link>, kind: LinkKind) -> bool {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = levels.entry((link.alias().clone(), kind)).or_default();
+        let is_new = !told.is_on(link);
+        if is_new {
+            *told = Told { level: None, link: Arc::downgrade(link) };
+        }
+        is_new
+    }
+
+    /// Forgets what the links of a server that is gone were told.
+    pub(crate) fn forget_levels(&self, alias: &Alias) {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.retain(|(told, _), _| told != alias);
     }
 
     fn announce(&self, change: Change) {
@@ -116,6 +140,7 @@ impl Told {
 pub(crate) async fn watch_registry(shared: Arc<Shared>) {
     let mut changes = shared.registry.changes();
     let mut lost = HashSet::new();
+    let mut connections = HashMap::new();
     let mut last = shared.live_view(&shared.registry.snapshot());
     loop {
         let changed = tokio::select! {
@@ -135,13 +160,12 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
                 } else if row.is_ready() && lost.remove(alias) {
                     shared.metrics.upstream_restarted(alias);
                 }
-                if let Some(link) = &row.link
-                    && let Some(level) = shared.hub.untold(link, LinkKind::Shared)
-                {
-                    shared.tell_level(link, level);
+                if let Some(link) = &row.link {
+                    shared.tell_new_link(link, LinkKind::Shared);
                 }
             }
         }
+        shared.tell_transparent(&mut connections, &snapshot);
         let view = shared.live_view(&snapshot);
         for (kind, notification) in LISTS {
             if view.differs(&last, kind) {
@@ -181,6 +205,51 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
 }
 
 impl Shared {
+    /// Ends what is open at the endpoints of servers that are gone or switched off (D5), and tells
+    /// sessions at those of servers that are connected anew that all lists may have changed.
+    fn tell_transparent(
+        self: &Arc<Self>,
+        connections: &mut HashMap<Alias, ConnectionId>,
+        snapshot: &Snapshot,
+    ) {
+        let is_there = |alias: &Alias| {
+            snapshot.get(alias.as_str()).is_some_and(|row| row.state != ServerState::Disabled)
+        };
+        let gone: Vec<_> =
+            connections.extract_if(|alias, _| !is_there(alias)).map(|(alias, _)| alias).collect();
+        for alias in &gone {
+            self.metrics.upstream_up(alias, false);
+            for session in self.sessions.all().into_iter().filter(|one| is_at(one, alias)) {
+                self.spawn(self.clone().end_when_quiet(session));
+            }
+            self.forget_pooled(alias);
+        }
+        for row in snapshot.servers.iter().filter(|row| row.is_ready()) {
+            let (Some(alias), Some(connection)) = (&row.alias, row.connection) else { continue };
+            let before = connections.insert(alias.clone(), connection);
+            if before.is_some_and(|before| before != connection) {
+                for (_, notification) in &LISTS[..3] {
+                    let payload = rpc::notification(notification, None);
+                    self.tell_sessions(alias, LinkKind::Shared, &payload, |one| is_at(one, alias));
+                }
+            }
+        }
+    }
+
+    /// Ends a session whose server is gone, once its open calls have their answers (E40): those of
+    /// a server that is switched off have them at once.
+    async fn end_when_quiet(self: Arc<Self>, session: Arc<Session>) {
+        tokio::select! {
+            biased;
+            () = session.closed().cancelled() => return,
+            () = self.shutdown.cancelled() => return,
+            quiet = tokio::time::timeout(QUIET_MAX, session.quiet()) => if quiet.is_err() {
+                tracing::warn!(session.id = %session.id, "ended with calls that are still open");
+            },
+        }
+        self.end_session(&session).await;
+    }
+
     /// Brings what a server said on a link that several share to those whom it concerns.
     pub(crate) fn spread(&self, notice: &Notice, kind: LinkKind) {
         let Notice { alias, message } = notice;
@@ -196,15 +265,17 @@ impl Shared {
             return;
         }
         match message.method() {
-            // Nothing is asked on links that several share.
-            method::CANCELLED => {}
+            // Nothing is asked on links that several share, and their progress tokens are ours.
+            method::CANCELLED | method::PROGRESS => {}
+            method::TASKS => self.hub.task_changed(alias, message),
+            method::TASKS_STATUS => self.task_told(alias, kind, message),
             method::RESOURCES_UPDATED => {
                 let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
                 self.hub.announce(Change::Resource(alias.clone(), uri.as_ref().into()));
                 self.tell_sessions(alias, kind, &payload, |session| {
                     session.is_subscribed(&FollowKey {
                         alias: alias.clone(),
-                        uri: uri.as_ref().into(),
+                        subject: Subject::Resource(uri.as_ref().into()),
                         kind,
                     })
                 });
@@ -252,6 +323,6 @@ impl Shared {
     }
 }
 
-fn is_at(session: &Session, alias: &Alias) -> bool {
+pub(crate) fn is_at(session: &Session, alias: &Alias) -> bool {
     matches!(&session.endpoint, Endpoint::Transparent(own) if own == alias)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use narthex_model::EVERYTHING;
 use narthex_policy::{Item, Request};
 use narthex_upstream::Link;
 use narthex_wire::{Era, Message, Rewrite, method, translate};
@@ -10,6 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     Answering, Caller, Endpoint, Session,
+    exposure::exposed,
     gateway::Shared,
     links::{Chosen, LinkKind},
     log_level::LogLevel,
@@ -50,7 +52,9 @@ impl Shared {
     /// Tells all servers the level, side by side.
     async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
-        for row in &self.registry.snapshot().servers {
+        let snapshot = self.registry.snapshot();
+        // Those that are not there, or asleep, are told when they are.
+        for row in snapshot.servers.iter().filter(|row| row.link.is_some()) {
             let (shared, caller, row) = (self.clone(), caller.clone(), row.clone());
             let request = request.clone();
             telling.spawn(async move {
@@ -89,21 +93,6 @@ impl Shared {
         note_level(&chosen.link, errand.end(done));
     }
 
-    /// Tells a new link the level of the one before it.
-    pub(crate) fn tell_level(self: &Arc<Self>, link: &Arc<Link>, level: LogLevel) {
-        if !has_levels(link) {
-            return;
-        }
-        let (shared, link) = (self.clone(), link.clone());
-        self.spawn(async move {
-            tokio::select! {
-                biased;
-                () = shared.shutdown.cancelled() => {}
-                done = shared.set_level_on(&link, level) => note_level(&link, done),
-            }
-        });
-    }
-
     async fn set_level_on(&self, link: &Link, level: LogLevel) -> Result<(), Refusal> {
         let members = format!(r#""level":"{}""#, level.as_str());
         self.ask(link, method::LOGGING_SET_LEVEL, members.as_bytes()).await
@@ -129,7 +118,8 @@ impl Shared {
         let Some(session) = &caller.session else { return };
         for link in session.own_links() {
             let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
-            let Ok(permitted) = caller.run.policy.authorize(request) else { continue };
+            // It is about no tool, resource or prompt, which are all that rules can hide.
+            let Ok(permitted) = caller.run.policy.authorize(request, &EVERYTHING) else { continue };
             if let Err(error) = link.notify(permitted).await {
                 tracing::debug!(
                     server.name = link.name(),
@@ -153,7 +143,7 @@ impl Shared {
         if caller.era() == Era::Modern && up == Era::Legacy {
             request.rewrite = translate::request_to_legacy();
         }
-        let Ok(permitted) = caller.run.policy.authorize(request) else { return };
+        let Ok(permitted) = caller.run.policy.authorize(request, exposed(&row)) else { return };
         if let Err(error) = chosen.link.notify(permitted).await {
             tracing::debug!(server.name = %alias, %error, "a notification was not taken");
         }
@@ -165,7 +155,8 @@ impl Shared {
             tracing::debug!(session.id = %session.id, "dropped an answer to no question");
             return;
         };
-        let rewrite = Rewrite { id: Some(ask.id.to_vec().into()), ..Rewrite::default() };
+        let mut rewrite = Rewrite { id: Some(ask.id.to_vec().into()), ..Rewrite::default() };
+        session.task_owner(ask.link.alias()).restore(response, &mut rewrite);
         if let Err(error) = ask.link.respond(rewrite.apply(response)).await {
             tracing::debug!(server.name = ask.link.name(), %error, "an answer was not taken");
         }
@@ -173,7 +164,7 @@ impl Shared {
 }
 
 /// Whether a server takes levels: modern ones have one in each request.
-fn has_levels(link: &Link) -> bool {
+pub(crate) fn has_levels(link: &Link) -> bool {
     let facts = link.facts();
     facts.capabilities.logging && !facts.revision.is_modern()
 }

@@ -1,5 +1,7 @@
 //! Which link a request takes, and links that serve one session alone (D12).
 
+mod heard;
+
 use std::{
     sync::{Arc, PoisonError},
     time::Duration,
@@ -7,10 +9,14 @@ use std::{
 
 use arc_swap::ArcSwap;
 use narthex_model::{Alias, CallErrorKind, TransportKind};
-use narthex_registry::{Notice, OpenError, ServerRow};
-use narthex_upstream::{ClientIdentity, Dialect, Inventory, Link, LinkEvent, ServerFacts};
-use narthex_wire::{Message, Payload, Raw, Revision, method, rpc};
-use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+use narthex_registry::{OpenError, ServerRow, Snapshot};
+use narthex_upstream::{ClientIdentity, Dialect, InUse, Inventory, Link, LinkEvent, ServerFacts};
+use narthex_wire::{Raw, Revision};
+use tokio::{
+    sync::mpsc,
+    task::JoinSet,
+    time::{Instant, timeout},
+};
 
 use crate::{Caller, Endpoint, Session, gateway::Shared, refusal::Refusal, session::OwnLink};
 
@@ -20,14 +26,21 @@ const EVENT_QUEUE: usize = 256;
 pub(crate) const STOP_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a pooled link that cannot be opened is left alone.
 const REOPEN_PAUSE: Duration = Duration::from_secs(4);
-/// How long a server may take to hear that its question is refused.
-const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// A link and what the server lists on it.
 pub(crate) struct Chosen {
-    pub(crate) link: Arc<Link>,
+    /// The server as it was when the link was chosen.
+    pub(crate) row: Arc<ServerRow>,
+    /// In use by the call, so that it is not ended under it to make way for a newer one.
+    pub(crate) link: InUse,
     pub(crate) inventory: Arc<Inventory>,
     pub(crate) kind: LinkKind,
+}
+
+/// A link that was opened besides the shared one, and what the server lists on it.
+pub(crate) struct Lent {
+    pub(crate) link: InUse,
+    pub(crate) inventory: Arc<Inventory>,
 }
 
 /// Who uses a link.
@@ -70,49 +83,131 @@ fn speaks_legacy(facts: &ServerFacts) -> bool {
 }
 
 impl Shared {
-    /// The link for a caller's requests to a ready server.
+    /// The link for a caller's requests to a ready server. The row may have changed since it was
+    /// looked up: then the call goes to what the server is now.
     pub(crate) async fn choose_link(
         self: &Arc<Self>,
         caller: &Caller,
         row: &Arc<ServerRow>,
     ) -> Result<Chosen, Refusal> {
-        let Some(link) = row.link.clone().filter(|link| !link.closed().is_cancelled()) else {
-            return Err(crate::route::unusable(row));
-        };
-        let Some((session, alias)) = caller.session.as_ref().zip(row.alias.as_ref()) else {
-            return Ok(Chosen { link, inventory: row.inventory.clone(), kind: LinkKind::Shared });
-        };
-        match link_kind(session, row, &link) {
-            LinkKind::Shared => {
-                Ok(Chosen { link, inventory: row.inventory.clone(), kind: LinkKind::Shared })
+        let mut row = row.clone();
+        let deadline = Instant::now() + self.options.settle_timeout;
+        loop {
+            if let Some(chosen) = self.try_link(caller, &row).await? {
+                return Ok(chosen);
             }
-            LinkKind::Own => Box::pin(self.own_link(session, alias)).await,
-            LinkKind::Pooled(revision) => Box::pin(self.pooled_link(alias, revision)).await,
+            let Some(alias) = row.alias.clone() else { break };
+            // Tries are not counted: a server may be changed as often as somebody likes.
+            if !self.has_moved_on(&row, deadline).await {
+                break;
+            }
+            row = self.settled(&caller.run, &alias).await?;
+        }
+        Err(crate::refusal::unusable(&row))
+    }
+
+    /// Waits until a server is not any more what it was seen as; `false` if it still is at the
+    /// deadline.
+    async fn has_moved_on(&self, row: &Arc<ServerRow>, deadline: Instant) -> bool {
+        let is_other =
+            |snapshot: &Snapshot| snapshot.get(&row.name).is_none_or(|now| !Arc::ptr_eq(now, row));
+        let left = deadline.saturating_duration_since(Instant::now());
+        let now = self.registry.wait_until(left, is_other).await;
+        !left.is_zero() && is_other(&now)
+    }
+
+    /// `None` if the link has just ended or makes way for another.
+    async fn try_link(
+        self: &Arc<Self>,
+        caller: &Caller,
+        row: &Arc<ServerRow>,
+    ) -> Result<Option<Chosen>, Refusal> {
+        let Some(link) = self.enter(row).await else { return Ok(None) };
+        let kind = match &caller.session {
+            Some(session) => link_kind(session, row, &link),
+            None => LinkKind::Shared,
+        };
+        let opened = match (kind, &caller.session, &row.alias) {
+            (LinkKind::Own, Some(session), Some(alias)) => {
+                // The shared one is not used by this call.
+                drop(link);
+                Box::pin(checked(|| self.own_link(session, alias))).await
+            }
+            (LinkKind::Pooled(revision), _, Some(alias)) => {
+                drop(link);
+                Box::pin(checked(|| self.pooled_link(alias, revision))).await
+            }
+            _ => {
+                let inventory = row.inventory.clone();
+                return Ok(Some(Chosen { row: row.clone(), link, inventory, kind }));
+            }
+        };
+        match opened {
+            Ok(Lent { link, inventory }) => {
+                Ok(Some(Chosen { row: row.clone(), link, inventory, kind }))
+            }
+            // It was opened on a connection that made way for another meanwhile (E41).
+            Err(refusal) if self.is_changed(row) && !matches!(refusal, Refusal::Cancelled) => {
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal),
         }
     }
 
-    /// The session's own link to a server; the first caller opens it, others wait for it.
+    /// Whether a server has another connection than when this row was seen.
+    fn is_changed(&self, row: &ServerRow) -> bool {
+        let snapshot = self.registry.snapshot();
+        snapshot.get(&row.name).is_none_or(|now| now.connection != row.connection)
+    }
+
+    /// The shared link of a ready server, which may have to be woken or asked whether it is there.
+    pub(crate) async fn enter(&self, row: &ServerRow) -> Option<InUse> {
+        let link = match row.link.as_ref().and_then(Link::enter) {
+            Some(link) => link,
+            None => Box::pin(self.registry.enter(row, self.options.settle_timeout)).await?,
+        };
+        if link.closed().is_cancelled() {
+            return None;
+        }
+        if link.needs_check() && Box::pin(link.check()).await.is_err() {
+            return None;
+        }
+        Some(link)
+    }
+
+    /// The session's own link to a server; the first caller opens it, others wait for it. One that
+    /// was opened while its connection made way for another is opened anew.
     pub(crate) async fn own_link(
         self: &Arc<Self>,
         session: &Arc<Session>,
         alias: &Alias,
-    ) -> Result<Chosen, Refusal> {
-        let cell = session.own_link_cell(alias);
-        let opening = async || {
-            let (own, events) = tokio::select! {
-                biased;
-                () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-                opened = self.open_link(alias, session.client.clone()) => opened?,
-            };
-            // Stops the link when the session ends, or has ended just now.
-            self.spawn(relay(session.clone(), own.link.clone(), events));
-            if let Some(level) = session.log_level() {
-                self.tell_level(&own.link, level);
+    ) -> Result<Lent, Refusal> {
+        loop {
+            let cell = session.own_link_cell(alias);
+            let own = cell.get_or_try_init(|| self.open_own(session, alias)).await?;
+            if let Some(lent) = own.lend() {
+                return Ok(lent);
             }
-            Ok(own)
+        }
+    }
+
+    async fn open_own(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        alias: &Alias,
+    ) -> Result<OwnLink, Refusal> {
+        let (own, events) = tokio::select! {
+            biased;
+            () = session.closed.cancelled() => return Err(Refusal::Cancelled),
+            opened = self.open_link(alias, session.client.clone()) => opened?,
         };
-        let own = cell.get_or_try_init(opening).await?;
-        Ok(own.chosen(LinkKind::Own))
+        // Stops the link when the session ends, or has ended just now.
+        self.spawn(heard::relay(session.clone(), own.link.clone(), events));
+        if let Some(level) = session.log_level() {
+            self.tell_level(session, &own.link, level);
+        }
+        self.subscribe_again(session, &own.link);
+        Ok(own)
     }
 
     /// The link that all sessions of one revision share.
@@ -120,31 +215,46 @@ impl Shared {
         self: &Arc<Self>,
         alias: &Alias,
         revision: Revision,
-    ) -> Result<Chosen, Refusal> {
-        let kind = LinkKind::Pooled(revision);
-        let cell = {
-            let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            let cell = pool.entry((alias.clone(), revision)).or_default();
-            if cell.get().is_some_and(|own| own.link.closed().is_cancelled()) {
-                *cell = Arc::default();
-            }
-            cell.clone()
-        };
-        let opening = async || {
-            let identity = ClientIdentity { revision, ..self.own_identity() };
-            let (own, events) = tokio::select! {
-                biased;
-                () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
-                opened = self.open_link(alias, identity) => opened?,
+    ) -> Result<Lent, Refusal> {
+        loop {
+            let cell = {
+                let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+                let cell = pool.entry((alias.clone(), revision)).or_default();
+                if cell.get().is_some_and(OwnLink::is_over) {
+                    *cell = Arc::default();
+                }
+                cell.clone()
             };
-            self.spawn(hear(self.clone(), own.link.clone(), kind, events));
-            if let Some(level) = self.hub.untold(&own.link, kind) {
-                self.tell_level(&own.link, level);
+            let own = cell.get_or_try_init(|| self.open_pooled(alias, revision)).await?;
+            if let Some(lent) = own.lend() {
+                return Ok(lent);
             }
-            Ok(own)
+        }
+    }
+
+    async fn open_pooled(
+        self: &Arc<Self>,
+        alias: &Alias,
+        revision: Revision,
+    ) -> Result<OwnLink, Refusal> {
+        let kind = LinkKind::Pooled(revision);
+        let identity = ClientIdentity { revision, ..self.own_identity() };
+        let (own, events) = tokio::select! {
+            biased;
+            () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
+            opened = self.open_link(alias, identity) => opened?,
         };
-        let own = cell.get_or_try_init(opening).await?;
-        Ok(own.chosen(kind))
+        self.spawn(heard::hear(self.clone(), own.link.clone(), kind, events));
+        self.tell_new_link(&own.link, kind);
+        Ok(own)
+    }
+
+    /// Lets go of what is kept for the links of a server that is gone.
+    pub(crate) fn forget_pooled(&self, alias: &Alias) {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.retain(|(other, _), _| other != alias);
+        drop(pool);
+        self.hub.forget_levels(alias);
     }
 
     /// How long a server may take to answer what is asked on its callers' behalf.
@@ -163,7 +273,8 @@ impl Shared {
             let link = row.and_then(|row| row.link.clone());
             let mut live = link.filter(|link| !link.closed().is_cancelled());
             if let (Some(_), LinkKind::Pooled(revision)) = (&live, kind) {
-                live = self.pooled_link(alias, revision).await.ok().map(|chosen| chosen.link);
+                let pooled = self.pooled_link(alias, revision).await.ok();
+                live = pooled.map(|chosen| Arc::clone(&chosen.link));
             }
             if let Some(link) = live {
                 return link;
@@ -190,7 +301,6 @@ impl Shared {
             };
             Refusal::call(kind, format!("server `{alias}` could not be opened for you: {error}"))
         })?;
-        let link = Arc::new(link);
         match timeout(self.options.settle_timeout, Inventory::fetch(&link)).await {
             Ok(Ok(inventory)) => {
                 Ok((OwnLink { link, inventory: ArcSwap::from_pointee(inventory) }, received))
@@ -209,43 +319,29 @@ impl Shared {
 }
 
 impl OwnLink {
-    fn chosen(&self, kind: LinkKind) -> Chosen {
-        Chosen { link: self.link.clone(), inventory: self.inventory.load_full(), kind }
+    /// `None` if the server is about to be another.
+    fn lend(&self) -> Option<Lent> {
+        let link = self.link.enter()?;
+        Some(Lent { link, inventory: self.inventory.load_full() })
+    }
+
+    /// Whether another has to be opened in its place.
+    pub(crate) fn is_over(&self) -> bool {
+        self.link.closed().is_cancelled() || self.link.is_retired()
     }
 }
 
-/// Brings what a server says on a pooled link to the sessions that use it.
-async fn hear(
-    shared: Arc<Shared>,
-    link: Arc<Link>,
-    kind: LinkKind,
-    mut events: mpsc::Receiver<LinkEvent>,
-) {
-    let hearing = async {
-        while let Some(event) = events.recv().await {
-            match event {
-                LinkEvent::Notification(message) => {
-                    if is_list_change(message.method()) {
-                        shared.relist_pooled(&link, kind).await;
-                    }
-                    let notice = Notice { alias: link.alias().clone(), message };
-                    shared.spread(&notice, kind);
-                }
-                LinkEvent::Request(question) => {
-                    let text = "this client declared no such capability";
-                    let code = rpc::code::METHOD_NOT_FOUND;
-                    respond(&link, rpc::error_response(question.id(), code, text, None)).await;
-                }
-                LinkEvent::Closed(_) => break,
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        () = shared.shutdown.cancelled() => {}
-        () = hearing => {}
+/// A link that is there: one that does not answer any more is lost, and another is opened (R-E13).
+async fn checked<F>(open: impl Fn() -> F) -> Result<Lent, Refusal>
+where
+    F: Future<Output = Result<Lent, Refusal>>,
+{
+    let lent = open().await?;
+    if !lent.link.needs_check() || lent.link.check().await.is_ok() {
+        return Ok(lent);
     }
-    link.stop().await;
+    drop(lent);
+    open().await
 }
 
 /// Stops links side by side.
@@ -259,101 +355,4 @@ pub(crate) async fn stop_all(links: Vec<Arc<Link>>) {
         });
     }
     while stopping.join_next().await.is_some() {}
-}
-
-fn is_list_change(name: &str) -> bool {
-    matches!(
-        name,
-        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
-    )
-}
-
-impl Shared {
-    /// Lists anew on a pooled link, whose server said that something changed.
-    async fn relist_pooled(&self, link: &Arc<Link>, kind: LinkKind) {
-        let LinkKind::Pooled(revision) = kind else { return };
-        let cell = {
-            let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            pool.get(&(link.alias().clone(), revision)).cloned()
-        };
-        let own = cell.as_ref().and_then(|cell| cell.get());
-        let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
-        relist(own, self.options.settle_timeout).await;
-    }
-}
-
-async fn relist(own: &OwnLink, within: Duration) {
-    match timeout(within, Inventory::fetch(&own.link)).await {
-        Ok(Ok(inventory)) => own.inventory.store(Arc::new(inventory)),
-        Ok(Err(error)) => {
-            tracing::warn!(server.name = own.link.name(), %error, "listing anew failed");
-        }
-        Err(_late) => tracing::warn!(server.name = own.link.name(), "listing anew took too long"),
-    }
-}
-
-/// How long a session's own link may take to list anew.
-const RELIST: Duration = Duration::from_secs(30);
-
-/// Brings what a server says outside calls to its session, until the link or the session ends.
-async fn relay(session: Arc<Session>, link: Arc<Link>, mut events: mpsc::Receiver<LinkEvent>) {
-    let relaying = async {
-        while let Some(event) = events.recv().await {
-            match event {
-                LinkEvent::Notification(message) => tell(&session, &link, &message).await,
-                LinkEvent::Request(question) => ask(&session, &link, &question).await,
-                LinkEvent::Closed(why) => {
-                    tracing::info!(
-                        server.name = link.name(),
-                        session.id = %session.id,
-                        "own link lost: {why}"
-                    );
-                    if session.endpoint == Endpoint::Aggregated {
-                        session.deliver(rpc::notification(method::TOOLS_LIST_CHANGED, None));
-                    }
-                    break;
-                }
-            }
-        }
-    };
-    tokio::select! {
-        biased;
-        () = session.closed.cancelled() => {}
-        () = relaying => {}
-    }
-    link.stop().await;
-}
-
-async fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
-    if is_list_change(message.method()) {
-        let cell = session.own_link_cell(link.alias());
-        if let Some(own) = cell.get() {
-            relist(own, RELIST).await;
-            session.forget_view();
-        }
-    }
-    if message.method() != method::CANCELLED {
-        session.deliver(message.bytes().clone().into());
-    } else if let Some(payload) = session.ask_cancelled(link, message) {
-        session.deliver(payload);
-    }
-}
-
-async fn ask(session: &Session, link: &Arc<Link>, question: &Message) {
-    match session.ask(link, question, None) {
-        Some(payload) => session.deliver(payload),
-        None => {
-            let text = "too many requests to this client are open";
-            let code = rpc::code::INTERNAL_ERROR;
-            respond(link, rpc::error_response(question.id(), code, text, None)).await;
-        }
-    }
-}
-
-async fn respond(link: &Link, payload: Payload) {
-    match timeout(REFUSE_DEADLINE, link.respond(payload)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "could not answer a server's question"),
-        Err(_late) => tracing::debug!("could not answer a server's question in time"),
-    }
 }

@@ -36,6 +36,8 @@ pub(crate) enum Handling {
     Listen,
     /// Goes to the server that made the task.
     Task,
+    /// The caller's tasks at all servers (legacy).
+    TaskList,
     /// Only where there is one server: everything that the tables do not know.
     Vendor,
 }
@@ -77,6 +79,7 @@ const ROWS: &[Row] = &[
     row(method::TASKS_GET, Eras::Both, Handling::Task),
     row(method::TASKS_CANCEL, Eras::Both, Handling::Task),
     row(method::TASKS_RESULT, Eras::Legacy, Handling::Task),
+    row(method::TASKS_LIST, Eras::Legacy, Handling::TaskList),
     row(method::TASKS_UPDATE, Eras::Modern, Handling::Task),
 ];
 
@@ -121,9 +124,14 @@ mod tests {
     /// What the modern revision removed is unknown there (protocol 2026-07-28).
     #[test]
     fn removed_methods_are_unknown_to_modern_callers() {
-        for name in
-            ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tasks/result"]
-        {
+        for name in [
+            "initialize",
+            "ping",
+            "logging/setLevel",
+            "resources/subscribe",
+            "tasks/result",
+            "tasks/list",
+        ] {
             assert_eq!(handling(name, Era::Modern), None, "{name}");
         }
         for name in ["server/discover", "subscriptions/listen", "tasks/update"] {

@@ -103,6 +103,11 @@ impl Metrics {
         self.shared.servers.with(Some(alias), |server| server.count_restart());
     }
 
+    /// Counts a result that was longer than the limits of its server and was cut.
+    pub fn result_cut(&self, alias: Option<&Alias>) {
+        self.shared.servers.with(alias, |server| server.count_cut());
+    }
+
     /// Counts a message that was refused before it became a call. The reason is one of the
     /// program's own words, never text of a client.
     pub fn refused(&self, reason: &'static str) {

@@ -1,27 +1,32 @@
 //! One request from a door to a server, in named steps.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_model::{Alias, CallErrorKind};
-use narthex_policy::{Denial, Item, Permitted, Request};
+use narthex_policy::{Item, Permitted, Request};
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_upstream::{Hop, Link, LinkError};
+use narthex_upstream::{Hop, InUse, Link, LinkError};
 use narthex_wire::{Message, Raw, Revision, method, rpc};
 use tokio::time::Instant;
 
 use crate::{
     Answering, Caller, Endpoint,
     audit::AuditFull,
+    exposure::{exposed, refusal_of},
+    finish::Held,
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
     open::{Failed, FirstTry, Open, open_call, unless_given_up},
     record::{CallRecord, audit_record},
     refusal::Refusal,
-    route::{Routed, not_found, own_item, unknown_server},
+    route::{Routed, not_found, own_item},
     sent::{FinishParts, Sent},
 };
+
+/// How long the result of a task may take (2025-11-25): servers answer when the task has ended.
+const TASK_RESULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record
@@ -35,7 +40,7 @@ impl Shared {
         };
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
         let answered = match handling {
-            Handling::List(_) if is_aggregated => {
+            Handling::List(_) | Handling::TaskList if is_aggregated => {
                 self.answer_itself(caller, handling, request).await
             }
             Handling::List(_)
@@ -44,6 +49,7 @@ impl Shared {
             | Handling::Resource
             | Handling::Complete
             | Handling::Task
+            | Handling::TaskList
             | Handling::Vendor => self.forward(caller, handling, request).await,
             Handling::Ping
             | Handling::Discover
@@ -70,6 +76,7 @@ impl Shared {
                 Handling::SetLevel => self.set_level(caller, request).await,
                 Handling::Subscribe { is_start } => self.subscribe(caller, is_start, request).await,
                 Handling::Listen => self.listen(caller, request).await,
+                Handling::TaskList => self.task_list(caller, &request).await,
                 Handling::Tool
                 | Handling::Prompt
                 | Handling::Resource
@@ -95,7 +102,7 @@ impl Shared {
             unless_given_up(open_call.as_ref(), finding).await.map_err(refused)?;
         let row = routed.row.clone();
         let lost = (!chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern())
-            .then(|| chosen.link.clone());
+            .then(|| Arc::clone(&chosen.link));
         if let Some(call) = &open_call {
             call.goes_to(&routed.request.alias);
         }
@@ -171,9 +178,10 @@ impl Shared {
         handling: Handling,
         request: Message,
     ) -> Result<(Routed, Chosen, Hop), Refusal> {
-        let routed = self.route(caller, handling, request).await?;
+        let mut routed = self.route(caller, handling, request).await?.visible(handling)?;
         let chosen = self.choose_link(caller, &routed.row).await?;
-        let hop = hop(&chosen, handling, &routed.request)?;
+        routed.row.clone_from(&chosen.row);
+        let hop = hop(&chosen, handling, &routed)?;
         Ok((routed, chosen, hop))
     }
 
@@ -200,13 +208,13 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         routed: Routed,
-        link: Arc<Link>,
+        link: InUse,
         mut hop: Hop,
         mut open: Open,
     ) -> Result<Answering, Box<Failed>> {
-        let Routed { row, mut request } = routed;
-        self.trace(caller, &link, &mut request, &mut hop, &mut open.record);
-        let sending = self.send(caller, &row, link, request, hop);
+        let mut routed = routed;
+        self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
+        let sending = self.send(caller, routed, link, hop);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(open))),
             Err(refusal) => Err(Box::new(Failed { refusal, open })),
@@ -218,14 +226,17 @@ impl Shared {
     async fn send(
         self: &Arc<Self>,
         caller: &Caller,
-        row: &ServerRow,
-        link: Arc<Link>,
-        request: Request,
+        routed: Routed,
+        link: InUse,
         hop: Hop,
     ) -> Result<Sent, Refusal> {
-        let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
-        let timeout = (!is_stream).then(|| self.timeout(row));
-        let (finish, permitted) = self.seal(caller, request, &link)?;
+        let method = routed.request.message.method();
+        let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
+        let timeout = (!is_stream).then(|| match method {
+            method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
+            _ => self.timeout(&routed.row),
+        });
+        let (finish, permitted) = self.seal(caller, routed, &link)?;
         let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
         let forwarded = match timeout {
@@ -240,26 +251,27 @@ impl Shared {
         }
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
         let stop = is_stream.then(|| self.stopping.clone());
+        let link = match is_stream {
+            true => Held::Free(Arc::clone(&link)),
+            false => Held::InUse(link),
+        };
         Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop })
     }
 
     fn seal(
         self: &Arc<Self>,
         caller: &Caller,
-        mut request: Request,
+        mut routed: Routed,
         link: &Link,
     ) -> Result<(FinishParts, Permitted<Request>), Refusal> {
         let up = link.facts().revision;
-        let finish = FinishParts::read(self, caller, &request, up);
-        self.prepare(caller, &mut request, up)?;
-        let permitted = caller.run.policy.authorize(request).map_err(|denial| {
-            let Denial::NotAttached(alias) = denial;
-            unknown_server(&alias)
-        })?;
-        Ok((finish, permitted))
+        let finish = FinishParts::read(self, caller, &routed, up);
+        self.prepare(caller, &mut routed.request, up)?;
+        let permitted = caller.run.policy.authorize(routed.request, exposed(&routed.row));
+        Ok((finish, permitted.map_err(refusal_of)?))
     }
 
-    pub(crate) fn timeout(&self, row: &ServerRow) -> std::time::Duration {
+    pub(crate) fn timeout(&self, row: &ServerRow) -> Duration {
         let configured = row.definition.as_ref().and_then(|definition| definition.timeout);
         configured.unwrap_or(self.options.call_timeout)
     }
@@ -300,9 +312,20 @@ pub(crate) fn name_of(message: &Message) -> Cow<'static, str> {
     }
 }
 
-/// Checks that the server has the tool, and finds what belongs to its hop.
-fn hop(chosen: &Chosen, handling: Handling, request: &Request) -> Result<Hop, Refusal> {
-    let Item::Tool(name) = &request.item else { return Ok(Hop::default()) };
+/// Checks that the server has the tool or prompt, and finds what belongs to its hop.
+fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refusal> {
+    let name = match &routed.request.item {
+        Item::Tool(name) => name,
+        // Where some are hidden, those that do not exist must not be told apart by another answer.
+        Item::Prompt(name)
+            if !exposed(&routed.row).prompts.is_open() && !chosen.inventory.has_prompt(name) =>
+        {
+            return Err(not_found(handling, name));
+        }
+        Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => {
+            return Ok(Hop::default());
+        }
+    };
     let Some(tool) = chosen.inventory.tool(name) else {
         return Err(not_found(handling, name));
     };

@@ -63,6 +63,11 @@ impl CallRecord {
         self.slot.as_ref().map_or(self.last, AuditSlot::elapsed)
     }
 
+    /// Notes that the result was cut.
+    pub(crate) fn result_cut(&self) {
+        self.metrics.result_cut(self.server.as_ref());
+    }
+
     /// Notes the end. Further ends of the same call are ignored.
     pub(crate) fn finish(&mut self, outcome: Outcome) {
         if let Some(slot) = self.slot.take() {

@@ -1,7 +1,8 @@
 //! Answers that the gateway gives itself, and the numbers of each door they go to (D24).
 
 use bytes::Bytes;
-use narthex_model::{CallError, CallErrorKind, ErrorKind};
+use narthex_model::{CallError, CallErrorKind, ErrorKind, ServerState};
+use narthex_registry::ServerRow;
 use narthex_upstream::LinkError;
 use narthex_wire::{Era, Raw, method, rpc};
 
@@ -147,5 +148,31 @@ fn kind_of(kind: CallErrorKind) -> ErrorKind {
         | CallErrorKind::ServerError
         | CallErrorKind::ServerDisabled
         | CallErrorKind::SecretCleared => ErrorKind::Unavailable,
+    }
+}
+
+/// Why calls cannot go to a server, as the caller may know it.
+pub(crate) fn unusable(row: &ServerRow) -> Refusal {
+    let name = &row.name;
+    match row.state {
+        ServerState::Disabled => {
+            Refusal::call(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
+        }
+        ServerState::Error => match &row.error {
+            Some(error) => {
+                Refusal::call(error.kind, format!("server `{name}` is down: {}", error.message))
+            }
+            None => {
+                Refusal::call(CallErrorKind::TransportError, format!("server `{name}` is down"))
+            }
+        },
+        ServerState::Authenticating => Refusal::call(
+            CallErrorKind::AuthUnavailable,
+            format!("server `{name}` waits for somebody to sign in"),
+        ),
+        ServerState::Connecting | ServerState::Ready => Refusal::call(
+            CallErrorKind::TransportError,
+            format!("server `{name}` is still connecting; try again"),
+        ),
     }
 }

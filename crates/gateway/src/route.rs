@@ -1,17 +1,21 @@
 //! Where a request goes, and under which name (the `route` step).
 
+mod expected;
+
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind, ServerState};
+use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Request};
-use narthex_registry::ServerRow;
+use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc};
 
 use crate::{
     Caller, Endpoint, RunView,
+    exposure::{exposed, hide_from_listening},
     gateway::Shared,
     method::Handling,
-    refusal::Refusal,
+    own_tool::OwnTool,
+    refusal::{Refusal, unusable},
     view::{View, with_member},
 };
 
@@ -19,7 +23,24 @@ use crate::{
 pub(crate) struct Routed {
     pub(crate) row: Arc<ServerRow>,
     pub(crate) request: Request,
+    /// The tool of our own whose call became this request.
+    pub(crate) own_tool: Option<OwnTool>,
 }
+
+impl Routed {
+    /// Refuses what the server's rules hide, as if there were none.
+    pub(crate) fn visible(self, handling: Handling) -> Result<Self, Refusal> {
+        let item = &self.request.item;
+        match self.own_tool {
+            _ if item.is_exposed(exposed(&self.row)) => Ok(self),
+            Some(tool) => Err(tool.absent(item.name())),
+            None => Err(not_found(handling, item.name())),
+        }
+    }
+}
+
+/// What is found in a view.
+type Found = (Request, Option<OwnTool>);
 
 impl Shared {
     /// Finds the server and the server's own name for what a request is about.
@@ -37,22 +58,25 @@ impl Shared {
                 let row = self.settled(&caller.run, alias).await?;
                 let item = own_item(handling, &request)?;
                 if let Item::Task(id) = &item
-                    && self.tasks.route(caller.run.id, id).as_ref() != Some(alias)
+                    && !self.tasks.owns(caller.run.id, alias, id)
                 {
                     return Err(not_found(handling, id));
                 }
                 if handling == Handling::Listen {
                     self.owns_tasks(caller, alias, &request)?;
                 }
-                let request = Request::new(alias.clone(), request, item);
-                Ok(Routed { row, request })
+                let mut request = Request::new(alias.clone(), request, item);
+                if handling == Handling::Listen {
+                    hide_from_listening(&mut request, exposed(&row));
+                }
+                Ok(Routed { row, request, own_tool: None })
             }
             Endpoint::Aggregated => {
-                let request = self.aggregated_anyhow(caller, handling, request).await?;
+                let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
                 let snapshot = self.registry.snapshot();
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
-                Ok(Routed { row, request })
+                Ok(Routed { row, request, own_tool })
             }
         }
     }
@@ -77,7 +101,7 @@ impl Shared {
     }
 
     async fn wait_for(&self, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
-        let is_settled = |snapshot: &narthex_registry::Snapshot| {
+        let is_settled = |snapshot: &Snapshot| {
             snapshot.get(alias.as_str()).is_none_or(|row| row.state.is_settled())
         };
         let snapshot = self.registry.wait_until(self.options.settle_timeout, is_settled).await;
@@ -93,24 +117,50 @@ impl Shared {
     fn owns_tasks(&self, caller: &Caller, alias: &Alias, request: &Message) -> Result<(), Refusal> {
         let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
         for id in wanted.map(Raw::items).unwrap_or_default() {
-            let id: Arc<str> = id.as_str().unwrap_or_default().into();
-            if self.tasks.route(caller.run.id, &id).as_ref() != Some(alias) {
+            let id = id.as_str().unwrap_or_default();
+            if !self.tasks.owns(caller.run.id, alias, &id) {
                 return Err(not_found(Handling::Task, &id));
             }
         }
         Ok(())
     }
 
-    /// Looks first into what is at hand: what the client was shown last, or what everybody sees. To
-    /// build a view for this client alone, servers may have to be asked, and no call should wait
-    /// for a server that it does not go to. Whether this client may see the item is looked up once
-    /// more on the link of the call.
+    /// Finds the item at the aggregated endpoint. What a server that is just being connected may
+    /// have is not taken for absent: its call waits for it, as at the server's own endpoint. Nor is
+    /// what was looked for while its server was changed: then it is looked for once more.
     async fn aggregated_anyhow(
         self: &Arc<Self>,
         caller: &Caller,
         handling: Handling,
         request: Message,
-    ) -> Result<Request, Refusal> {
+    ) -> Result<(Request, Option<OwnTool>), Refusal> {
+        loop {
+            let before = self.registry.snapshot();
+            let found = self.aggregated_now(caller, handling, request.clone()).await;
+            let Err(refusal) = found else { return found };
+            let now = self.registry.snapshot();
+            let Some((row, alias)) = expected::expected(caller, handling, &request, &now) else {
+                return Err(refusal);
+            };
+            let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(b, row));
+            if !row.state.is_settled() {
+                Box::pin(self.wait_for(alias)).await?;
+            } else if is_as_before() {
+                return Err(refusal);
+            }
+        }
+    }
+
+    /// Looks first into what is at hand: what the client was shown last, or what everybody sees. To
+    /// build a view for this client alone, servers may have to be asked, and no call should wait
+    /// for a server that it does not go to. Whether this client may see the item is looked up once
+    /// more on the link of the call.
+    async fn aggregated_now(
+        self: &Arc<Self>,
+        caller: &Caller,
+        handling: Handling,
+        request: Message,
+    ) -> Result<Found, Refusal> {
         let Some(session) = caller.session.as_ref().filter(|session| session.can_be_asked()) else {
             let view = self.view(caller).await;
             return self.aggregated(caller, &view, handling, request);
@@ -128,6 +178,25 @@ impl Shared {
     }
 
     fn aggregated(
+        &self,
+        caller: &Caller,
+        view: &View,
+        handling: Handling,
+        request: Message,
+    ) -> Result<Found, Refusal> {
+        if handling == Handling::Tool
+            && let Some((alias, tool)) = view.own_tool(&text(&request, "name")?)
+        {
+            let request = tool.request(alias, &request)?;
+            return match &request.item {
+                Item::Prompt(name) if !view.has_prompt(alias, name) => Err(tool.absent(name)),
+                _ => Ok((request, Some(tool))),
+            };
+        }
+        self.found(caller, view, handling, request).map(|request| (request, None))
+    }
+
+    fn found(
         &self,
         caller: &Caller,
         view: &View,
@@ -166,17 +235,23 @@ impl Shared {
             }
             Handling::Complete => completion(view, request),
             Handling::Task => {
-                let id: Arc<str> = text(&request, "taskId")?.into();
-                let Some(alias) = self.tasks.route(caller.run.id, &id) else {
-                    return Err(not_found(handling, &id));
+                let shown = text(&request, "taskId")?;
+                let Some((alias, id)) = self.tasks.route(caller.run.id, &shown) else {
+                    return Err(not_found(handling, &shown));
                 };
-                Ok(Request::new(alias, request, Item::Task(id)))
+                let is_same = *id == *shown;
+                let mut routed = Request::new(alias, request, Item::Task(id.clone()));
+                if !is_same {
+                    routed.rewrite.body.set("taskId", encode_string(&id));
+                }
+                Ok(routed)
             }
             Handling::Ping
             | Handling::Discover
             | Handling::List(_)
             | Handling::SetLevel
             | Handling::Listen
+            | Handling::TaskList
             | Handling::Vendor => Err(Refusal::unknown_method(request.method())),
         }
     }
@@ -188,7 +263,7 @@ pub(crate) fn unknown_server(alias: &Alias) -> Refusal {
 }
 
 /// Tasks are for clients that say so in the very request.
-fn declares_tasks(request: &Message) -> Result<(), Refusal> {
+pub(crate) fn declares_tasks(request: &Message) -> Result<(), Refusal> {
     let declared = request.meta_value(meta_key::CLIENT_CAPABILITIES);
     let extensions = declared.and_then(|declared| declared.get("extensions"));
     if extensions.and_then(|all| all.get("io.modelcontextprotocol/tasks")).is_some() {
@@ -221,6 +296,7 @@ pub(crate) fn own_item(handling: Handling, request: &Message) -> Result<Item, Re
         | Handling::List(_)
         | Handling::SetLevel
         | Handling::Listen
+        | Handling::TaskList
         | Handling::Vendor => Item::Server,
     })
 }
@@ -293,32 +369,7 @@ pub(crate) fn not_found(handling: Handling, name: &str) -> Refusal {
         | Handling::List(_)
         | Handling::SetLevel
         | Handling::Listen
+        | Handling::TaskList
         | Handling::Vendor => Refusal::invalid(format!("there is no `{shown}`")),
-    }
-}
-
-/// Why calls cannot go to a server, as the caller may know it.
-pub(crate) fn unusable(row: &ServerRow) -> Refusal {
-    let name = &row.name;
-    match row.state {
-        ServerState::Disabled => {
-            Refusal::call(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
-        }
-        ServerState::Error => match &row.error {
-            Some(error) => {
-                Refusal::call(error.kind, format!("server `{name}` is down: {}", error.message))
-            }
-            None => {
-                Refusal::call(CallErrorKind::TransportError, format!("server `{name}` is down"))
-            }
-        },
-        ServerState::Authenticating => Refusal::call(
-            CallErrorKind::AuthUnavailable,
-            format!("server `{name}` waits for somebody to sign in"),
-        ),
-        ServerState::Connecting | ServerState::Ready => Refusal::call(
-            CallErrorKind::TransportError,
-            format!("server `{name}` is still connecting; try again"),
-        ),
     }
 }

@@ -1,11 +1,16 @@
 //! Runs, and the tokens that prove to belong to one.
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::Secret;
+use narthex_model::{Alias, Secret};
 use narthex_policy::RunPolicy;
+use narthex_registry::Snapshot;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -34,6 +39,8 @@ pub struct RunView {
     token_hash: [u8; 32],
     /// The last view that was built for it.
     pub(crate) view: ArcSwapOption<View>,
+    /// The servers that it was last told to lack.
+    missing: Mutex<BTreeSet<Alias>>,
 }
 
 /// All live runs. Reading takes no lock.
@@ -110,7 +117,26 @@ impl RunView {
             policy,
             token_hash: Sha256::digest(token.expose()).into(),
             view: ArcSwapOption::empty(),
+            missing: Mutex::default(),
         }
+    }
+
+    /// Tells whoever reads the log which servers the run names and cannot have: once for all of
+    /// them, and again only when others are missing (E90). One that is still starting is not
+    /// missing yet, and one without tools is not missing at all (E93).
+    pub(crate) fn tell_missing(&self, snapshot: &Snapshot) {
+        let RunPolicy::Attached(named) = &self.policy else { return };
+        let is_missing = |alias: &&Alias| {
+            let row = snapshot.get(alias.as_str());
+            row.is_none_or(|row| row.state.is_settled() && !row.is_ready())
+        };
+        let missing: BTreeSet<Alias> = named.iter().filter(is_missing).cloned().collect();
+        let mut told = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !missing.is_empty() && missing != *told {
+            let names = missing.iter().map(Alias::as_str).collect::<Vec<_>>().join(", ");
+            tracing::warn!(run.id = %self.id, "servers that this run names are not there: {names}");
+        }
+        *told = missing;
     }
 }
 

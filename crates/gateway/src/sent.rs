@@ -3,27 +3,31 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use narthex_policy::Request;
-use narthex_upstream::Link;
+use narthex_model::{OutputLimits, ServerDefinition};
+use narthex_policy::Item;
 use narthex_wire::{Raw, Revision, meta_key, method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller,
+    Caller, Endpoint,
     answering::ForwardedCall,
-    finish::{Finish, StateSeal, TaskOwner},
+    exposure::shown,
+    finish::{Finish, Held, StateSeal},
     gateway::Shared,
     log_level::LogLevel,
     open::Open,
+    own_tool::OwnCall,
     pipeline::{id_of, name_of},
+    route::Routed,
+    tasks::TaskOwner,
 };
 
 /// What is sent and waits to be finished.
 pub(crate) struct Sent {
     pub(crate) forwarded: narthex_upstream::Forwarded,
     pub(crate) finish: FinishParts,
-    pub(crate) link: Arc<Link>,
+    pub(crate) link: Held,
     pub(crate) down: Revision,
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) deadline: Instant,
@@ -40,15 +44,21 @@ pub(crate) struct FinishParts {
     state: Option<StateSeal>,
     tasks: Option<TaskOwner>,
     server_info: Bytes,
+    item: Item,
+    limits: OutputLimits,
+    is_aggregated: bool,
+    definition: Option<Arc<ServerDefinition>>,
+    own_call: Option<Box<OwnCall>>,
 }
 
 impl FinishParts {
     pub(crate) fn read(
         shared: &Arc<Shared>,
         caller: &Caller,
-        request: &Request,
+        routed: &Routed,
         up: Revision,
     ) -> Self {
+        let Routed { row, request, own_tool } = routed;
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
@@ -57,26 +67,35 @@ impl FinishParts {
             None => message.meta_value(meta_key::LOG_LEVEL).and_then(LogLevel::read),
             Some(session) => session.log_level(),
         };
-        let is_call = message.method() == method::TOOLS_CALL;
+        let method = message.method();
+        let has_tasks = method == method::TOOLS_CALL || method.starts_with("tasks/");
         let is_modern_pair = up.is_modern() && session.is_none();
         Self {
             id,
             progress_token: message.meta_value(meta_key::PROGRESS_TOKEN).map(raw),
-            method: name_of(message),
+            method: match own_tool {
+                Some(_) => method::TOOLS_CALL.into(),
+                None => name_of(message),
+            },
             log_level,
             session,
             state: is_modern_pair.then(|| StateSeal {
                 sealer: shared.sealer.clone(),
                 run: caller.run.id,
                 alias: request.alias.clone(),
-                item: request.item.clone(),
             }),
-            tasks: is_call.then(|| TaskOwner {
+            tasks: has_tasks.then(|| TaskOwner {
                 routes: shared.tasks.clone(),
                 alias: request.alias.clone(),
                 run: caller.run.id,
+                is_aggregated: caller.endpoint == Endpoint::Aggregated,
             }),
             server_info: shared.options.server_info.clone(),
+            item: request.item.clone(),
+            limits: shared.output_limits(caller, row),
+            is_aggregated: caller.endpoint == Endpoint::Aggregated,
+            definition: row.definition.clone(),
+            own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
         }
     }
 }
@@ -84,7 +103,7 @@ impl FinishParts {
 impl Sent {
     pub(crate) fn into_call(self, open: Open) -> ForwardedCall {
         let Self { forwarded, finish, link, down, timeout, deadline, stop } = self;
-        let up = link.facts().revision;
+        let up = link.get().facts().revision;
         let finish = Finish {
             id: finish.id,
             progress_token: finish.progress_token,
@@ -99,6 +118,11 @@ impl Sent {
             state: finish.state,
             tasks: finish.tasks,
             server_info: finish.server_info,
+            item: finish.item,
+            limits: finish.limits,
+            is_aggregated: finish.is_aggregated,
+            definition: finish.definition,
+            own_call: finish.own_call,
         };
         ForwardedCall { forwarded, finish, timeout, deadline, stop }
     }

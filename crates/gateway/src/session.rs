@@ -1,7 +1,9 @@
 //! One MCP session of a legacy client (revisions up to 2025-11-25).
 
+mod asks;
+
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -14,25 +16,27 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
-use narthex_wire::{Message, Payload, Raw, Revision, Rewrite};
+use narthex_wire::{Payload, Raw, Revision};
 use tokio::{
-    sync::{OnceCell, mpsc},
+    sync::{Notify, OnceCell, mpsc},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
+use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
     log_level::LogLevel,
     metrics::OpenCount,
+    tasks::TaskRoutes,
     view::View,
 };
 
 /// How many messages wait for a client that has no stream open.
 const OUTBOX: usize = 64;
-/// How many questions of servers may wait for one client.
-const ASKS_MAX: usize = 64;
+/// How many subscriptions at one server are made again when a session's own link was lost.
+const OWN_SUBSCRIPTIONS_MAX: usize = 1000;
 /// How long a call may wait for a human or a model at the client's side, and a question for its
 /// answer.
 pub(crate) const ASK_TIMEOUT: Duration = Duration::from_secs(600);
@@ -52,12 +56,15 @@ pub struct Session {
     /// The negotiated revision.
     pub revision: Revision,
     pub(crate) client: ClientIdentity,
+    pub(crate) tasks: Arc<TaskRoutes>,
     pub(crate) outbox: mpsc::Sender<Payload>,
     outbox_reader: Mutex<Option<mpsc::Receiver<Payload>>>,
     pub(crate) closed: CancellationToken,
     state: Mutex<State>,
     next_ask: AtomicU64,
     next_call: AtomicU64,
+    /// Woken when a call ends.
+    call_ended: Notify,
     _count: OpenCount,
 }
 
@@ -71,6 +78,8 @@ struct State {
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
     /// What is followed; `None` as long as the server has not answered.
     subscriptions: HashMap<FollowKey, Option<Following>>,
+    /// What was subscribed to on links of its own, for those that take their place.
+    own_subscriptions: HashMap<Alias, BTreeSet<Arc<str>>>,
     view: Option<Arc<View>>,
     last_used: Instant,
 }
@@ -81,20 +90,6 @@ struct Open {
     number: u64,
     server: Option<Alias>,
     cancelled: CancellationToken,
-}
-
-/// A question of a server that waits for the client's answer.
-#[derive(Debug)]
-pub(crate) struct Ask {
-    pub(crate) link: Arc<Link>,
-    /// The server's own id, as JSON.
-    pub(crate) id: Bytes,
-    /// The open calls that it may belong to.
-    calls: Vec<u64>,
-    /// All calls that it may belong to have ended: an answer may still come, but it keeps no place
-    /// from other questions.
-    is_over: bool,
-    since: Instant,
 }
 
 /// A link besides the registry's, and what the server lists on it (D12).
@@ -111,6 +106,7 @@ impl Session {
         run: Arc<RunView>,
         endpoint: Endpoint,
         client: ClientIdentity,
+        tasks: Arc<TaskRoutes>,
         count: OpenCount,
     ) -> Result<Arc<Self>, getrandom::Error> {
         let mut random = [0; 24];
@@ -122,6 +118,7 @@ impl Session {
             endpoint,
             revision: client.revision,
             client,
+            tasks,
             outbox,
             outbox_reader: Mutex::new(Some(reader)),
             closed: CancellationToken::new(),
@@ -131,11 +128,13 @@ impl Session {
                 asks: HashMap::new(),
                 links: HashMap::new(),
                 subscriptions: HashMap::new(),
+                own_subscriptions: HashMap::new(),
                 view: None,
                 last_used: Instant::now(),
             }),
             next_ask: AtomicU64::new(1),
             next_call: AtomicU64::new(1),
+            call_ended: Notify::new(),
             _count: count,
         }))
     }
@@ -200,6 +199,19 @@ impl Session {
         Some(OpenCall { session: self.clone(), id, number, cancelled })
     }
 
+    /// Waits until no call is open.
+    pub(crate) async fn quiet(&self) {
+        loop {
+            let ended = self.call_ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.state().open_calls.is_empty() {
+                return;
+            }
+            ended.await;
+        }
+    }
+
     /// Gives up everything that is open.
     pub(crate) fn close(&self) {
         self.closed.cancel();
@@ -217,68 +229,10 @@ impl Session {
         call.is_some()
     }
 
-    /// Takes a server's question: gives it an id of ours, under which the answer will come. Where
-    /// nothing says to which `call` it belongs, it may be any that is open at the server. `None` if
-    /// too many are waiting.
-    pub(crate) fn ask(
-        &self,
-        link: &Arc<Link>,
-        question: &Message,
-        call: Option<&OpenCall>,
-    ) -> Option<Payload> {
-        let id = Bytes::copy_from_slice(question.id()?.as_bytes());
-        let ours = self.next_ask.fetch_add(1, Ordering::Relaxed);
-        let mut state = self.state();
-        state.asks.retain(|_, ask| ask.since.elapsed() < ASK_TIMEOUT);
-        if state.asks.len() >= ASKS_MAX {
-            let over = state.asks.iter().filter(|(_, ask)| ask.is_over).map(|(ours, _)| *ours);
-            let oldest = over.min()?;
-            state.asks.remove(&oldest);
-        }
-        let calls = match call {
-            Some(call) => vec![call.number],
-            None => {
-                let open = state
-                    .open_calls
-                    .values()
-                    .filter(|call| call.server.as_ref() == Some(link.alias()));
-                open.map(|call| call.number).collect()
-            }
-        };
-        let since = Instant::now();
-        state.asks.insert(ours, Ask { link: link.clone(), id, calls, is_over: false, since });
-        drop(state);
-        let rewrite =
-            Rewrite { id: Some(ours.to_string().into_bytes().into()), ..Rewrite::default() };
-        Some(rewrite.apply(question))
-    }
-
-    /// The question that a response answers; each is answered once.
-    pub(crate) fn answered(&self, response: &Message) -> Option<Ask> {
-        let ours = response.id().and_then(Raw::as_u64)?;
-        let mut state = self.state();
-        state.last_used = Instant::now();
-        state.asks.remove(&ours)
-    }
-
-    /// What a server's `notifications/cancelled` means to the client: its question under our id.
-    /// `None` if the question is not open.
-    pub(crate) fn ask_cancelled(&self, link: &Arc<Link>, notice: &Message) -> Option<Payload> {
-        let id = notice.get("requestId")?;
-        let mut state = self.state();
-        let is_it = |ask: &Ask| Arc::ptr_eq(&ask.link, link) && ask.id == id.as_bytes();
-        let ours = state.asks.iter().find_map(|(ours, ask)| is_it(ask).then_some(*ours))?;
-        state.asks.remove(&ours);
-        drop(state);
-        let mut rewrite = Rewrite::default();
-        rewrite.body.set("requestId", ours.to_string().into_bytes());
-        Some(rewrite.apply(notice))
-    }
-
     pub(crate) fn own_link_cell(&self, alias: &Alias) -> Arc<OnceCell<OwnLink>> {
         let mut state = self.state();
         let cell = state.links.entry(alias.clone()).or_default();
-        if cell.get().is_some_and(|own| own.link.closed().is_cancelled()) {
+        if cell.get().is_some_and(OwnLink::is_over) {
             *cell = Arc::default();
         }
         cell.clone()
@@ -326,6 +280,22 @@ impl Session {
 
     pub(crate) fn end_subscriptions(&self) {
         self.state().subscriptions.clear();
+    }
+
+    /// Notes that a subscription on a link of the session's own was asked for, or was ended. One
+    /// that the server refused would be refused again.
+    pub(crate) fn note_own_subscription(&self, alias: &Alias, uri: &str, is_start: bool) {
+        let mut state = self.state();
+        let uris = state.own_subscriptions.entry(alias.clone()).or_default();
+        if !is_start {
+            uris.remove(uri);
+        } else if uris.len() < OWN_SUBSCRIPTIONS_MAX {
+            uris.insert(uri.into());
+        }
+    }
+
+    pub(crate) fn own_subscriptions(&self, alias: &Alias) -> BTreeSet<Arc<str>> {
+        self.state().own_subscriptions.get(alias).cloned().unwrap_or_default()
     }
 
     pub(crate) fn view(&self, seq: u64) -> Option<Arc<View>> {
@@ -384,5 +354,7 @@ impl Drop for OpenCall {
             ask.calls.retain(|number| *number != self.number);
             ask.is_over = ask.calls.is_empty();
         }
+        drop(state);
+        self.session.call_ended.notify_waiters();
     }
 }

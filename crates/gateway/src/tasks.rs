@@ -1,46 +1,115 @@
-//! Which server made which task, so that polls find it.
+//! Which server made which task, and under which id its client knows it.
+//!
+//! Task ids are the servers' own. At the aggregated endpoint the ids of two servers may be equal:
+//! the later task then has another id there, by table, like a resource whose URI two servers list.
+
+mod owner;
 
 use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, PoisonError},
+    collections::{BTreeSet, HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use narthex_model::Alias;
 
+pub(crate) use self::owner::{TaskOwner, with_id};
 use crate::RunId;
 
 /// How many tasks are remembered; the oldest are forgotten first.
 const TASKS_MAX: usize = 10_000;
+/// The longest id of a task, in bytes. It travels in a header.
+const ID_MAX: usize = 4096;
 
-/// The routes of live tasks. Touched only by calls that start or poll a task.
+/// The routes of live tasks. Touched only by what starts, polls or tells of a task.
 #[derive(Debug, Default)]
 pub(crate) struct TaskRoutes(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    routes: HashMap<(RunId, Box<str>), Alias>,
-    order: VecDeque<(RunId, Box<str>)>,
+    /// By what the run's clients know at the aggregated endpoint.
+    routes: HashMap<(RunId, Arc<str>), (Alias, Arc<str>)>,
+    /// By the server's own id: what the clients know.
+    shown: HashMap<Owned, Arc<str>>,
+    order: VecDeque<Owned>,
 }
 
+/// A task of a run: its server, and the server's own id.
+type Owned = (RunId, Alias, Arc<str>);
+
 impl TaskRoutes {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Remembers that `alias` made a task for a run.
     pub(crate) fn learn(&self, run: RunId, task: &str, alias: &Alias) {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (run, Box::from(task));
-        if table.routes.insert(key.clone(), alias.clone()).is_none() {
-            table.order.push_back(key);
+        if task.len() > ID_MAX {
+            tracing::warn!(server.name = %alias, "gave a task an id of over {ID_MAX} bytes");
+            return;
+        }
+        let mut table = self.table();
+        let id: Arc<str> = task.into();
+        let owned = (run, alias.clone(), id.clone());
+        if !table.shown.contains_key(&owned) {
+            let shown = table.free_id(run, alias, &id);
+            table.routes.insert((run, shown.clone()), (alias.clone(), id.clone()));
+            table.shown.insert(owned.clone(), shown);
+            table.order.push_back(owned);
         }
         while table.order.len() > TASKS_MAX {
-            if let Some(oldest) = table.order.pop_front() {
-                table.routes.remove(&oldest);
-            }
+            table.forget_oldest();
         }
     }
 
-    /// The server that made the task, if it made it for this run.
-    pub(crate) fn route(&self, run: RunId, task: &str) -> Option<Alias> {
-        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        table.routes.get(&(run, Box::from(task))).cloned()
+    /// The server that made the task which a run's clients know by this id at the aggregated
+    /// endpoint, and the server's own id.
+    pub(crate) fn route(&self, run: RunId, shown: &str) -> Option<(Alias, Arc<str>)> {
+        self.table().routes.get(&(run, Arc::from(shown))).cloned()
+    }
+
+    /// What a run's clients know a task by at the aggregated endpoint; `None` if the server made
+    /// it for somebody else, or never.
+    pub(crate) fn shown(&self, run: RunId, alias: &Alias, id: &str) -> Option<Arc<str>> {
+        self.table().shown.get(&(run, alias.clone(), Arc::from(id))).cloned()
+    }
+
+    /// Whether a server made a task for this run.
+    pub(crate) fn owns(&self, run: RunId, alias: &Alias, id: &str) -> bool {
+        self.shown(run, alias, id).is_some()
+    }
+
+    /// The servers that made tasks for a run.
+    pub(crate) fn servers(&self, run: RunId) -> BTreeSet<Alias> {
+        let table = self.table();
+        let its = table.order.iter().filter(|(of, _, _)| *of == run);
+        its.map(|(_, alias, _)| alias.clone()).collect()
+    }
+
+    /// Whether a state that a server tells a run's client on a link of the client's own is about
+    /// somebody else's task. Of a task that nobody has yet, the answer may be on its way.
+    pub(crate) fn is_anothers(&self, run: RunId, alias: &Alias, id: &str) -> bool {
+        let table = self.table();
+        let is_it = |(_, of, other): &Owned| of == alias && **other == *id;
+        !table.shown.contains_key(&(run, alias.clone(), Arc::from(id)))
+            && table.order.iter().any(is_it)
+    }
+}
+
+impl Table {
+    /// An id that none of the run's clients knows yet: the server's own, if it is free.
+    fn free_id(&self, run: RunId, alias: &Alias, id: &Arc<str>) -> Arc<str> {
+        let mut shown = id.clone();
+        while self.routes.contains_key(&(run, shown.clone())) {
+            shown = format!("mcp__{alias}__{shown}").into();
+        }
+        shown
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some(oldest) = self.order.pop_front() else { return };
+        if let Some(shown) = self.shown.remove(&oldest) {
+            self.routes.remove(&(oldest.0, shown));
+        }
     }
 }
 
@@ -49,19 +118,45 @@ mod tests {
     use super::*;
     use crate::RunToken;
 
+    fn alias(name: &str) -> Alias {
+        Alias::new(name).unwrap()
+    }
+
     /// S18: another run's task is unknown; memory is bounded.
     #[test]
     fn s18_tasks_belong_to_their_run() {
         let routes = TaskRoutes::default();
         let (mine, other) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
-        let git = Alias::new("git").unwrap();
+        let git = alias("git");
         routes.learn(mine.run_id(), "t0", &git);
-        assert_eq!(routes.route(mine.run_id(), "t0"), Some(git.clone()));
+        assert_eq!(routes.route(mine.run_id(), "t0"), Some((git.clone(), "t0".into())));
         assert_eq!(routes.route(other.run_id(), "t0"), None);
+        assert!(!routes.owns(other.run_id(), &git, "t0"));
         for n in 0..=TASKS_MAX {
             routes.learn(mine.run_id(), &format!("n{n}"), &git);
         }
         assert_eq!(routes.route(mine.run_id(), "t0"), None);
-        assert_eq!(routes.0.lock().unwrap().routes.len(), TASKS_MAX);
+        let table = routes.table();
+        assert_eq!([table.routes.len(), table.shown.len()], [TASKS_MAX; 2]);
+    }
+
+    /// E79: a task keeps its id, and a later one with the same id gets another. None takes the
+    /// place of another, whatever a server calls its tasks.
+    #[test]
+    fn e79_equal_ids_of_two_servers_stay_apart() {
+        let routes = TaskRoutes::default();
+        let (run, other) = (RunToken::generate().unwrap().run_id(), RunToken::generate().unwrap());
+        let (one, two) = (alias("one"), alias("two"));
+        routes.learn(run, "mcp__two__t", &one);
+        for server in [&one, &two, &one] {
+            routes.learn(run, "t", server);
+        }
+        assert_eq!(routes.route(run, "t"), Some((one.clone(), "t".into())));
+        assert_eq!(routes.route(run, "mcp__two__t"), Some((one.clone(), "mcp__two__t".into())));
+        let shown = routes.shown(run, &two, "t").unwrap();
+        assert_eq!(routes.route(run, &shown), Some((two.clone(), "t".into())));
+        routes.learn(other.run_id(), "t", &two);
+        assert_eq!(routes.shown(other.run_id(), &two, "t").as_deref(), Some("t"));
+        assert_eq!(routes.servers(run), [one, two].into());
     }
 }

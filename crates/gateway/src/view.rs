@@ -2,13 +2,15 @@
 //!
 //! Built once per registry snapshot and visibility, shared by everybody who sees the same.
 
+mod pages;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
 
 use bytes::Bytes;
-use narthex_model::{Alias, QualifiedNames};
+use narthex_model::{Alias, EVERYTHING, Exposed, QualifiedNames, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
 use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
@@ -18,14 +20,14 @@ use narthex_wire::{
     translate,
 };
 
-use crate::{method::ListKind, template::Template};
+use self::pages::Pages;
+use crate::{
+    exposure::shown, method::ListKind, own_tool::OwnTool, schema::with_object_schema,
+    template::Template,
+};
 
-/// How many entries one page of a list has.
-const PAGE_ENTRIES: usize = 1000;
 /// The longest instructions of an aggregated endpoint, in bytes.
 const INSTRUCTIONS_MAX: usize = 32 * 1024;
-/// How long clients may keep a list (modern). Changes are announced at once to who listens.
-const LIST_TTL_MS: u32 = 10_000;
 
 /// One caller's view of all servers.
 #[derive(Debug)]
@@ -36,6 +38,7 @@ pub(crate) struct View {
     prompts: QualifiedNames,
     resources: HashMap<Arc<str>, (Alias, Arc<str>)>,
     templates: Vec<(Template, Alias)>,
+    own_tools: HashMap<Arc<str>, (Alias, OwnTool)>,
     resource_servers: Vec<Alias>,
     lists: HashMap<ListKind, Pages>,
     /// Which primitives any of the servers has.
@@ -44,17 +47,12 @@ pub(crate) struct View {
     pub(crate) instructions: Option<Bytes>,
 }
 
-/// The pages of one list for both eras: result objects, ready to be sent.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Pages {
-    legacy: Vec<Bytes>,
-    modern: Vec<Bytes>,
-}
-
 /// One server's part of a view.
 pub(crate) struct Part {
     pub(crate) alias: Alias,
-    pub(crate) inventory: Arc<Inventory>,
+    /// Of what the server lists, that which callers may see.
+    inventory: Arc<Inventory>,
+    definition: Option<Arc<ServerDefinition>>,
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) era: Era,
     /// The server's own result of `initialize` or `server/discover`.
@@ -65,11 +63,11 @@ pub(crate) struct Part {
 pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
     let part = |row: &Arc<narthex_registry::ServerRow>| {
         let alias = row.alias.clone().filter(|alias| policy.is_attached(alias))?;
-        let link = row.link.as_ref().filter(|_| row.is_ready())?;
-        let facts = link.facts();
+        let facts = row.facts.as_ref().filter(|_| row.is_ready())?;
         Some(Part {
             alias,
-            inventory: row.inventory.clone(),
+            inventory: shown(row),
+            definition: row.definition.clone(),
             capabilities: facts.capabilities,
             era: facts.revision.era(),
             facts: facts.result.clone(),
@@ -78,8 +76,30 @@ pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
     snapshot.servers.iter().filter_map(part).collect()
 }
 
+impl Part {
+    /// Takes what the server lists for one client instead of what it lists for all.
+    pub(crate) fn sees(&mut self, listed: &Arc<Inventory>, era: Era) {
+        self.inventory = listed.shown(self.exposed());
+        self.era = era;
+    }
+
+    fn exposed(&self) -> &Exposed {
+        self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
+    }
+}
+
+/// How views are built.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ViewOptions<'a> {
+    pub(crate) name_limit: usize,
+    pub(crate) server_info: &'a [u8],
+    /// Whether there are tools of our own for resources and prompts.
+    pub(crate) has_own_tools: bool,
+}
+
 impl View {
-    pub(crate) fn build(seq: u64, parts: &[Part], name_limit: usize, server_info: &[u8]) -> Self {
+    pub(crate) fn build(seq: u64, parts: &[Part], options: ViewOptions<'_>) -> Self {
+        let ViewOptions { name_limit, server_info, has_own_tools } = options;
         let names = |entries: fn(&Inventory) -> &Vec<InventoryEntry>| {
             let pairs = parts.iter().flat_map(|part| {
                 entries(&part.inventory).iter().map(|entry| (&part.alias, entry.key.as_ref()))
@@ -88,7 +108,11 @@ impl View {
         };
         let tools = names(|inventory| &inventory.tools);
         let prompts = names(|inventory| &inventory.prompts);
-        let mut builder = Builder { server_info, lists: HashMap::new() };
+        let own_tools = match has_own_tools {
+            true => own_tools(parts, &tools, name_limit),
+            false => Vec::new(),
+        };
+        let mut builder = Builder { server_info, own_tools: &own_tools, lists: HashMap::new() };
         builder.renamed(ListKind::Tools, parts, &tools, |inventory| &inventory.tools);
         builder.renamed(ListKind::Prompts, parts, &prompts, |inventory| &inventory.prompts);
         let resources = builder.resources(parts);
@@ -101,12 +125,15 @@ impl View {
             .collect();
         let capabilities = merged(parts);
         let instructions = instructions(parts);
+        let own_tools = own_tools.into_iter().map(|(alias, tool, name)| (name, (alias, tool)));
+        let own_tools = own_tools.collect();
         Self {
             seq,
             tools,
             prompts,
             resources,
             templates,
+            own_tools,
             resource_servers,
             lists,
             capabilities,
@@ -119,9 +146,19 @@ impl View {
         self.tools.route(qualified)
     }
 
+    /// What a call of a tool of our own is for.
+    pub(crate) fn own_tool(&self, qualified: &str) -> Option<(&Alias, OwnTool)> {
+        self.own_tools.get(qualified).map(|(alias, tool)| (alias, *tool))
+    }
+
     /// Where a prompt request goes.
     pub(crate) fn prompt(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.prompts.route(qualified)
+    }
+
+    /// Whether a server has a prompt, by its own name for it.
+    pub(crate) fn has_prompt(&self, alias: &Alias, original: &str) -> bool {
+        self.prompts.name(alias, original).is_some()
     }
 
     /// Where a read goes, and under which URI: by what was listed, then by template, then to the
@@ -154,11 +191,7 @@ impl View {
             None => 0,
             Some(cursor) => cursor.strip_prefix("p")?.parse().ok()?,
         };
-        let pages = self.lists.get(&kind)?;
-        match era {
-            Era::Legacy => pages.legacy.get(index),
-            Era::Modern => pages.modern.get(index),
-        }
+        self.lists.get(&kind)?.page(era, index)
     }
 
     /// Which lists differ from those of another view.
@@ -200,8 +233,29 @@ fn merged(parts: &[Part]) -> ServerCapabilities {
     }
 }
 
+/// The tools of our own, each with its server and its name. A rule for tools holds for them too.
+fn own_tools(
+    parts: &[Part],
+    tools: &QualifiedNames,
+    limit: usize,
+) -> Vec<(Alias, OwnTool, Arc<str>)> {
+    let mut own = Vec::new();
+    for part in parts {
+        let is_there = |tool: &OwnTool| {
+            tool.is_for(&part.capabilities) && part.exposed().tools.lets(tool.name())
+        };
+        for tool in OwnTool::ALL.into_iter().filter(is_there) {
+            if let Some(name) = tools.beside(&part.alias, tool.name(), limit) {
+                own.push((part.alias.clone(), tool, name.as_str().into()));
+            }
+        }
+    }
+    own
+}
+
 struct Builder<'a> {
     server_info: &'a [u8],
+    own_tools: &'a [(Alias, OwnTool, Arc<str>)],
     lists: HashMap<ListKind, Pages>,
 }
 
@@ -221,10 +275,20 @@ impl Builder<'_> {
                 let name = names.name(&part.alias, &entry.key);
                 // A second entry of one name is not reachable, so it is not shown.
                 let Some(name) = name.filter(|name| seen.insert(name.as_str())) else { continue };
-                let raw = with_member(&entry.raw, "name", name.as_str());
+                let mut raw = with_member(&entry.raw, "name", name.as_str());
+                if kind == ListKind::Tools {
+                    raw = with_object_schema(&raw);
+                }
                 let adapted = |era| adapted(kind, &raw, part.era, era);
                 legacy.push(adapted(Era::Legacy));
                 modern.push(adapted(Era::Modern));
+            }
+        }
+        if kind == ListKind::Tools {
+            for (alias, tool, name) in self.own_tools {
+                let definition = tool.definition(name, alias);
+                legacy.push(definition.clone());
+                modern.push(definition);
             }
         }
         self.pages(kind, &legacy, &modern);
@@ -278,9 +342,7 @@ impl Builder<'_> {
     }
 
     fn pages(&mut self, kind: ListKind, legacy: &[Bytes], modern: &[Bytes]) {
-        let tail = modern_tail(self.server_info);
-        let pages = Pages { legacy: paged(kind, legacy, b"}"), modern: paged(kind, modern, &tail) };
-        self.lists.insert(kind, pages);
+        self.lists.insert(kind, Pages::of(kind, legacy, modern, self.server_info));
     }
 }
 
@@ -292,35 +354,6 @@ fn adapted(kind: ListKind, raw: &Bytes, from: Era, to: Era) -> Bytes {
         _ => return raw.clone(),
     };
     Bytes::copy_from_slice(&changed)
-}
-
-fn paged(kind: ListKind, entries: &[Bytes], tail: &[u8]) -> Vec<Bytes> {
-    let count = entries.len().div_ceil(PAGE_ENTRIES).max(1);
-    let page = |index: usize| {
-        let from = index * PAGE_ENTRIES;
-        let page = &entries[from..entries.len().min(from + PAGE_ENTRIES)];
-        let mut text = format!(r#"{{"{}":["#, kind.member()).into_bytes();
-        text.extend_from_slice(&page.join(&b","[..]));
-        text.push(b']');
-        if index + 1 < count {
-            text.extend_from_slice(format!(r#","nextCursor":"p{}""#, index + 1).as_bytes());
-        }
-        text.extend_from_slice(tail);
-        Bytes::from(text)
-    };
-    (0..count).map(page).collect()
-}
-
-/// What ends a modern list result.
-fn modern_tail(server_info: &[u8]) -> Vec<u8> {
-    let mut tail = format!(
-        r#","resultType":"complete","ttlMs":{LIST_TTL_MS},"cacheScope":"private","_meta":{{"{}":"#,
-        narthex_wire::meta_key::SERVER_INFO
-    )
-    .into_bytes();
-    tail.extend_from_slice(server_info);
-    tail.extend_from_slice(b"}}");
-    tail
 }
 
 /// An object with one member's value replaced by a text; everything else is verbatim.

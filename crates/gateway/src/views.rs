@@ -19,7 +19,7 @@ use crate::{
     method::ListKind,
     pipeline::result,
     refusal::Refusal,
-    view::{View, parts},
+    view::{View, ViewOptions, parts},
 };
 
 /// How long a view waits for servers that list for one client alone. Those that are slower are seen
@@ -65,6 +65,7 @@ impl Shared {
         if let Some(view) = session.view(snapshot.seq) {
             return view;
         }
+        session.run.tell_missing(snapshot);
         let mut seen = parts(snapshot, &session.run.policy);
         let (opened, mut openings) = mpsc::channel(seen.len().max(1));
         for (index, part) in seen.iter().enumerate() {
@@ -79,8 +80,7 @@ impl Shared {
         let deadline = Instant::now() + VIEW_PATIENCE;
         while let Ok(Some((index, inventory))) = timeout_at(deadline, openings.recv()).await {
             if let Some(inventory) = inventory {
-                seen[index].inventory = inventory;
-                seen[index].era = Era::Legacy;
+                seen[index].sees(&inventory, Era::Legacy);
             }
         }
         let view = Arc::new(self.build_view(snapshot.seq, &seen));
@@ -102,6 +102,7 @@ impl Shared {
         if let Some(view) = run.view.load_full().filter(|view| view.seq == snapshot.seq) {
             return view;
         }
+        run.tell_missing(snapshot);
         let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, &run.policy)));
         run.view.store(Some(view.clone()));
         view
@@ -118,7 +119,12 @@ impl Shared {
     }
 
     pub(crate) fn build_view(&self, seq: u64, parts: &[crate::view::Part]) -> View {
-        View::build(seq, parts, self.options.name_limit, &self.options.server_info)
+        let options = ViewOptions {
+            name_limit: self.options.name_limit,
+            server_info: &self.options.server_info,
+            has_own_tools: self.options.synthetic_tools,
+        };
+        View::build(seq, parts, options)
     }
 }
 

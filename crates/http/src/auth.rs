@@ -32,7 +32,7 @@ impl fmt::Debug for TokenHash {
 }
 
 /// Whose token was shown.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Principal {
     /// A client's, which acts for a run.
     Run(Arc<RunView>),

@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode, header, request::Parts};
+use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
 use narthex_gateway::{Endpoint, Gateway, RunView};
@@ -22,9 +22,9 @@ use crate::{
     hub::Hub,
     legacy,
     post::{self, Post},
-    respond::{Response, closing, empty, text, text_with},
-    routes::{self, Target},
-    status,
+    respond::{Response, closing, text, text_with},
+    routes::{self, Place, Target},
+    servers::Asked,
 };
 
 /// What all requests share.
@@ -87,7 +87,8 @@ impl Door {
         let started = Instant::now();
         let id = self.requests.fetch_add(1, Ordering::Relaxed);
         let method = request.method().clone();
-        let template = routes::find(request.uri().path()).map_or("", |(route, _)| route.template);
+        let template =
+            routes::find(request.uri().path()).map_or("", |place| place.first().template);
         let response = self.answer(request).await;
         tracing::debug!(
             request.id = id,
@@ -110,7 +111,8 @@ impl Door {
             return closing(text(StatusCode::FORBIDDEN, "this Host or Origin is not allowed\n"));
         }
         let found = routes::find(parts.uri.path());
-        if let Some((route, _)) = found.filter(|(route, _)| route.access == Access::Open) {
+        let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
+        if let Some(route) = open {
             return self.health(route, &parts.method);
         }
         let admin = self.options.admin_token.as_ref();
@@ -118,17 +120,25 @@ impl Door {
             self.gateway.metrics().refused("token");
             return unauthorized();
         };
-        let Some((route, segment)) = found else { return not_found() };
+        let Some(place) = found else { return not_found() };
+        // The endpoints of MCP look at their method once they know that there is such an endpoint.
+        let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, principal) {
-            (Access::Open | Access::Operator, principal) => {
-                return self.operate(route, &parts.method, &principal);
-            }
+            (Access::Client, Principal::Run(run)) => run,
             (Access::Client, Principal::Admin) => {
                 return text(StatusCode::FORBIDDEN, "the admin token opens no MCP endpoint\n");
             }
-            (Access::Client, Principal::Run(run)) => run,
+            (Access::Open | Access::Operator | Access::Admin, principal) => {
+                if place.route(&parts.method).is_none() {
+                    return wrong_method_of(&place);
+                }
+                let (door, segment, parts) = (self, place.segment, &parts);
+                let asked = Asked { door, target: route.target, segment, parts, principal };
+                // Boxed, as all that is rare here, so that calls stay small.
+                return Box::pin(asked.answer(route.access, body)).await;
+            }
         };
-        let Some(endpoint) = self.endpoint(route, segment, &run) else { return not_found() };
+        let Some(endpoint) = self.endpoint(route, place.segment, &run) else { return not_found() };
         self.mcp(Visit { run, endpoint, parts }, body).await
     }
 
@@ -165,21 +175,6 @@ impl Door {
             false => text(StatusCode::SERVICE_UNAVAILABLE, "servers are still starting\n"),
         }
     }
-
-    fn operate(&self, route: &Route, method: &Method, principal: &Principal) -> Response {
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            return wrong_method("GET, HEAD");
-        }
-        let snapshot = self.gateway.registry().snapshot();
-        match route.target {
-            Target::Metrics => status::metrics(&self.gateway),
-            Target::Status => status::servers(&snapshot, principal),
-            Target::Tools => status::tools(&snapshot, principal, self.gateway.name_limit()),
-            Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
-                empty(StatusCode::NOT_FOUND)
-            }
-        }
-    }
 }
 
 /// A request that may talk MCP, but for its body.
@@ -197,6 +192,15 @@ fn unauthorized() -> Response {
 
 fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "nothing is here\n")
+}
+
+fn wrong_method_of(place: &Place<'_>) -> Response {
+    let mut response = wrong_method("");
+    // The table's own words, which a header can carry.
+    if let Ok(allowed) = HeaderValue::from_str(&place.allowed()) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    response
 }
 
 pub(crate) fn wrong_method(allowed: &'static str) -> Response {

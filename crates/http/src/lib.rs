@@ -1,4 +1,4 @@
-//! The HTTP door: MCP endpoints, health, metrics and the host boundary checks.
+//! The HTTP door: MCP endpoints, the operators' API, health, metrics and the boundary checks.
 //!
 //! Every request takes one way: `Host` and `Origin`, then the token, then the route ([`ROUTES`]),
 //! then the method. Nothing here knows what an MCP method means: messages go to the gateway, and
@@ -9,17 +9,21 @@ mod batch;
 mod body;
 mod detached;
 mod door;
+mod feed;
 mod guard;
 mod hub;
 mod legacy;
 mod modern;
 mod options;
 mod post;
+mod problem;
 mod replay;
 mod respond;
 mod routes;
+mod rows;
 mod sending;
 mod serve;
+mod servers;
 mod status;
 mod stream;
 mod workers;

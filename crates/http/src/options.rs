@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use narthex_control::Control;
 use tokio_util::sync::CancellationToken;
 
 use crate::{TokenHash, Workers};
@@ -18,6 +19,8 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// Opens `/metrics` and `/api/*`, but no MCP endpoint.
     pub admin_token: Option<TokenHash>,
+    /// What operators work with. Without it the API shows servers and changes none.
+    pub control: Option<Control>,
     /// After how long without any step of a call its answer becomes an event stream.
     pub quiet: Duration,
     /// How often a quiet event stream shows life.
@@ -39,6 +42,7 @@ impl HttpOptions {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             admin_token: None,
+            control: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),

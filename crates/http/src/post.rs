@@ -113,10 +113,15 @@ pub(crate) fn unsupported_version(message: &Message, requested: &str) -> Respons
     json(StatusCode::BAD_REQUEST, error)
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    is_of_type(headers, "application/json")
+}
+
+/// Whether a body is declared to be of a type.
+pub(crate) fn is_of_type(headers: &HeaderMap, wanted: &str) -> bool {
     let Some(Some(value)) = single(headers, &header::CONTENT_TYPE) else { return false };
     let essence = value.split(';').next().unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
+    essence.trim().eq_ignore_ascii_case(wanted)
 }
 
 /// The W3C trace context in the headers.

@@ -12,7 +12,10 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use narthex_wire::{Payload, Raw, rpc};
 
-use crate::stream::{CallStream, ReaderStream};
+use crate::{
+    feed::FeedStream,
+    stream::{CallStream, ReaderStream},
+};
 
 /// An answer of this door.
 pub(crate) type Response = http::Response<ResponseBody>;
@@ -24,6 +27,7 @@ enum Kind {
     Whole(Payload),
     Call(Box<CallStream>),
     Kept(Box<ReaderStream>),
+    Feed(Box<FeedStream>),
 }
 
 impl Body for ResponseBody {
@@ -38,20 +42,21 @@ impl Body for ResponseBody {
             Kind::Whole(payload) => Pin::new(payload).poll_frame(cx),
             Kind::Call(stream) => Pin::new(stream).poll_frame(cx),
             Kind::Kept(stream) => Pin::new(stream).poll_frame(cx),
+            Kind::Feed(stream) => Pin::new(stream).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(payload) => payload.is_end_stream(),
-            Kind::Call(_) | Kind::Kept(_) => false,
+            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(payload) => payload.size_hint(),
-            Kind::Call(_) | Kind::Kept(_) => SizeHint::default(),
+            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) => SizeHint::default(),
         }
     }
 }
@@ -62,6 +67,7 @@ impl fmt::Debug for ResponseBody {
             Kind::Whole(_) => "ResponseBody::Whole",
             Kind::Call(_) => "ResponseBody::Call",
             Kind::Kept(_) => "ResponseBody::Kept",
+            Kind::Feed(_) => "ResponseBody::Feed",
         })
     }
 }
@@ -81,6 +87,12 @@ impl From<CallStream> for ResponseBody {
 impl From<ReaderStream> for ResponseBody {
     fn from(stream: ReaderStream) -> Self {
         Self(Kind::Kept(Box::new(stream)))
+    }
+}
+
+impl From<FeedStream> for ResponseBody {
+    fn from(stream: FeedStream) -> Self {
+        Self(Kind::Feed(Box::new(stream)))
     }
 }
 

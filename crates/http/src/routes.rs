@@ -1,10 +1,14 @@
 //! The table of everything that is served. What is not in it does not exist.
 
-/// One place that is served.
+use http::Method;
+
+/// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The path; a last segment in braces stands for any one segment.
+    /// The path; a segment in braces stands for any one segment.
     pub template: &'static str,
+    /// The methods, as the header `Allow` lists them.
+    pub methods: &'static str,
     /// Who may come in.
     pub access: Access,
     pub(crate) target: Target,
@@ -19,6 +23,9 @@ pub enum Access {
     Client,
     /// The bearer of a run's token or of the admin token.
     Operator,
+    /// The bearer of the admin token alone: an agent must not switch servers off, change them or
+    /// read what they write to stderr.
+    Admin,
 }
 
 /// What is behind a route.
@@ -31,35 +38,101 @@ pub(crate) enum Target {
     Tools,
     Aggregated,
     Transparent,
+    Servers,
+    Server,
+    ServerEntry,
+    Disable,
+    Enable,
+    Reconnect,
+    Reauthorize,
+    Test,
+    Logs,
+    Reload,
+    Files,
+    Events,
 }
 
-/// Everything that is served.
-pub const ROUTES: [Route; 7] = [
-    route("/mcp", Access::Client, Target::Aggregated),
-    route("/mcp/{alias}", Access::Client, Target::Transparent),
-    route("/healthz", Access::Open, Target::Health),
-    route("/readyz", Access::Open, Target::Ready),
-    route("/metrics", Access::Operator, Target::Metrics),
-    route("/api/status", Access::Operator, Target::Status),
-    route("/api/tools", Access::Operator, Target::Tools),
+const READ: &str = "GET, HEAD";
+
+/// Everything that is served. Rows of one path stand together.
+pub const ROUTES: [Route; 19] = [
+    route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
+    route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
+    route("/healthz", READ, Access::Open, Target::Health),
+    route("/readyz", READ, Access::Open, Target::Ready),
+    route("/metrics", READ, Access::Operator, Target::Metrics),
+    route("/api/status", READ, Access::Operator, Target::Status),
+    route("/api/tools", READ, Access::Operator, Target::Tools),
+    route("/api/servers", READ, Access::Operator, Target::Servers),
+    route("/api/servers/{name}", READ, Access::Operator, Target::Server),
+    route("/api/servers/{name}", "PUT, PATCH, DELETE", Access::Admin, Target::ServerEntry),
+    route("/api/servers/{name}/disable", "POST", Access::Admin, Target::Disable),
+    route("/api/servers/{name}/enable", "POST", Access::Admin, Target::Enable),
+    route("/api/servers/{name}/reconnect", "POST", Access::Admin, Target::Reconnect),
+    route("/api/servers/{name}/reauthorize", "POST", Access::Admin, Target::Reauthorize),
+    route("/api/servers/{name}/test", "POST", Access::Admin, Target::Test),
+    route("/api/servers/{name}/logs", READ, Access::Admin, Target::Logs),
+    route("/api/reload", "POST", Access::Admin, Target::Reload),
+    route("/api/files", READ, Access::Admin, Target::Files),
+    route("/api/events", READ, Access::Operator, Target::Events),
 ];
 
-const fn route(template: &'static str, access: Access, target: Target) -> Route {
-    Route { template, access, target }
+const fn route(
+    template: &'static str,
+    methods: &'static str,
+    access: Access,
+    target: Target,
+) -> Route {
+    Route { template, methods, access, target }
 }
 
-/// The route of a path, and what stands in the place of the braces.
-pub(crate) fn find(path: &str) -> Option<(&'static Route, &str)> {
-    ROUTES.iter().find_map(|route| Some((route, route.matches(path)?)))
+/// What is served at one path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'p> {
+    /// At least one.
+    routes: &'static [Route],
+    /// What stands in the path for the braces, as it was sent.
+    pub(crate) segment: &'p str,
+}
+
+/// The place of a path.
+pub(crate) fn find(path: &str) -> Option<Place<'_>> {
+    let matching = |route: &Route| route.matches(path);
+    let (first, segment) =
+        ROUTES.iter().enumerate().find_map(|(index, route)| Some((index, matching(route)?)))?;
+    let same = ROUTES[first..].iter().take_while(|route| matching(route).is_some()).count();
+    Some(Place { routes: &ROUTES[first..first + same], segment })
+}
+
+impl Place<'_> {
+    /// The route for a method.
+    pub(crate) fn route(&self, method: &Method) -> Option<&'static Route> {
+        self.routes.iter().find(|route| route.takes(method))
+    }
+
+    /// The place's only route, or the first.
+    pub(crate) fn first(&self) -> &'static Route {
+        &self.routes[0]
+    }
+
+    /// All of its methods.
+    pub(crate) fn allowed(&self) -> String {
+        self.routes.iter().map(|route| route.methods).collect::<Vec<_>>().join(", ")
+    }
 }
 
 impl Route {
+    fn takes(&self, method: &Method) -> bool {
+        self.methods.split(", ").any(|one| one == method.as_str())
+    }
+
     fn matches<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let Some(fixed) = self.template.find('{') else {
+        let Some((before, rest)) = self.template.split_once('{') else {
             return (self.template == path).then_some("");
         };
-        let rest = path.strip_prefix(&self.template[..fixed])?;
-        (!rest.is_empty() && !rest.contains('/')).then_some(rest)
+        let (_, after) = rest.split_once('}')?;
+        let segment = path.strip_prefix(before)?.strip_suffix(after)?;
+        (!segment.is_empty() && !segment.contains('/')).then_some(segment)
     }
 }
 
@@ -69,12 +142,27 @@ mod tests {
 
     #[test]
     fn paths_find_their_route_and_nothing_else_does() {
-        let found = |path| find(path).map(|(route, rest)| (route.template, rest));
+        let found = |path| find(path).map(|place| (place.first().template, place.segment));
         assert_eq!(found("/mcp"), Some(("/mcp", "")));
         assert_eq!(found("/mcp/git"), Some(("/mcp/{alias}", "git")));
         assert_eq!(found("/api/tools"), Some(("/api/tools", "")));
-        for path in ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""] {
+        assert_eq!(found("/api/servers/a%2Fb"), Some(("/api/servers/{name}", "a%2Fb")));
+        assert_eq!(found("/api/servers/a/logs"), Some(("/api/servers/{name}/logs", "a")));
+        assert_eq!(found("/api/servers/logs"), Some(("/api/servers/{name}", "logs")));
+        let unknown = ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""];
+        let more = ["/api/servers/", "/api/servers//logs", "/api/servers/a/b", "/api/events/"];
+        for path in unknown.into_iter().chain(more) {
             assert_eq!(found(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn a_path_has_the_methods_of_all_its_rows() {
+        let place = find("/api/servers/a").unwrap();
+        assert_eq!(place.allowed(), "GET, HEAD, PUT, PATCH, DELETE");
+        let target = |method| place.route(&method).map(|route| route.target);
+        assert_eq!(target(Method::GET), Some(Target::Server));
+        assert_eq!(target(Method::PATCH), Some(Target::ServerEntry));
+        assert_eq!(target(Method::POST), None);
     }
 }

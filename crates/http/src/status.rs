@@ -1,9 +1,8 @@
 //! What operators and the commands `status` and `tools` ask for.
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_gateway::Gateway;
+use narthex_gateway::{Gateway, shown};
 use narthex_model::{Alias, QualifiedName, QualifiedNames};
-use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::{Payload, Raw};
 use serde_json::{Value, json};
@@ -11,6 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     auth::Principal,
     respond::{self, Response},
+    rows::visible,
 };
 
 /// The counters, as Prometheus reads them.
@@ -31,6 +31,7 @@ pub(crate) fn servers(snapshot: &Snapshot, principal: &Principal) -> Response {
 
 fn server(row: &ServerRow) -> Value {
     let facts = row.link.as_ref().map(|link| link.facts());
+    let inventory = shown(row);
     json!({
         "alias": row.name,
         "state": row.state,
@@ -38,25 +39,25 @@ fn server(row: &ServerRow) -> Value {
         "transport": row.definition.as_ref().map(|definition| definition.transport()),
         "era": facts.map(|facts| if facts.revision.is_modern() { "modern" } else { "legacy" }),
         "revision": facts.map(|facts| facts.revision.as_str()),
-        "tools": row.inventory.tools.len(),
-        "prompts": row.inventory.prompts.len(),
-        "resources": row.inventory.resources.len(),
-        "resource_templates": row.inventory.templates.len(),
+        "tools": inventory.tools.len(),
+        "prompts": inventory.prompts.len(),
+        "resources": inventory.resources.len(),
+        "resource_templates": inventory.templates.len(),
         "error": row.error,
     })
 }
 
 /// The tools of all servers under both of their names.
 pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal, name_limit: usize) -> Response {
-    let rows: Vec<(&Alias, &ServerRow)> =
-        visible(snapshot, principal).filter_map(|row| Some((row.alias.as_ref()?, row))).collect();
-    let originals = rows
-        .iter()
-        .flat_map(|(alias, row)| row.inventory.tools.iter().map(|tool| (*alias, &*tool.key)));
+    let rows: Vec<(&Alias, _)> = visible(snapshot, principal)
+        .filter_map(|row| Some((row.alias.as_ref()?, shown(row))))
+        .collect();
+    let originals =
+        rows.iter().flat_map(|(alias, shown)| shown.tools.iter().map(|tool| (*alias, &*tool.key)));
     let names = QualifiedNames::build(originals, name_limit);
     let mut tools = Vec::new();
-    for (alias, row) in rows {
-        for tool in &row.inventory.tools {
+    for (alias, shown) in &rows {
+        for tool in &shown.tools {
             tools.push(json!({
                 "alias": alias.as_str(),
                 "name": &*tool.key,
@@ -66,17 +67,4 @@ pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal, name_limit: usiz
         }
     }
     respond::json(StatusCode::OK, json!({ "tools": tools }).to_string().into_bytes().into())
-}
-
-/// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
-/// run by name, so it is seen by those who see everything.
-fn visible<'s>(
-    snapshot: &'s Snapshot,
-    principal: &'s Principal,
-) -> impl Iterator<Item = &'s ServerRow> {
-    snapshot.servers.iter().map(|row| &**row).filter(move |row| match (principal, &row.alias) {
-        (Principal::Admin, _) => true,
-        (Principal::Run(run), Some(alias)) => run.policy.is_attached(alias),
-        (Principal::Run(run), None) => run.policy == RunPolicy::AllAttached,
-    })
 }

@@ -24,21 +24,21 @@ use crate::{
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b":\n\n");
 
 /// Shows life when nothing else has for a while.
-struct Pulse {
+pub(crate) struct Pulse {
     every: Duration,
     next: Pin<Box<Sleep>>,
 }
 
 impl Pulse {
-    fn new(every: Duration) -> Self {
+    pub(crate) fn new(every: Duration) -> Self {
         Self { every, next: Box::pin(sleep(every)) }
     }
 
-    fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.next.as_mut().reset(Instant::now() + self.every);
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Polled {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Polled {
         ready!(self.next.as_mut().poll(cx));
         self.restart();
         Poll::Ready(Some(Ok(Frame::data(SIGN_OF_LIFE))))

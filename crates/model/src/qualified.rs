@@ -116,6 +116,20 @@ impl QualifiedNames {
         }
     }
 
+    /// A name for a tool of our own beside those of a server, which keep theirs: the plain one if
+    /// it is free, else one with the hash suffix (E80). `None` if that is taken as well.
+    #[must_use]
+    pub fn beside(&self, alias: &Alias, name: &str, limit: usize) -> Option<QualifiedName> {
+        let limit = limit.clamp(64, QUALIFIED_NAME_MAX);
+        let (plain, changed) = QualifiedName::plain(alias, name);
+        let is_plain = !changed && plain.len() <= limit && !alias.as_str().ends_with('_');
+        let plain = Some(plain).filter(|_| is_plain);
+        let hashed = std::iter::once_with(|| QualifiedName::hashed(alias, name, limit));
+        let mut names = plain.into_iter().chain(hashed);
+        let free = names.find(|name| !self.routes.contains_key(name.as_str()))?;
+        Some(QualifiedName(free.into()))
+    }
+
     /// Where a call of `qualified` goes: the server's alias and the tool's own name.
     #[must_use]
     pub fn route(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
@@ -188,6 +202,46 @@ mod tests {
         assert_eq!(one.route("mcp__a___x").unwrap(), (&a, &Arc::from("_x")));
         assert_eq!(one.route(&hashed).unwrap(), (&longer, &Arc::from("x")));
         assert!(one.name(&a, guess).is_none() && one.name(&longer, "_x").is_some());
+    }
+
+    /// E77: a character that clients do not take is replaced, and the server's own name is kept.
+    #[test]
+    fn e77_other_characters_are_replaced_and_the_original_is_routed_to() {
+        let a = alias("a");
+        let table = QualifiedNames::build([(&a, "files/read.all ü")], QUALIFIED_NAME_MAX);
+        let name = table.name(&a, "files/read.all ü").unwrap().as_str();
+        assert!(name.starts_with("mcp__a__files_read_all___"), "{name}");
+        assert_eq!(table.route(name).unwrap().1.as_ref(), "files/read.all ü");
+    }
+
+    /// E78, R-E25: a name that is too long is cut, and its prefix is not.
+    #[test]
+    fn e78_long_names_keep_their_prefix() {
+        let longest = alias(&"a".repeat(64));
+        for limit in [QUALIFIED_NAME_MAX, 80] {
+            let long = "x".repeat(300);
+            let table = QualifiedNames::build([(&longest, long.as_str())], limit);
+            let name = table.name(&longest, &long).unwrap().as_str();
+            assert_eq!(name.len(), limit);
+            assert!(name.starts_with(&format!("mcp__{longest}__")), "{name}");
+        }
+    }
+
+    /// E80: a tool of our own never takes the name of a server's.
+    #[test]
+    fn e80_names_of_our_own_stand_beside_those_of_servers() {
+        let a = alias("a");
+        let own = |table: &QualifiedNames| table.beside(&a, "list_resources", 128);
+        let free = QualifiedNames::build([(&a, "other")], 128);
+        assert_eq!(own(&free).unwrap().as_str(), "mcp__a__list_resources");
+        let taken = QualifiedNames::build([(&a, "list_resources")], 128);
+        let hashed = own(&taken).unwrap();
+        assert!(hashed.as_str().starts_with("mcp__a__list_resources_"), "{hashed}");
+        assert_eq!(taken.route("mcp__a__list_resources").unwrap().1.as_ref(), "list_resources");
+        let guess = hashed.as_str().strip_prefix("mcp__a__").unwrap();
+        let both = QualifiedNames::build([(&a, "list_resources"), (&a, guess)], 128);
+        assert_eq!(own(&both), None);
+        assert!(both.route(hashed.as_str()).is_some());
     }
 
     /// S24: the outcome does not depend on the order of servers.

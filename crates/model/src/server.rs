@@ -1,10 +1,10 @@
 //! What a server is: how to reach it, what state its connection is in.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, CallError, Secret};
+use crate::{Alias, CallError, Confinement, Exposed, Secret};
 
 /// The state of a connection (decision D21): exactly these five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -75,6 +75,12 @@ pub struct ServerDefinition {
     pub target: Target,
     /// Limit of one call; `None` means the default. Already clamped to 1..=600000 ms (E86).
     pub timeout: Option<Duration>,
+    /// Limit of connecting, and again of listing; `None` means the default of whoever connects.
+    pub mount_timeout: Option<Duration>,
+    /// How long its results may be.
+    pub output: OutputLimits,
+    /// What callers may see of it.
+    pub exposed: Box<Exposed>,
     /// Whether the configuration itself switches the server off: its row starts as `disabled`.
     pub is_disabled: bool,
     /// The values of environment variables whose name tells of a secret, wherever in the entry they
@@ -82,7 +88,32 @@ pub struct ServerDefinition {
     pub filled_in: Vec<Secret>,
 }
 
+/// How much text one result may bring (D23). `None` means no limit of this kind, or the default of
+/// whoever applies it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutputLimits {
+    /// Tokens, by estimate.
+    pub tokens: Option<NonZeroU64>,
+    /// Bytes of text.
+    pub bytes: Option<NonZeroU64>,
+}
+
 impl ServerDefinition {
+    /// A server with nothing set but where it is.
+    #[must_use]
+    pub fn new(alias: Alias, target: Target) -> Self {
+        Self {
+            alias,
+            target,
+            timeout: None,
+            mount_timeout: None,
+            output: OutputLimits::default(),
+            exposed: Box::default(),
+            is_disabled: false,
+            filled_in: Vec::new(),
+        }
+    }
+
     /// Which transport the configuration names.
     #[must_use]
     pub fn transport(&self) -> TransportKind {
@@ -157,6 +188,8 @@ pub struct StdioTarget {
     pub env: BTreeMap<String, Secret>,
     /// Where it runs; `None` means the daemon's folder.
     pub working_dir: Option<PathBuf>,
+    /// What it may reach of the machine; `None` leaves that to whoever starts it.
+    pub confinement: Option<Box<Confinement>>,
 }
 
 impl fmt::Debug for StdioTarget {
@@ -167,6 +200,7 @@ impl fmt::Debug for StdioTarget {
             .field("args", &self.args.len())
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("working_dir", &self.working_dir)
+            .field("confinement", &self.confinement)
             .finish()
     }
 }
@@ -240,13 +274,7 @@ mod tests {
 
     fn secrets(target: Target) -> Vec<String> {
         let alias = Alias::new("x").unwrap();
-        let definition = ServerDefinition {
-            alias,
-            target,
-            timeout: None,
-            is_disabled: false,
-            filled_in: Vec::new(),
-        };
+        let definition = ServerDefinition::new(alias, target);
         definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
     }
 
@@ -261,8 +289,13 @@ mod tests {
             ("KEYBOARD", "e"),
             ("pgPassword", "f"),
         ]);
-        let target =
-            StdioTarget { command: "x".to_owned(), args: Vec::new(), env, working_dir: None };
+        let target = StdioTarget {
+            command: "x".to_owned(),
+            args: Vec::new(),
+            env,
+            working_dir: None,
+            confinement: None,
+        };
         assert_eq!(secrets(Target::Stdio(target)), ["a", "d", "b", "f"]);
     }
 

@@ -1,47 +1,85 @@
 //! The assembly: configuration, registry, gateway and doors, and their common end.
 
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
+use narthex_control::{Control, ControlOptions};
 use narthex_gateway::{
     Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
 };
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Confinement, ErrorKind, Provenance, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{
-    Registry, RegistryOptions,
-    config::{Entry, LoadedConfig},
-};
+use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
-use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_upstream::{ClientIdentity, Deadlines, Supervision};
 use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::failure::{Failure, with_causes};
+use crate::{
+    config,
+    failure::{Failure, with_causes},
+};
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
 pub struct AppOptions {
     /// The servers.
-    pub config: LoadedConfig,
+    pub servers: Servers,
     /// What every child process sees.
     pub environment: BaseEnvironment,
-    /// Limits of the steps of connecting.
-    pub deadlines: Deadlines,
+    /// Limits of the connections to servers.
+    pub connections: ConnectionOptions,
     /// Limits and names of the data plane.
     pub gateway: GatewayOptions,
+    /// Which servers the run `local` has.
+    pub policy: RunPolicy,
     /// The token of the run `local`.
     pub token: RunToken,
     /// Where calls are recorded; made if it is missing.
     pub audit_dir: PathBuf,
     /// Where others come in; `None` for a call in process.
     pub doors: Option<Doors>,
+}
+
+/// Where the servers come from.
+#[derive(Debug)]
+pub enum Servers {
+    /// These, as long as the app lives.
+    Fixed(LoadedConfig),
+    /// What files declare, which are followed.
+    Followed(Box<ControlOptions>),
+}
+
+/// Limits of the connections to servers.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionOptions {
+    /// Of the steps of connecting.
+    pub deadlines: Deadlines,
+    /// After how long without a call a program is stopped until the next one; `None`: never.
+    pub idle_stop: Option<Duration>,
+    /// The most processes of one server at a time.
+    pub processes_max: usize,
+    /// Whether programs whose entry does not say are confined strictly.
+    pub is_strict: bool,
+}
+
+impl Default for ConnectionOptions {
+    fn default() -> Self {
+        Self {
+            deadlines: Deadlines::default(),
+            idle_stop: None,
+            processes_max: 64,
+            is_strict: false,
+        }
+    }
 }
 
 /// Where callers from outside come in.
@@ -62,6 +100,8 @@ pub struct Doors {
 #[derive(Debug)]
 pub struct App {
     gateway: Gateway,
+    /// What operators work with, if the servers come from files.
+    control: Option<Control>,
     local: Arc<RunView>,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -80,21 +120,28 @@ impl App {
     /// # Errors
     /// When the audit record cannot be opened, or a door.
     pub async fn start(options: AppOptions) -> Result<Self, Failure> {
+        let connections = options.connections;
         let registry = Registry::new(RegistryOptions {
-            identity: identity(),
-            deadlines: options.deadlines,
+            deadlines: connections.deadlines,
             limits: options.gateway.limits,
-            environment: options.environment,
-        });
+            disabled: disabled(&options.servers).await?,
+            idle_stop: connections.idle_stop,
+            children_max: connections.processes_max,
+            supervision: supervision(connections.is_strict)?,
+            ..RegistryOptions::new(identity(), options.environment)
+        })
+        .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
         let gateway = Gateway::new(registry.clone(), audit, options.gateway)
             .map_err(|error| no_randomness(&error))?;
-        // Live mode (D11): the run `local` has whatever is registered.
-        let local = Arc::new(RunView::new(&options.token, RunPolicy::AllAttached));
+        let local = Arc::new(RunView::new(&options.token, options.policy));
         gateway.runs().insert(local.clone());
+        // First, so that no door is ever asked about an empty set of servers.
+        let control = begin(registry, options.servers).await?;
         let mut app = Self {
             gateway,
+            control,
             local,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -106,22 +153,21 @@ impl App {
                 .map(|doors| doors.serve.workers.clone())
                 .unwrap_or_default(),
         };
-        // First, so that no door is ever asked about an empty set of servers.
-        registry.start(options.config.clone());
         if let Some(doors) = options.doors {
-            app.open(doors, &options.config);
+            app.open(doors);
         }
         Ok(app)
     }
 
-    fn open(&mut self, doors: Doors, config: &LoadedConfig) {
+    fn open(&mut self, doors: Doors) {
         let Doors { listener, mut http, serve, socket_dirs } = doors;
         http.closing = self.closing.clone();
+        http.control.clone_from(&self.control);
         let router = narthex_http::router(self.gateway.clone(), http);
         let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
         self.tasks.spawn(narthex_http::serve(listener, router, serve, closing, tasks));
         for dir in socket_dirs {
-            match self.open_sockets(&dir, config) {
+            match self.open_sockets(&dir) {
                 Ok(()) => {
                     self.socket_dir = Some(dir);
                     break;
@@ -136,13 +182,9 @@ impl App {
         }
     }
 
-    fn open_sockets(&self, dir: &Path, config: &LoadedConfig) -> Result<(), SocketError> {
-        let aliases = config.entries.iter().filter_map(|entry| match entry {
-            Entry::Server(definition) => Some(definition.alias.clone()),
-            Entry::Fault(fault) => Alias::new(&fault.name).ok(),
-        });
+    fn open_sockets(&self, dir: &Path) -> Result<(), SocketError> {
         let (run, gateway) = (self.local.clone(), self.gateway.clone());
-        let door = SocketDoor::bind(dir, run, aliases, gateway, SocketOptions::default())?;
+        let door = SocketDoor::bind(dir, run, gateway, SocketOptions::default())?;
         self.tasks.spawn(door.serve(self.closing.clone()));
         Ok(())
     }
@@ -157,6 +199,12 @@ impl App {
     #[must_use]
     pub fn registry(&self) -> &Registry {
         self.gateway.registry()
+    }
+
+    /// What operators work with; `None` if the servers are fixed.
+    #[must_use]
+    pub fn control(&self) -> Option<&Control> {
+        self.control.as_ref()
     }
 
     /// The folder of the Unix sockets.
@@ -180,12 +228,50 @@ impl App {
     async fn end(&self) {
         self.closing.cancel();
         self.tasks.close();
+        // Nothing is started any more that would have to be stopped (E126).
+        if let Some(control) = &self.control {
+            control.close().await;
+        }
         // Servers are needed until the doors have given their last answer, and the gateway stops
         // them when its own tasks have ended: so the doors' end is one of these. Each step of the
         // gateway's end has a deadline, so that no caller and no server can hold it up for long.
         let doors = self.tasks.clone();
         self.gateway.tasks().spawn(async move { doors.wait().await });
         self.gateway.drain().await;
+    }
+}
+
+/// The servers that a person has switched off (E57).
+async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
+    let Servers::Followed(options) = servers else { return Ok(BTreeSet::new()) };
+    match &options.store {
+        Some(store) => Ok(store.server_flags().disabled(&WorkspaceId::default()).await?),
+        None => Ok(BTreeSet::new()),
+    }
+}
+
+/// How programs are held whose entry does not say.
+fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
+    let root = is_strict.then(config::workspace_root).transpose()?;
+    Ok(Supervision { confinement: root.map(Confinement::strict), ..Supervision::default() })
+}
+
+/// Has the servers start.
+async fn begin(registry: Registry, servers: Servers) -> Result<Option<Control>, Failure> {
+    match servers {
+        Servers::Fixed(config) => {
+            let (provenance, entries) = (Provenance::Workspace, config.entries);
+            let set = layers::compose(&[Layer { provenance, file: None, entries }]);
+            let applied = registry.apply(set);
+            applied.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+            Ok(None)
+        }
+        Servers::Followed(options) => {
+            let control = Control::start(registry, *options).await;
+            let control =
+                control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
+            Ok(Some(control))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The command line: what can be said, and who does it.
 
+mod operate;
+
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
@@ -12,6 +14,10 @@ use crate::{
     failure::Failure,
     output::{self, Format},
     telemetry,
+};
+
+pub(crate) use operate::{
+    AddArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
 };
 
 /// How long what still runs after a command may hold up the end of the program.
@@ -34,6 +40,12 @@ struct Common {
     /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
+    /// Print only what a script needs
+    #[arg(long, global = true, conflicts_with = "json")]
+    quiet: bool,
+    /// Print no character beyond ASCII
+    #[arg(long, global = true)]
+    ascii: bool,
     /// Where tokens, state and audit records are [default: ~/.local/share/narthex]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -52,6 +64,17 @@ enum Command {
     Tools(ToolsArgs),
     /// Show the daemon and its servers
     Status,
+    /// See, try and change the servers of the daemon
+    #[command(subcommand)]
+    Mcp(McpCommand),
+    /// Look for what would keep servers from working
+    #[command(subcommand)]
+    Check(CheckCommand),
+    /// Write a configuration to begin with; nothing that is there is overwritten
+    Init(InitArgs),
+    /// See or stop the daemon
+    #[command(subcommand)]
+    Daemon(DaemonCommand),
     /// Connect standard input and output to the daemon, for clients that start programs
     Connect(ConnectArgs),
     /// Approve the mcp.json of a folder, so that `narthex up` may start it
@@ -68,9 +91,15 @@ pub(crate) struct UpArgs {
     /// The servers [default: mcp.json in this folder, once it is trusted]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The servers of all your projects [default: ~/.config/narthex/settings.json]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) servers: Option<PathBuf>,
     /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7717]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// Which servers clients get, separated by commas; `*` is all of them [default: *]
+    #[arg(long, value_name = "ALIAS,…")]
+    pub(crate) tools: Option<String>,
     /// Allow an address that other machines can reach; there is no encryption
     #[arg(long)]
     pub(crate) allow_remote: bool,
@@ -142,6 +171,8 @@ pub(crate) struct CompletionsArgs {
 pub(crate) struct Context {
     pub(crate) settings: Settings,
     pub(crate) format: Format,
+    /// Whether only ASCII may be printed.
+    pub(crate) is_ascii: bool,
 }
 
 /// Does what the command line says.
@@ -151,7 +182,11 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };
-    let format = if cli.common.json { Format::Json } else { Format::Text };
+    let format = match (cli.common.json, cli.common.quiet) {
+        (true, _) => Format::Json,
+        (false, true) => Format::Quiet,
+        (false, false) => Format::Text,
+    };
     match run(cli, format) {
         Ok(code) => code,
         Err(failure) => {
@@ -183,7 +218,8 @@ fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
     let runtime = runtime()?;
     let telemetry = telemetry::start(&settings, runtime.handle())?;
     settings.tracer = telemetry.tracer();
-    let context = Context { settings, format };
+    let is_ascii = cli.common.ascii || !config::is_utf8_locale();
+    let context = Context { settings, format, is_ascii };
     let done = runtime.block_on(dispatch(cli.command, context));
     telemetry.end();
     // A blocked read of standard input must not hold up the end.
@@ -197,24 +233,30 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Call(args) => Box::pin(commands::call::run(args, context)).await,
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
         Command::Status => Box::pin(commands::status::run(context)).await,
+        Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
+        Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
+        Command::Init(args) => commands::init::run(&args, &context),
+        Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,
         Command::Connect(args) => Ok(Box::pin(commands::connect::run(&args, &context)).await),
-        Command::Trust(args) => commands::trust::run(&args, &context),
+        Command::Trust(args) => Box::pin(commands::trust::run(args, context)).await,
         Command::Completions(args) => commands::completions::run(&args, &context),
     }
 }
 
 fn flags(cli: &Cli) -> Flags {
-    // Elsewhere `--config` means to work in process, which is no setting.
-    let (config, listen) = match &cli.command {
-        Command::Up(args) => (args.config.clone(), args.listen.clone()),
-        Command::Call(_)
-        | Command::Tools(_)
-        | Command::Status
-        | Command::Connect(_)
-        | Command::Trust(_)
-        | Command::Completions(_) => (None, None),
+    let mut flags = Flags {
+        settings: cli.common.settings.clone(),
+        data: cli.common.data.clone(),
+        ..Flags::default()
     };
-    Flags { settings: cli.common.settings.clone(), data: cli.common.data.clone(), config, listen }
+    // Elsewhere `--config` means to work in process, which is no setting.
+    if let Command::Up(args) = &cli.command {
+        flags.config.clone_from(&args.config);
+        flags.servers.clone_from(&args.servers);
+        flags.listen.clone_from(&args.listen);
+        flags.tools.clone_from(&args.tools);
+    }
+    flags
 }
 
 fn runtime() -> Result<Runtime, Failure> {

@@ -1,12 +1,17 @@
 //! What each command does.
 
 pub(crate) mod call;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod connect;
+pub(crate) mod daemon;
 mod in_process;
+pub(crate) mod init;
+pub(crate) mod mcp;
 mod progress;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod up;
+mod waiting;

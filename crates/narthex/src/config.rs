@@ -23,6 +23,22 @@ pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+/// Whether the terminal's language setting can show more than ASCII.
+pub(crate) fn is_utf8_locale() -> bool {
+    let names = ["LC_ALL", "LC_CTYPE", "LANG"];
+    let locale = names.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
+    locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+/// Whether colours are wanted, as far as the environment says.
+pub(crate) fn may_have_colours() -> bool {
+    let is_refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !is_refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
+}
+
 /// What child processes see of the environment.
 pub(crate) fn base_environment() -> BaseEnvironment {
     BaseEnvironment::from_process()

@@ -1,5 +1,9 @@
 //! The client of the daemon's HTTP door, for commands that work through it.
 
+mod api;
+
+pub(crate) use api::{ApiRequest, EventReader, server_path};
+
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use narthex_gateway::RunToken;
 use narthex_model::{Alias, ErrorKind};
@@ -33,6 +37,10 @@ impl DaemonClient {
         let data = DataDir::at(&settings.data);
         let state = data.daemon()?;
         let token = read_client_token(&data)?;
+        Self::with(settings, state, token)
+    }
+
+    fn with(settings: &Settings, state: DaemonState, token: RunToken) -> Result<Self, Failure> {
         let url = Url::parse(&state.url).map_err(|error| {
             Failure::new(ErrorKind::Invalid, format!("the daemon's address is damaged: {error}"))
         })?;

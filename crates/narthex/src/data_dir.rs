@@ -1,4 +1,4 @@
-//! The data directory: tokens, the daemon's state, and a lock so that it has one daemon.
+//! The data directory: tokens, the store, the daemon's state, and a lock so that it has one daemon.
 
 mod token;
 
@@ -11,12 +11,13 @@ use std::{
 
 use fs_err as fs;
 use narthex_model::ErrorKind;
+use narthex_store::Store;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{config, failure::Failure};
 
-pub(crate) use token::read_client_token;
+pub(crate) use token::{read_admin_token, read_client_token};
 
 /// Where a daemon keeps what outlives it.
 #[derive(Debug, Clone)]
@@ -78,8 +79,19 @@ impl DataDir {
         self.path.join("audit")
     }
 
-    pub(crate) fn trust_file(&self) -> PathBuf {
-        self.path.join("trust.json")
+    /// Whether there is a store already.
+    pub(crate) fn has_store(&self) -> bool {
+        self.path.join("store.db").exists()
+    }
+
+    /// Opens the store, which any number of processes may do at a time, beside a daemon too.
+    pub(crate) async fn store(&self) -> Result<Store, Failure> {
+        Ok(Store::open(&self.path.join("store.db")).await?)
+    }
+
+    /// The file that changes with every change of the store.
+    pub(crate) fn store_journal(&self) -> PathBuf {
+        self.path.join("store.db-wal")
     }
 
     /// Where the Unix sockets may be. Their addresses are short by nature, so a long path needs
@@ -138,7 +150,7 @@ impl DataDir {
     }
 
     /// Whether a daemon holds the directory now.
-    fn is_locked(&self) -> bool {
+    pub(crate) fn is_locked(&self) -> bool {
         let Ok(file) = fs::File::open(self.lock_file()) else { return false };
         matches!(file.file().try_lock_shared(), Err(TryLockError::WouldBlock))
     }
@@ -157,18 +169,36 @@ impl DataDir {
 
     /// The daemon that runs now.
     pub(crate) fn daemon(&self) -> Result<DaemonState, Failure> {
-        let none = || {
-            let text = format!(
+        self.running()?.ok_or_else(|| {
+            Failure::daemon_down(format!(
                 "no daemon runs with the data directory {}; start one with `narthex up`, name \
                  another directory with --data, or add --config FILE to work without a daemon",
                 self.path.display()
-            );
-            Failure::new(ErrorKind::Unavailable, text)
-        };
+            ))
+        })
+    }
+
+    /// The daemon that runs now, if one does and can be reached already.
+    pub(crate) fn running(&self) -> Result<Option<DaemonState>, Failure> {
+        if self.is_locked() { read_json(&self.state_file()) } else { Ok(None) }
+    }
+
+    /// The process that is the directory's daemon, if there is one, reachable or not.
+    pub(crate) fn holder(&self) -> Result<Option<u32>, Failure> {
         if !self.is_locked() {
-            return Err(none());
+            return Ok(None);
         }
-        read_json(&self.state_file())?.ok_or_else(none)
+        let path = self.lock_file();
+        let text = fs::read_to_string(&path)?;
+        text.trim().parse().map(Some).map_err(|error| {
+            let text = format!(
+                "a daemon holds {}, but the file does not say which process it is ({error}); find \
+                 it with `fuser {}`",
+                path.display(),
+                path.display()
+            );
+            Failure::new(ErrorKind::Invalid, text)
+        })
     }
 }
 
@@ -179,7 +209,7 @@ fn to_json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Reads a file of our own; `None` if there is none.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match fs::read(path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -192,7 +222,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, F
 }
 
 /// Replaces a file at once, readable by its owner alone.
-pub(crate) fn write_private(path: &Path, text: &[u8]) -> Result<(), Failure> {
+fn write_private(path: &Path, text: &[u8]) -> Result<(), Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     let temporary = PathBuf::from(name);

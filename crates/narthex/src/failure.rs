@@ -4,6 +4,7 @@ use std::{fmt, io, process::ExitCode};
 
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_registry::config::ConfigFileError;
+use narthex_store::{OpenError, StatementError};
 use serde_json::{Value, json};
 
 /// A failed command: what happened, where, and what to do.
@@ -15,6 +16,8 @@ pub struct Failure {
     pub message: String,
     /// For a program.
     pub details: Option<Value>,
+    /// What it is called where the kind says too little.
+    pub code: Option<&'static str>,
 }
 
 /// Which table of kinds a failure belongs to.
@@ -30,15 +33,25 @@ pub enum FailureKind {
 
 impl Failure {
     pub(crate) fn usage(message: impl Into<String>) -> Self {
-        Self { kind: FailureKind::Usage, message: message.into(), details: None }
+        Self::of(FailureKind::Usage, message.into())
     }
 
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind: FailureKind::Operation(kind), message: message.into(), details: None }
+        Self::of(FailureKind::Operation(kind), message.into())
     }
 
     pub(crate) fn call(error: CallError) -> Self {
-        Self { kind: FailureKind::Call(error.kind), message: error.message, details: error.details }
+        let details = error.details;
+        Self { details, ..Self::of(FailureKind::Call(error.kind), error.message) }
+    }
+
+    fn of(kind: FailureKind, message: String) -> Self {
+        Self { kind, message, details: None, code: None }
+    }
+
+    /// There is no daemon to work through.
+    pub(crate) fn daemon_down(message: impl Into<String>) -> Self {
+        Self { code: Some("daemon_down"), ..Self::new(ErrorKind::Unavailable, message) }
     }
 
     /// The code that the program ends with.
@@ -53,11 +66,13 @@ impl Failure {
     /// The failure as `--json` shows it.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut error = json!({ "kind": self.kind.as_str(), "message": self.message });
+        let kind = self.kind.as_str();
+        let code = self.code.unwrap_or(kind);
+        let mut error = json!({ "code": code, "kind": kind, "message": self.message });
         if let Some(details) = &self.details {
             error["details"] = details.clone();
         }
-        json!({ "error": error })
+        json!({ "ok": false, "error": error })
     }
 }
 
@@ -96,6 +111,18 @@ impl From<io::Error> for Failure {
 
 impl From<ConfigFileError> for Failure {
     fn from(error: ConfigFileError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<StatementError> for Failure {
+    fn from(error: StatementError) -> Self {
         Self::new(error.kind(), with_causes(&error))
     }
 }

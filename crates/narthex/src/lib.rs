@@ -17,6 +17,6 @@ mod table;
 mod telemetry;
 mod trust;
 
-pub use app::{App, AppOptions, Doors};
+pub use app::{App, AppOptions, ConnectionOptions, Doors, Servers};
 pub use cli::main;
 pub use failure::{Failure, FailureKind};

@@ -9,5 +9,6 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    narthex::main()
+    // First of all: a process that is to watch over a server does nothing else.
+    narthex_supervisor::shim::run_if_asked().unwrap_or_else(narthex::main)
 }

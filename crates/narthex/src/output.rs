@@ -4,8 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use narthex_model::ErrorKind;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::failure::Failure;
+use crate::{config, failure::Failure};
 
 /// How a command's outcome is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,11 +14,25 @@ pub(crate) enum Format {
     Text,
     /// One JSON document; commands that report events print one per line.
     Json,
+    /// Only what a script needs.
+    Quiet,
+}
+
+/// How a word stands out on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Red,
+    Yellow,
+    Green,
 }
 
 impl Format {
     pub(crate) fn is_json(self) -> bool {
         self == Self::Json
+    }
+
+    pub(crate) fn is_quiet(self) -> bool {
+        self == Self::Quiet
     }
 }
 
@@ -36,6 +51,29 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value)
         .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
     line(&text)
+}
+
+/// Prints the outcome of an operator's command: `{"ok": true, "data": …}`.
+pub(crate) fn done(data: &Value) -> Result<(), Failure> {
+    json(&json!({ "ok": true, "data": data }))
+}
+
+/// A word in colour, where standard output is a terminal that may show some.
+pub(crate) fn paint(text: &str, colour: Colour) -> String {
+    let code = match colour {
+        Colour::Red => 31,
+        Colour::Yellow => 33,
+        Colour::Green => 32,
+    };
+    match io::stdout().is_terminal() && config::may_have_colours() {
+        true => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+        false => text.to_owned(),
+    }
+}
+
+/// Text of others without what could move a cursor.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 /// Tells a person something that is not the result.

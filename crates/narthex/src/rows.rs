@@ -26,14 +26,16 @@ impl Row {
             alias: row.name.clone(),
             status: row.state,
             transport,
-            tools: row.inventory.tools.len(),
+            tools: narthex_gateway::shown(row).tools.len(),
             activity: row.activity.map(str::to_owned),
             error: row.error.clone(),
         }
     }
 
     pub(crate) fn all(snapshot: &Snapshot) -> Vec<Self> {
-        snapshot.servers.iter().map(|row| Self::of(row)).collect()
+        // What another entry hides is none of those that run (E140).
+        let counting = snapshot.servers.iter().filter(|row| !row.is_overridden);
+        counting.map(|row| Self::of(row)).collect()
     }
 
     /// The state in one line, without the name.

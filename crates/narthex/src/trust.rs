@@ -1,20 +1,16 @@
 //! Which configuration files of folders their user has approved (D27): by place and content.
 
 use std::{
-    collections::BTreeMap,
     io::Read,
     path::{Path, PathBuf},
 };
 
 use fs_err as fs;
 use narthex_model::ErrorKind;
-use serde::{Deserialize, Serialize};
+use narthex_store::TrustedFiles;
 use sha2::{Digest, Sha256};
 
-use crate::{
-    data_dir::{self, DataDir},
-    failure::Failure,
-};
+use crate::failure::Failure;
 
 /// More than any configuration that is accepted.
 const TEXT_MAX: u64 = 4 * 1024 * 1024 + 1;
@@ -25,14 +21,6 @@ pub(crate) struct Folder {
     /// Without links, so that one file has one place.
     place: PathBuf,
     pub(crate) text: Vec<u8>,
-}
-
-/// What was approved, in the data directory.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Approved {
-    /// The hash of the content by the file's place. Programs named by a relative path differ from
-    /// folder to folder, so a content alone is not enough.
-    files: BTreeMap<PathBuf, String>,
 }
 
 /// How a file stands.
@@ -56,49 +44,79 @@ impl Folder {
         Ok(Self { place, text })
     }
 
+    /// A text that was read already, of a file that is there.
+    pub(crate) fn of(path: &Path, text: &[u8]) -> Result<Self, Failure> {
+        Ok(Self { place: fs::canonicalize(path)?, text: text.to_vec() })
+    }
+
     pub(crate) fn hash(&self) -> String {
         Sha256::digest(&self.text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    pub(crate) fn standing(&self, data: &DataDir) -> Result<Standing, Failure> {
-        let approved: Approved = data_dir::read_json(&data.trust_file())?.unwrap_or_default();
-        Ok(match approved.files.get(&self.place) {
-            Some(hash) if *hash == self.hash() => Standing::Approved,
+    pub(crate) async fn standing(&self, trusted: TrustedFiles<'_>) -> Result<Standing, Failure> {
+        Ok(match trusted.find(self.place()?).await? {
+            Some(approved) if approved.sha256 == self.hash() => Standing::Approved,
             Some(_) => Standing::Changed,
             None => Standing::Unknown,
         })
     }
 
-    pub(crate) fn approve(&self, data: &DataDir) -> Result<(), Failure> {
-        let mut approved: Approved = data_dir::read_json(&data.trust_file())?.unwrap_or_default();
-        approved.files.insert(self.place.clone(), self.hash());
-        let mut text = serde_json::to_vec_pretty(&approved)
-            .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-        text.push(b'\n');
-        data_dir::write_private(&data.trust_file(), &text)
+    pub(crate) async fn approve(&self, trusted: TrustedFiles<'_>) -> Result<(), Failure> {
+        Ok(trusted.approve(self.place()?, &self.hash()).await?)
+    }
+
+    /// Programs named by a relative path differ from folder to folder, so a content is approved for
+    /// one place. Two places must not look the same, so none is approximated.
+    fn place(&self) -> Result<&str, Failure> {
+        self.place.to_str().ok_or_else(|| {
+            let text = format!(
+                "the name of {} is not UTF-8, and only such files can be trusted; rename it, or \
+                 name it with --config",
+                self.place.display()
+            );
+            Failure::new(ErrorKind::Invalid, text)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    use narthex_store::Store;
+
     use super::*;
 
     /// D27: approval holds for one content at one place.
-    #[test]
-    fn d27_approval_ends_with_the_content() {
+    #[tokio::test]
+    async fn d27_approval_ends_with_the_content() {
         let dir = tempfile::tempdir().unwrap();
-        let data = DataDir::open(&dir.path().join("data")).unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let trusted = store.trusted_files();
         let file = dir.path().join("mcp.json");
         fs::write(&file, "{}").unwrap();
-        let standing = || Folder::read(&file).unwrap().standing(&data).unwrap();
-        assert_eq!(standing(), Standing::Unknown);
-        Folder::read(&file).unwrap().approve(&data).unwrap();
-        assert_eq!(standing(), Standing::Approved);
+        let standing = async || Folder::read(&file).unwrap().standing(trusted).await.unwrap();
+        assert_eq!(standing().await, Standing::Unknown);
+        Folder::read(&file).unwrap().approve(trusted).await.unwrap();
+        assert_eq!(standing().await, Standing::Approved);
         fs::write(&file, "{ }").unwrap();
-        assert_eq!(standing(), Standing::Changed);
+        assert_eq!(standing().await, Standing::Changed);
         let other = dir.path().join("other.json");
         fs::write(&other, "{}").unwrap();
         let other = Folder::read(&other).unwrap();
-        assert_eq!(other.standing(&data).unwrap(), Standing::Unknown);
+        assert_eq!(other.standing(trusted).await.unwrap(), Standing::Unknown);
+    }
+
+    /// D27: two places that would look alike are not taken for one.
+    #[tokio::test]
+    async fn d27_a_place_that_is_no_text_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let file = dir.path().join(OsStr::from_bytes(b"\xff.json"));
+        fs::write(&file, "{}").unwrap();
+        let folder = Folder::read(&file).unwrap();
+        let refused = folder.approve(store.trusted_files()).await.unwrap_err();
+        assert!(refused.message.contains("--config"), "{refused}");
+        assert!(folder.standing(store.trusted_files()).await.is_err());
     }
 }

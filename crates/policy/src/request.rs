@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_model::Alias;
+use narthex_model::{Alias, Exposed};
 use narthex_wire::{Message, Rewrite};
 
 /// What a request is about, under the server's own name for it.
@@ -27,6 +27,18 @@ impl Item {
         match self {
             Self::Tool(name) | Self::Prompt(name) | Self::Resource(name) | Self::Task(name) => name,
             Self::Server => "",
+        }
+    }
+
+    /// Whether a server's rules let callers see it. Lists ask the same of each entry (D5).
+    #[must_use]
+    pub fn is_exposed(&self, exposed: &Exposed) -> bool {
+        match self {
+            Self::Tool(name) => exposed.tools.lets(name),
+            Self::Prompt(name) => exposed.prompts.lets(name),
+            Self::Resource(uri) => exposed.resources.lets_uri(uri),
+            // A task is made by a call that was let through.
+            Self::Task(_) | Self::Server => true,
         }
     }
 }

@@ -6,8 +6,11 @@
 //! Nothing here starts anything, reads the environment by itself, or prints a value.
 
 mod auth;
+mod confinement;
 mod document;
 mod error;
+mod exposed;
+mod limits;
 mod nearest;
 mod node;
 mod placeholder;
@@ -20,11 +23,15 @@ mod tolerant;
 
 use std::{
     fmt,
+    fs::Metadata,
     io::{self, Read},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use narthex_model::{ConfigFault, ServerDefinition};
+use rustix::fs::OFlags;
 
 pub use error::{ConfigFileError, FileProblem};
 
@@ -57,11 +64,25 @@ pub struct ConfigWarning {
     pub message: String,
 }
 
+impl Entry {
+    /// The name as the file has it: of a fault, it may not even be a valid alias.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Server(definition) => definition.alias.as_str(),
+            Self::Fault(fault) => &fault.name,
+        }
+    }
+}
+
 impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {}", self.file.display(), self.path, self.message)
     }
 }
+
+/// Looks up one environment variable, for those who read files again and again.
+pub type Variables = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// What reading a file depends on besides its text.
 #[derive(Clone, Copy)]
@@ -120,17 +141,39 @@ pub fn load_file(
     workspace_root: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<LoadedConfig, ConfigFileError> {
-    let text = read(path).map_err(|source| ConfigFileError::read(path, source))?;
-    parse(&text, &LoadContext { file: path, workspace_root, env })
+    parse(&read(path)?, &LoadContext { file: path, workspace_root, env })
 }
 
 /// At most one byte more than a configuration may have. Only a regular file: a pipe or a device,
 /// to which a link may lead, would never end.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs_err::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
+///
+/// # Errors
+/// When the file cannot be read: a missing file is of kind `not_found`.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ConfigFileError> {
+    read_regular(path).map_err(|source| ConfigFileError::read(path, source))
+}
+
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let refuse_others = |metadata: Metadata| match metadata.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+    };
+    // Asked before, since opening alone makes some devices act, and after, since another file may
+    // stand there by then. Without waiting, because a pipe would wait for its other end.
+    refuse_others(fs_err::metadata(path)?)?;
+    let mut options = fs_err::OpenOptions::new();
+    options.read(true).options_mut().custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path)?;
+    refuse_others(file.metadata()?)?;
     let mut text = Vec::new();
-    fs_err::File::open(path)?.take(node::TEXT_MAX as u64 + 1).read_to_end(&mut text)?;
+    file.take(node::TEXT_MAX as u64 + 1).read_to_end(&mut text)?;
     Ok(text)
+}
+
+/// Reads the text of a settings file as [`parse_settings`] does, but keeps the faults.
+pub(crate) fn parse_settings_with_faults(
+    text: &[u8],
+    context: &LoadContext<'_>,
+) -> Result<LoadedConfig, ConfigFileError> {
+    document::read_settings_with_faults(text, context)
 }

@@ -1,265 +1,256 @@
-//! The life of one server's shared link: connect, list, listen, reconnect, end.
+//! One connection to one server: what is known of it, and how it comes to its end.
 
 mod changes;
+mod end;
+mod life;
+mod open;
 
-use std::{sync::Arc, time::Duration};
-
-use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerState};
-use narthex_upstream::{Dialect, Inventory, Link, LinkEvent, Phase};
-use narthex_wire::{Message, method, rpc};
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use crate::registry::{EVENT_QUEUE, Shared};
+use arc_swap::ArcSwap;
+use narthex_model::{Alias, ServerDefinition, ServerState, Target};
+use narthex_upstream::{Deadlines, Ended, Link};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
 
-/// The pauses before a server that was ready is connected again (D17).
-const BACKOFF: [Duration; 3] =
-    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
-/// A server that lives this long has recovered: the next loss begins with the shortest pause.
-const STABLE_AFTER: Duration = Duration::from_secs(30);
-/// How long a modern server may take to acknowledge that it will announce changes.
-const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
-/// How long a server may take to hear that its question is refused.
-const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
+pub(crate) use self::life::{relist, run};
+use crate::{ConnectionId, Found, registry::Shared};
 
-/// Why the life of a link came to its end.
-enum End {
-    Shutdown,
-    Lost(Arc<str>),
+/// How a connection is held.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Limits of the steps of connecting.
+    pub(crate) deadlines: Deadlines,
+    /// After how long without a call the server is stopped until the next one; `None`: never.
+    pub(crate) idle_stop: Option<Duration>,
 }
 
-/// How often a server was lost lately.
-#[derive(Default)]
-struct Losses {
-    /// Losses without a stable life in between.
-    in_a_row: usize,
-    /// Attempts to connect since the last loss that failed.
-    failures: usize,
+/// One connection. Its task owns the link; everybody else sees what is known of it.
+pub(crate) struct Connection {
+    pub(crate) id: ConnectionId,
+    pub(crate) definition: Arc<ServerDefinition>,
+    pub(crate) settings: Settings,
+    found: ArcSwap<Found>,
+    /// Held while what is known changes, so that changes are shown in their order.
+    changing: Mutex<()>,
+    changed: watch::Sender<u64>,
+    /// The shared link from the moment that there is one: whatever becomes of the attempt to make
+    /// it ready, it is stopped.
+    at_hand: Mutex<Weak<Link>>,
+    /// Links to the same server that others have opened for themselves.
+    further: Mutex<Vec<Weak<Link>>>,
+    /// Further links that are about to be opened.
+    opening: AtomicUsize,
+    /// No call begins any more; those that are open may finish.
+    retired: CancellationToken,
+    /// Whatever is open ends at once: the registry is closed, or the server was switched off.
+    cut: CancellationToken,
+    is_off: AtomicBool,
+    /// The shared link is being opened.
+    is_connecting: AtomicBool,
+    /// Set when the server has ended, and every link to it.
+    ended: watch::Sender<Option<Ended>>,
+    /// Somebody wants a server that is asleep.
+    is_wanted: AtomicBool,
+    woken: Notify,
 }
 
-impl Losses {
-    /// The pause before the next attempt; `None` when enough were made.
-    fn pause(&self) -> Option<Duration> {
-        if self.failures >= BACKOFF.len() {
-            return None;
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+impl Connection {
+    pub(crate) fn new(
+        shared: &Shared,
+        definition: Arc<ServerDefinition>,
+        settings: Settings,
+        before: Option<&Found>,
+    ) -> Self {
+        let mut settings = settings;
+        if let Some(own) = definition.mount_timeout {
+            settings.deadlines.connect = own;
+            settings.deadlines.list = own;
+            settings.deadlines.probe = settings.deadlines.probe.min(own);
         }
-        let step = (self.in_a_row.saturating_sub(1) + self.failures).min(BACKOFF.len() - 1);
-        Some(BACKOFF[step])
-    }
-
-    fn lost(&mut self, lived: Duration) {
-        self.in_a_row = if lived >= STABLE_AFTER { 1 } else { self.in_a_row + 1 };
-        self.failures = 0;
-    }
-}
-
-/// Connects a server and keeps it connected until the registry closes or it fails for good.
-pub(crate) async fn run(shared: Arc<Shared>, definition: Arc<ServerDefinition>) {
-    let alias = definition.alias.clone();
-    let mut dialect = None;
-    let mut losses = Losses::default();
-    loop {
-        let (events, mut received) = mpsc::channel(EVENT_QUEUE);
-        let connecting = open(&shared, &definition, dialect, events, &mut received);
-        let opened = tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => return,
-            opened = Box::pin(connecting) => opened,
-        };
-        let mut pauses = true;
-        match opened {
-            Ok(opened) => {
-                dialect = Some(opened.dialect);
-                let link = opened.link.clone();
-                let since = Instant::now();
-                let end = live(&shared, &alias, opened, &mut received).await;
-                link.stop().await;
-                let End::Lost(why) = end else { return };
-                losses.lost(since.elapsed());
-                // A session that the server forgot is no failure, unless it makes a habit of it.
-                pauses = !(link.is_session_over() && losses.in_a_row == 1);
-                tracing::info!(server.name = %alias, "connection lost: {why}");
-                shared.update(&alias, |row| {
-                    row.state = ServerState::Connecting;
-                    row.activity = Some("reconnecting");
-                    row.link = None;
-                });
-            }
-            Err((kind, message)) if losses.in_a_row == 0 => {
-                return shared.failed(&alias, kind, message);
-            }
-            Err((kind, message)) => {
-                losses.failures += 1;
-                // What it spoke before may have changed with its new start.
-                dialect = None;
-                if losses.pause().is_none() {
-                    let text = format!(
-                        "{message}; gave up after {} attempts to reconnect",
-                        losses.failures
-                    );
-                    return shared.failed(&alias, kind, text);
-                }
-            }
+        let mut found = Found::new(ServerState::Connecting);
+        if let Some(before) = before {
+            found.inventory = before.inventory.clone();
+            found.inventory_version = before.inventory_version;
+            found.log = before.log.clone();
         }
-        let pause = losses.pause().filter(|_| pauses).unwrap_or_default();
-        tokio::select! {
-            biased;
-            () = shared.shutdown.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
+        Self {
+            id: ConnectionId(NEXT_ID.fetch_add(1, Ordering::Relaxed)),
+            definition,
+            settings,
+            found: ArcSwap::from_pointee(found),
+            changing: Mutex::new(()),
+            changed: watch::Sender::new(0),
+            at_hand: Mutex::default(),
+            further: Mutex::default(),
+            opening: AtomicUsize::new(0),
+            retired: CancellationToken::new(),
+            cut: shared.shutdown.child_token(),
+            is_off: AtomicBool::new(false),
+            is_connecting: AtomicBool::new(false),
+            ended: watch::Sender::new(None),
+            is_wanted: AtomicBool::new(false),
+            woken: Notify::new(),
         }
     }
-}
 
-/// A server that is about to be ready.
-struct Opened {
-    link: Arc<Link>,
-    dialect: Dialect,
-    inventory: Inventory,
-    /// The lists changed while they were read.
-    is_stale: bool,
-}
+    pub(crate) fn alias(&self) -> &Alias {
+        &self.definition.alias
+    }
 
-async fn open(
-    shared: &Arc<Shared>,
-    definition: &ServerDefinition,
-    dialect: Option<Dialect>,
-    events: mpsc::Sender<LinkEvent>,
-    received: &mut mpsc::Receiver<LinkEvent>,
-) -> Result<Opened, (CallErrorKind, String)> {
-    let mut context = shared.context(events);
-    context.dialect = dialect;
-    let (observer, alias) = (shared.clone(), definition.alias.clone());
-    context.on_phase = Some(Arc::new(move |phase| {
-        let activity = match phase {
-            Phase::Installing => "installing",
-            Phase::Connecting => "connecting",
-        };
-        observer.update(&alias, |row| row.activity = Some(activity));
-    }));
-    let (link, dialect) = narthex_upstream::connect(definition, &context)
-        .await
-        .map_err(|error| (error.call_kind(), error.to_string()))?;
-    let link = Arc::new(link);
-    shared.update(&definition.alias, |row| {
-        row.activity = Some("listing");
-        row.dialect = Some(dialect);
-    });
-    if link.facts().revision.is_modern() {
-        let (acknowledged, acknowledgement) = oneshot::channel();
-        shared.tasks.spawn(changes::hear(shared.clone(), link.clone(), acknowledged));
-        // Lists that are read after it cannot miss a change. Silence must not hold them up.
-        if timeout(ACKNOWLEDGE_DEADLINE, acknowledgement).await.is_err() {
-            tracing::debug!(server.name = link.name(), "has not acknowledged its subscription");
+    /// What is known now.
+    pub(crate) fn found(&self) -> Arc<Found> {
+        self.found.load_full()
+    }
+
+    /// Whether it may be given to whoever wants this server: it lives, or will.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_ending() && self.found.load().state != ServerState::Error
+    }
+
+    fn is_ending(&self) -> bool {
+        self.retired.is_cancelled() || self.cut.is_cancelled()
+    }
+
+    /// Lets open calls finish, then ends.
+    pub(crate) fn retire(&self) {
+        self.retired.cancel();
+        self.refuse_calls();
+    }
+
+    /// Ends at once: the server was switched off.
+    pub(crate) fn cut(&self) {
+        self.is_off.store(true, Ordering::Release);
+        self.cut.cancel();
+        self.refuse_calls();
+    }
+
+    /// From when this returns no call begins, also none of a caller who looks at an older snapshot:
+    /// the task that ends the links may be late (E40).
+    fn refuse_calls(&self) {
+        let shared = self.found().link.clone();
+        shared.into_iter().chain(self.further()).for_each(|link| link.retire());
+    }
+
+    /// Starts a server that is asleep.
+    pub(crate) fn wake(&self) {
+        if self.found.load().is_asleep {
+            self.is_wanted.store(true, Ordering::Release);
+            self.woken.notify_one();
         }
     }
-    match list(shared, &link, received).await {
-        Ok((inventory, is_stale)) => Ok(Opened { link, dialect, inventory, is_stale }),
-        Err(error) => {
-            link.stop().await;
-            Err(error)
-        }
-    }
-}
 
-/// Reads all lists, while the server may already ask and tell things; whether they changed
-/// meanwhile comes with them.
-async fn list(
-    shared: &Arc<Shared>,
-    link: &Arc<Link>,
-    received: &mut mpsc::Receiver<LinkEvent>,
-) -> Result<(Inventory, bool), (CallErrorKind, String)> {
-    let within = shared.options.deadlines.connect;
-    let mut is_stale = false;
-    let fetching = timeout(within, Box::pin(Inventory::fetch(link)));
-    tokio::pin!(fetching);
-    let fetched = loop {
-        let event = tokio::select! {
-            biased;
-            fetched = &mut fetching => break fetched,
-            Some(event) = received.recv() => event,
-        };
-        match event {
-            LinkEvent::Request(request) => refuse(link, &request).await,
-            LinkEvent::Notification(message) => {
-                is_stale |= is_list_change(message.method());
-                shared.notice(link.alias(), message);
-            }
-            LinkEvent::Closed(why) => {
-                return Err((CallErrorKind::TransportError, format!("listing failed: {why}")));
-            }
-        }
-    };
-    match fetched {
-        Ok(Ok(inventory)) => Ok((inventory, is_stale)),
-        Ok(Err(error)) => Err((error.call_kind(), format!("listing failed: {error}"))),
-        Err(_) => Err((
-            CallErrorKind::Timeout,
-            format!("listing took longer than {} s", within.as_secs()),
-        )),
+    /// Changes what is known and shows it where it is seen.
+    pub(crate) fn update(&self, shared: &Shared, change: impl FnOnce(&mut Found)) {
+        let _in_order = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = Found::clone(&self.found.load());
+        change(&mut found);
+        let found = Arc::new(found);
+        self.found.store(found.clone());
+        self.changed.send_modify(|seq| *seq += 1);
+        shared.show(self.id, found);
     }
-}
 
-/// Shows a server as ready and handles what it says by itself, until the link ends.
-async fn live(
-    shared: &Arc<Shared>,
-    alias: &Alias,
-    opened: Opened,
-    events: &mut mpsc::Receiver<LinkEvent>,
-) -> End {
-    let Opened { link, dialect: _, inventory, is_stale } = opened;
-    shared.ready(alias, link.clone(), inventory);
-    let handling = async {
-        if is_stale {
-            relist(shared, alias, &link).await;
-        }
+    /// Whether a server over HTTP may just be opening a session.
+    fn is_opening_session(&self) -> bool {
+        let is_remote = matches!(self.definition.target, Target::Http(_));
+        is_remote && self.is_connecting.load(Ordering::Acquire)
+    }
+
+    /// Waits until the server is ready or has failed, or the connection is given up.
+    pub(crate) async fn settled(&self) -> Arc<Found> {
+        let mut changed = self.changed.subscribe();
         loop {
-            match events.recv().await {
-                None => return End::Lost("the connection ended".into()),
-                Some(LinkEvent::Closed(why)) => return End::Lost(why),
-                Some(LinkEvent::Request(request)) => refuse(&link, &request).await,
-                Some(LinkEvent::Notification(message)) => {
-                    if is_list_change(message.method()) {
-                        relist(shared, alias, &link).await;
-                    }
-                    shared.notice(alias, message);
-                }
+            changed.borrow_and_update();
+            let found = self.found();
+            if found.state.is_settled() || self.is_ending() {
+                return found;
+            }
+            tokio::select! {
+                // Its sender lives as long as the connection.
+                _ = changed.changed() => {}
+                () = self.retired.cancelled() => {}
+                () = self.cut.cancelled() => {}
             }
         }
-    };
-    tokio::select! {
-        biased;
-        () = shared.shutdown.cancelled() => End::Shutdown,
-        end = Box::pin(handling) => end,
+    }
+
+    /// Waits until the server has ended, and every link to it.
+    pub(crate) async fn ended(&self) -> Ended {
+        let mut ended = self.ended.subscribe();
+        let known = ended.wait_for(Option::is_some).await;
+        // Its sender lives as long as the connection.
+        known.ok().and_then(|known| *known).unwrap_or(Ended::Gracefully)
+    }
+
+    /// Whether the connection was given up before it was ready.
+    pub(crate) fn was_replaced(&self, found: &Found) -> bool {
+        self.is_ending() && !found.state.is_settled()
+    }
+
+    fn has_at_hand(&self, link: &Arc<Link>) {
+        let mut at_hand = self.at_hand.lock().unwrap_or_else(PoisonError::into_inner);
+        *at_hand = Arc::downgrade(link);
+    }
+
+    fn at_hand(&self) -> Option<Arc<Link>> {
+        self.at_hand.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    fn further(&self) -> Vec<Arc<Link>> {
+        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        further.retain(|link| link.strong_count() > 0);
+        further.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// A place for one more process of a server that is a program; `None` if it has as many as it
+    /// may. The shared one counts.
+    pub(crate) fn reserve(self: &Arc<Self>, most: usize) -> Option<Place> {
+        self.opening.fetch_add(1, Ordering::AcqRel);
+        let place = Place(self.clone());
+        let is_program = matches!(self.definition.target, Target::Stdio(_));
+        let count = 1 + self.further_count() + self.opening.load(Ordering::Acquire);
+        (!is_program || count <= most).then_some(place)
+    }
+
+    /// How many links others have open.
+    pub(crate) fn further_count(&self) -> usize {
+        self.further().iter().filter(|link| !link.closed().is_cancelled()).count()
+    }
+
+    /// Keeps a link that somebody has opened, so that it ends with the connection. `false` if it
+    /// came too late.
+    pub(crate) fn keep(&self, link: &Arc<Link>) -> bool {
+        let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        further.push(Arc::downgrade(link));
+        !self.is_ending()
     }
 }
 
-fn is_list_change(name: &str) -> bool {
-    matches!(
-        name,
-        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
-    )
-}
+/// Held while a further link is opened, until it is kept.
+pub(crate) struct Place(Arc<Connection>);
 
-pub(crate) async fn relist(shared: &Arc<Shared>, alias: &Alias, link: &Arc<Link>) {
-    match timeout(shared.options.deadlines.connect, Inventory::fetch(link)).await {
-        Ok(Ok(inventory)) => shared.update(alias, |row| {
-            row.inventory = Arc::new(inventory);
-            row.inventory_version += 1;
-        }),
-        Ok(Err(error)) => tracing::warn!(server.name = %alias, %error, "listing anew failed"),
-        Err(_) => tracing::warn!(server.name = %alias, "listing anew took too long"),
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.opening.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// The shared link declares no client capabilities, so no server may ask anything on it.
-async fn refuse(link: &Link, request: &Message) {
-    let text = "this client declared no such capability";
-    let answer = rpc::error_response(request.id(), rpc::code::METHOD_NOT_FOUND, text, None);
-    match timeout(REFUSE_DEADLINE, link.respond(answer)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, method = request.method(), "could not refuse"),
-        Err(_) => tracing::debug!(method = request.method(), "could not refuse in time"),
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("id", &self.id)
+            .field("alias", self.alias())
+            .field("state", &self.found.load().state)
+            .finish_non_exhaustive()
     }
 }

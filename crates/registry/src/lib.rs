@@ -2,12 +2,32 @@
 //!
 //! A [`Registry`] connects every server of a configuration at once and keeps a [`Snapshot`] of
 //! all of them. It has no doors, no store and no opinion on who may call what.
+//!
+//! [`layers`] puts several sources of entries together and edits one of them, and [`watch`] follows
+//! their files; both know nothing of connections.
 
 pub mod config;
+pub mod layers;
+pub mod watch;
 
 mod connection;
+mod digest;
+mod event;
+mod log_follower;
+mod mount;
+mod outcome;
+mod pool;
 mod registry;
+mod rows;
 mod snapshot;
+mod subscription;
 
-pub use registry::{Notice, OpenError, Registry, RegistryOptions};
-pub use snapshot::{ServerRow, Snapshot};
+pub use event::ServerEvent;
+pub use layers::{Declared, Layer};
+pub use log_follower::LogFollower;
+pub use mount::{MountError, MountFault, MountOptions, MountSet, Mountable, Sharing, Unmounted};
+pub use outcome::{ServerResult, VerbError};
+pub use pool::Mount;
+pub use registry::{Applied, Enabling, Notice, OpenError, Registry, RegistryOptions};
+pub use snapshot::{ConnectionId, Found, ServerRow, Snapshot};
+pub use subscription::{Subscription, Update};

@@ -1,31 +1,37 @@
-//! The set of servers: started together, each on its own, seen through snapshots.
+//! The set of servers: configured together, each on its own, seen through snapshots.
+
+mod links;
+mod verbs;
 
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use narthex_model::{Alias, CallError, CallErrorKind, ServerState};
-use narthex_supervisor::BaseEnvironment;
-use narthex_upstream::{
-    ClientIdentity, ConnectContext, Deadlines, Dialect, Inventory, Link, LinkEvent,
-};
+use narthex_model::Alias;
+use narthex_supervisor::{BaseEnvironment, LogRing};
+use narthex_upstream::{ClientIdentity, ConnectContext, Deadlines, LinkEvent, Supervision};
 use narthex_wire::{Limits, Message};
 use tokio::{
     runtime::Handle,
     sync::{broadcast, mpsc, watch},
 };
-use tokio_util::{
-    sync::CancellationToken,
-    task::{AbortOnDropHandle, TaskTracker},
-};
-use tracing::Instrument as _;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use self::{
+    links::OpenError,
+    verbs::{Applied, Enabling},
+};
 use crate::{
-    ServerRow, Snapshot,
-    config::{Entry, LoadedConfig},
-    connection,
+    ConnectionId, Found, ServerEvent, ServerRow, Snapshot, Subscription,
+    connection::{Connection, Settings},
+    digest::DigestKey,
+    pool::Pool,
+    rows::Rows,
+    subscription::SNAPSHOT_QUEUE,
 };
 
 /// How many messages of servers wait for a slow subscriber before it misses some.
@@ -44,6 +50,31 @@ pub struct RegistryOptions {
     pub limits: Limits,
     /// What every child process sees.
     pub environment: BaseEnvironment,
+    /// Who stands above programs, and how those are confined whose entry does not say.
+    pub supervision: Supervision,
+    /// The names of servers that a person has switched off (E57).
+    pub disabled: BTreeSet<String>,
+    /// After how long without a call a program is stopped until the next one; `None`: never.
+    pub idle_stop: Option<Duration>,
+    /// The most processes of one server at a time: the shared one and those of single sessions.
+    pub children_max: usize,
+}
+
+impl RegistryOptions {
+    /// The usual limits: nothing is switched off, nothing sleeps, 64 processes a server.
+    #[must_use]
+    pub fn new(identity: ClientIdentity, environment: BaseEnvironment) -> Self {
+        Self {
+            identity,
+            deadlines: Deadlines::default(),
+            limits: Limits::default(),
+            environment,
+            supervision: Supervision::default(),
+            disabled: BTreeSet::new(),
+            idle_stop: None,
+            children_max: 64,
+        }
+    }
 }
 
 /// Something that a server said outside any request, on its shared link.
@@ -55,77 +86,52 @@ pub struct Notice {
     pub message: Message,
 }
 
-/// The set of connections. Clones are handles to the same set.
+/// The set of connections. Clones are handles to the same set. Close it before the runtime ends.
 #[derive(Debug, Clone)]
 pub struct Registry {
     pub(crate) shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) options: RegistryOptions,
+    pub(crate) key: DigestKey,
     current: ArcSwap<Snapshot>,
     changes: watch::Sender<u64>,
-    rows: Mutex<Vec<Arc<ServerRow>>>,
-    pub(crate) notices: broadcast::Sender<Notice>,
+    snapshots: broadcast::Sender<Arc<Snapshot>>,
+    rows: Mutex<Rows>,
+    pub(crate) pool: Pool,
+    notices: broadcast::Sender<Notice>,
+    events: broadcast::Sender<ServerEvent>,
     pub(crate) tasks: TaskTracker,
-    /// Where all links live: the runtime on which the registry was started.
+    /// Where all links live: the runtime on which the registry was first used.
     home: OnceLock<Handle>,
     pub(crate) shutdown: CancellationToken,
 }
 
-/// Why a link of one's own could not be opened.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum OpenError {
-    /// There is no such server.
-    #[error("there is no server `{0}`")]
-    Unknown(Alias),
-    /// The server cannot be connected; the error is the one of its row.
-    #[error("{0}")]
-    Failed(CallError),
-}
-
 impl Registry {
     /// An empty registry.
-    #[must_use]
-    pub fn new(options: RegistryOptions) -> Self {
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn new(options: RegistryOptions) -> Result<Self, getrandom::Error> {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key)?;
+        let rows = Rows::new(options.disabled.clone());
         let shared = Shared {
             options,
+            key: DigestKey::new(&key),
             current: ArcSwap::default(),
             changes: watch::Sender::new(0),
-            rows: Mutex::default(),
+            snapshots: broadcast::Sender::new(SNAPSHOT_QUEUE),
+            rows: Mutex::new(rows),
+            pool: Pool::default(),
             notices: broadcast::Sender::new(NOTICE_QUEUE),
+            events: broadcast::Sender::new(NOTICE_QUEUE),
             tasks: TaskTracker::new(),
             home: OnceLock::new(),
             shutdown: CancellationToken::new(),
         };
-        Self { shared: Arc::new(shared) }
-    }
-
-    /// Adds every entry of a configuration and starts to connect them all at once. Returns before
-    /// any of them is connected; a server that fails or hangs holds up no other. All links live on
-    /// the runtime from which this is called, whoever opens them.
-    pub fn start(&self, config: LoadedConfig) {
-        if let Ok(runtime) = Handle::try_current() {
-            self.shared.home.get_or_init(|| runtime);
-        }
-        let mut started = Vec::new();
-        {
-            let mut rows = self.shared.rows();
-            for entry in config.entries {
-                let row = first_row(entry);
-                if row.state == ServerState::Connecting
-                    && let Some(definition) = row.definition.clone()
-                {
-                    started.push(definition);
-                }
-                rows.push(Arc::new(row));
-            }
-            self.shared.publish(&rows);
-        }
-        for definition in started {
-            self.shared.tasks.spawn(connection::run(self.shared.clone(), definition));
-        }
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The registry as it is now. Costs no lock.
@@ -134,7 +140,31 @@ impl Registry {
         self.shared.current.load_full()
     }
 
-    /// A receiver that sees a change of any row; its value is the snapshot's number.
+    /// Every row, in the configuration's order.
+    #[must_use]
+    pub fn list(&self) -> Vec<Arc<ServerRow>> {
+        self.snapshot().servers.clone()
+    }
+
+    /// The row that counts under a name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Arc<ServerRow>> {
+        let snapshot = self.snapshot();
+        let is_it = |row: &&Arc<ServerRow>| !row.is_overridden && row.name == name;
+        snapshot.servers.iter().find(is_it).cloned()
+    }
+
+    /// Every snapshot from now on, the present one at once (E65). What slow subscribers cost, only
+    /// they pay.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        // Under the lock under which snapshots are made, so that none is missed or comes twice.
+        let _rows = self.shared.rows();
+        Subscription::new(self.snapshot(), self.shared.snapshots.subscribe())
+    }
+
+    /// A receiver that sees that some row has changed, not each change; its value is the snapshot's
+    /// number.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
@@ -144,6 +174,12 @@ impl Registry {
     #[must_use]
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.shared.notices.subscribe()
+    }
+
+    /// What happens to servers. A receiver that falls behind misses the oldest.
+    #[must_use]
+    pub fn events(&self) -> broadcast::Receiver<ServerEvent> {
+        self.shared.events.subscribe()
     }
 
     /// Waits until `is_done` holds for a snapshot, or the deadline; gives the last one seen.
@@ -165,143 +201,97 @@ impl Registry {
         tokio::time::timeout(within, waiting).await.unwrap_or_else(|_late| self.snapshot())
     }
 
-    /// Opens a further link to a server for one owner, who must stop it. Messages of the server
-    /// outside requests go to `events`. With `dialect`, the server is spoken to in that one, which
-    /// need not be the one of its shared link. The link lives on the registry's runtime, not on the
-    /// caller's; a caller who gives up ends the attempt.
-    ///
-    /// # Errors
-    /// When there is no such server, or it cannot be connected.
-    pub async fn open_link(
-        &self,
-        alias: &Alias,
-        identity: ClientIdentity,
-        dialect: Option<Dialect>,
-        events: mpsc::Sender<LinkEvent>,
-    ) -> Result<Link, OpenError> {
-        let snapshot = self.snapshot();
-        let row = snapshot.get(alias.as_str()).filter(|row| row.definition.is_some());
-        let Some((row, definition)) = row.and_then(|row| Some((row, row.definition.clone()?)))
-        else {
-            return Err(OpenError::Unknown(alias.clone()));
-        };
-        let mut context = self.shared.context(events);
-        context.identity = identity;
-        context.dialect = dialect.or(row.dialect);
-        let shutdown = self.shared.shutdown.clone();
-        let connecting = async move {
-            tokio::select! {
-                biased;
-                () = shutdown.cancelled() => Err(stopping()),
-                connected = narthex_upstream::connect(&definition, &context) => match connected {
-                    Ok((link, _dialect)) => Ok(link),
-                    Err(error) => Err(CallError::new(error.call_kind(), error.to_string())),
-                },
-            }
-        };
-        let home = self.shared.home.get().cloned().unwrap_or_else(Handle::current);
-        let opening = self.shared.tasks.spawn_on(connecting.in_current_span(), &home);
-        let opened = AbortOnDropHandle::new(opening).await;
-        // A task that is lost is one whose runtime ends.
-        opened.unwrap_or_else(|_lost| Err(stopping())).map_err(OpenError::Failed)
-    }
-
-    /// Lists a server's things anew on its shared link, unless that has happened since this row was
-    /// seen. For when a call shows that the lists have changed without a word. Callers at the same
-    /// time share one listing.
-    pub async fn list_anew(&self, seen: &ServerRow) {
-        let _one_at_a_time = seen.listing.lock().await;
-        let Some((alias, link)) = seen.alias.as_ref().zip(seen.link.as_ref()) else { return };
-        let snapshot = self.snapshot();
-        let now = snapshot.get(alias.as_str()).map(|row| row.inventory_version);
-        if now == Some(seen.inventory_version) {
-            connection::relist(&self.shared, alias, link).await;
-        }
-    }
-
     /// The owner of the registry's tasks; whoever opens links through it may use it for theirs.
     #[must_use]
     pub fn tasks(&self) -> &TaskTracker {
         &self.shared.tasks
     }
 
-    /// Stops every server and waits until all are gone. A second call is a no-op.
+    /// Stops every server, all at once, and waits until all are gone; nothing is applied any more.
+    /// Subscribers get one last snapshot without rows (E69). A second call is a no-op.
     pub async fn close(&self) {
+        self.shared.rows().is_closed = true;
         self.shared.shutdown.cancel();
         self.shared.tasks.close();
         self.shared.tasks.wait().await;
         let mut rows = self.shared.rows();
-        if !rows.is_empty() {
-            rows.clear();
-            self.shared.publish(&rows);
+        let current = self.shared.current.load_full();
+        if !current.is_last {
+            rows.slots.clear();
+            let mut last = Snapshot::new(current.seq + 1, Vec::new());
+            last.is_last = true;
+            self.shared.publish(last);
         }
-    }
-}
-
-fn stopping() -> CallError {
-    CallError::new(CallErrorKind::TransportError, "narthex is stopping")
-}
-
-fn first_row(entry: Entry) -> ServerRow {
-    let (name, alias, state, error, definition) = match entry {
-        Entry::Server(definition) => {
-            let state = match definition.is_disabled {
-                true => ServerState::Disabled,
-                false => ServerState::Connecting,
-            };
-            let alias = definition.alias.clone();
-            (alias.to_string(), Some(alias), state, None, Some(Arc::new(definition)))
-        }
-        Entry::Fault(fault) => {
-            let alias = Alias::new(&fault.name).ok();
-            (fault.name, alias, ServerState::Error, Some(fault.error), None)
-        }
-    };
-    ServerRow {
-        name,
-        alias,
-        state,
-        activity: None,
-        error,
-        definition,
-        link: None,
-        inventory: Arc::default(),
-        inventory_version: 0,
-        dialect: None,
-        listing: Arc::default(),
     }
 }
 
 impl Shared {
-    fn rows(&self) -> std::sync::MutexGuard<'_, Vec<Arc<ServerRow>>> {
+    pub(crate) fn rows(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, rows: &[Arc<ServerRow>]) {
-        let seq = self.current.load().seq + 1;
-        self.current.store(Arc::new(Snapshot::new(seq, rows.to_vec())));
-        self.changes.send_replace(seq);
+    /// The runtime of all links.
+    pub(crate) fn home(&self) -> Handle {
+        self.home.get_or_init(Handle::current).clone()
     }
 
-    /// Changes one row and publishes the outcome.
-    pub(crate) fn update(&self, alias: &Alias, change: impl FnOnce(&mut ServerRow)) {
-        let mut rows = self.rows();
-        let found = rows.iter_mut().find(|row| row.alias.as_ref() == Some(alias));
-        if let Some(row) = found {
-            change(Arc::make_mut(row));
-            self.publish(&rows);
+    pub(crate) fn settings(&self) -> Settings {
+        Settings { deadlines: self.options.deadlines, idle_stop: self.options.idle_stop }
+    }
+
+    /// Makes a snapshot of the rows as they are, which may be others than before.
+    pub(crate) fn publish_rows(&self, rows: &mut Rows) {
+        let seq = self.current.load().seq + 1;
+        self.publish(Snapshot::new(seq, all(rows)));
+        rows.end_leaving();
+    }
+
+    fn publish(&self, snapshot: Snapshot) {
+        let snapshot = Arc::new(snapshot);
+        self.current.store(snapshot.clone());
+        self.changes.send_replace(snapshot.seq);
+        if self.snapshots.send(snapshot).is_err() {
+            tracing::trace!("nobody follows the snapshots");
         }
     }
 
-    pub(crate) fn context(&self, events: mpsc::Sender<LinkEvent>) -> ConnectContext {
+    /// Shows what is known of a connection in the row that it belongs to, if it still does.
+    pub(crate) fn show(&self, id: ConnectionId, found: Arc<Found>) {
+        let mut rows = self.rows();
+        if rows.is_closed {
+            return;
+        }
+        let slot = rows.slots.iter_mut().find(|slot| slot.row.connection == Some(id));
+        if let Some(slot) = slot {
+            Arc::make_mut(&mut slot.row).found = found;
+            self.publish(self.current.load().with_rows(all(&rows)));
+        }
+    }
+
+    /// The connection of a row that was seen, if it still is the row's.
+    pub(crate) fn connection(&self, row: &ServerRow) -> Option<Arc<Connection>> {
+        let rows = self.rows();
+        let mounts = rows.slots.iter().filter_map(|slot| slot.mount.as_ref());
+        let mut found = mounts.filter(|mount| Some(mount.id()) == row.connection);
+        found.next().map(|mount| mount.connection().clone())
+    }
+
+    pub(crate) fn context(
+        &self,
+        events: mpsc::Sender<LinkEvent>,
+        deadlines: Deadlines,
+        log: &LogRing,
+    ) -> ConnectContext {
         ConnectContext {
             identity: self.options.identity.clone(),
             dialect: None,
-            deadlines: self.options.deadlines,
+            deadlines,
             events,
             tasks: self.tasks.clone(),
             limits: self.options.limits,
             environment: self.options.environment.clone(),
+            log: Some(log.clone()),
+            supervision: self.options.supervision.clone(),
             on_phase: None,
         }
     }
@@ -313,30 +303,24 @@ impl Shared {
         }
     }
 
-    /// Marks a server as usable.
-    pub(crate) fn ready(&self, alias: &Alias, link: Arc<Link>, inventory: Inventory) {
-        self.update(alias, |row| {
-            row.state = ServerState::Ready;
-            row.activity = None;
-            row.error = None;
-            row.link = Some(link);
-            row.inventory = Arc::new(inventory);
-            row.inventory_version += 1;
-        });
+    /// Tells what happened to a server.
+    pub(crate) fn event(&self, event: ServerEvent) {
+        tracing::info!(event = event.name(), "{event:?}");
+        if self.events.send(event).is_err() {
+            tracing::trace!("nobody listens to events");
+        }
     }
+}
 
-    /// Marks a server as failed.
-    pub(crate) fn failed(&self, alias: &Alias, kind: CallErrorKind, message: String) {
-        tracing::warn!(server.name = %alias, error.kind = %kind, "server failed: {message}");
-        self.update(alias, |row| {
-            row.state = ServerState::Error;
-            row.activity = None;
-            row.link = None;
-            row.error = Some(CallError::new(kind, message));
-            if !row.inventory.is_empty() {
-                row.inventory = Arc::default();
-                row.inventory_version += 1;
-            }
-        });
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("options", &self.options)
+            .field("snapshot", &self.current.load().seq)
+            .finish_non_exhaustive()
     }
+}
+
+fn all(rows: &Rows) -> Vec<Arc<ServerRow>> {
+    rows.slots.iter().map(|slot| slot.row.clone()).collect()
 }

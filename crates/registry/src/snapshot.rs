@@ -1,19 +1,23 @@
 //! What the registry looks like at one moment: immutable, swapped whole.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc, time::SystemTime};
 
-use narthex_model::{Alias, CallError, ServerDefinition, ServerState};
-use narthex_upstream::{Dialect, Inventory, Link};
+use narthex_model::{Alias, CallError, Provenance, ServerDefinition, ServerState};
+use narthex_supervisor::LogRing;
+use narthex_upstream::{Dialect, Inventory, Link, ServerFacts};
 use tokio::sync::Mutex;
 
 /// The registry at one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Snapshot {
     /// Rises with every change of any row.
     pub seq: u64,
     /// The rows in the configuration's order.
     pub servers: Vec<Arc<ServerRow>>,
-    index: HashMap<Alias, usize>,
+    index: Arc<HashMap<Alias, usize>>,
+    is_settled: bool,
+    /// Nothing follows.
+    pub(crate) is_last: bool,
 }
 
 /// One server at one moment.
@@ -23,24 +27,95 @@ pub struct ServerRow {
     pub name: String,
     /// The alias; `None` if the name is no valid one.
     pub alias: Option<Alias>,
+    /// Which layer it comes from (E139).
+    pub provenance: Provenance,
+    /// The file it comes from.
+    pub file: Option<Arc<Path>>,
+    /// An entry of another layer counts instead (E140): shown, never started.
+    pub is_overridden: bool,
+    /// The configuration; `None` if the entry is faulty.
+    pub definition: Option<Arc<ServerDefinition>>,
+    /// What was found of the server.
+    pub found: Arc<Found>,
+    /// Which connection that is; another after each change of the configuration. `None` for what
+    /// is not started at all.
+    pub connection: Option<ConnectionId>,
+    /// Held while the lists are read because of a call.
+    pub(crate) listing: Arc<Mutex<()>>,
+}
+
+/// Tells one connection of a registry from all others, also from later ones to the same server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub(crate) u64);
+
+/// What is known of one connection.
+#[derive(Debug, Clone)]
+pub struct Found {
     /// One of five (D21).
     pub state: ServerState,
     /// What a `connecting` server is busy with, for people.
     pub activity: Option<&'static str>,
     /// Why it is in `error`.
     pub error: Option<CallError>,
-    /// The configuration; `None` if the entry is faulty.
-    pub definition: Option<Arc<ServerDefinition>>,
-    /// The shared link, only in `ready`.
+    /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,
+    /// What the server last said of itself.
+    pub facts: Option<Arc<ServerFacts>>,
+    /// Whether the server was stopped because nobody used it, and starts with the next call.
+    pub is_asleep: bool,
     /// What the server has. Kept while it reconnects, but only ready servers are listed (E72).
     pub inventory: Arc<Inventory>,
     /// Rises when the inventory changes.
     pub inventory_version: u64,
     /// What the server was found to speak.
     pub dialect: Option<Dialect>,
-    /// Held while the lists are read because of a call.
-    pub(crate) listing: Arc<Mutex<()>>,
+    /// Attempts to reconnect since it was lost, while it is not back.
+    pub attempt: u32,
+    /// How often it came back after it was lost.
+    pub reconnects: u64,
+    /// How often it had to be killed, since it did not end when it was told to.
+    pub forced_kills: u64,
+    /// What the server's processes wrote to stderr, over all starts and changes of its
+    /// configuration (R-E17), and what narthex has to say of them.
+    pub log: LogRing,
+    /// When the server last showed that it works.
+    pub last_check: Option<SystemTime>,
+}
+
+impl Found {
+    /// A server that nothing is known of yet.
+    pub(crate) fn new(state: ServerState) -> Self {
+        Self {
+            state,
+            activity: None,
+            error: None,
+            link: None,
+            facts: None,
+            is_asleep: false,
+            inventory: Arc::default(),
+            inventory_version: 0,
+            dialect: None,
+            attempt: 0,
+            reconnects: 0,
+            forced_kills: 0,
+            log: LogRing::default(),
+            last_check: None,
+        }
+    }
+}
+
+impl std::ops::Deref for ServerRow {
+    type Target = Found;
+
+    fn deref(&self) -> &Found {
+        &self.found
+    }
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Self::new(0, Vec::new())
+    }
 }
 
 impl Snapshot {
@@ -48,9 +123,18 @@ impl Snapshot {
         let index = servers
             .iter()
             .enumerate()
+            .filter(|(_, row)| !row.is_overridden)
             .filter_map(|(index, row)| Some((row.alias.clone()?, index)))
             .collect();
-        Self { seq, servers, index }
+        let is_settled = is_settled(&servers);
+        Self { seq, servers, index: Arc::new(index), is_settled, is_last: false }
+    }
+
+    /// The next snapshot, in which the rows are at the same places.
+    pub(crate) fn with_rows(&self, servers: Vec<Arc<ServerRow>>) -> Self {
+        let is_settled = is_settled(&servers);
+        let (seq, index) = (self.seq + 1, self.index.clone());
+        Self { seq, servers, index, is_settled, is_last: false }
     }
 
     /// The row of an alias.
@@ -62,8 +146,12 @@ impl Snapshot {
     /// Whether no server is still starting.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.servers.iter().all(|row| row.state.is_settled())
+        self.is_settled
     }
+}
+
+fn is_settled(servers: &[Arc<ServerRow>]) -> bool {
+    servers.iter().all(|row| row.state.is_settled())
 }
 
 impl ServerRow {

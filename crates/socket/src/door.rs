@@ -1,6 +1,7 @@
 //! The sockets of one run: accepts connections and waits for them at the end.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -12,7 +13,10 @@ use tokio::{
     net::{UnixListener, UnixStream},
     sync::Semaphore,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
 
 use crate::{
     SocketError,
@@ -51,13 +55,15 @@ impl Default for SocketOptions {
 #[derive(Debug)]
 pub struct SocketDoor {
     place: Place,
-    sockets: Vec<(Endpoint, Socket)>,
-    _folder: Folder,
+    aggregated: Socket,
+    /// By the name of its file, the socket of each server.
+    servers: BTreeMap<String, (Alias, Socket)>,
+    folder: Folder,
 }
 
 impl SocketDoor {
-    /// Opens `mcp.sock` and one `<alias>.sock` for each alias, in a folder that is made if it is
-    /// not there. Must be called inside a runtime.
+    /// Opens `mcp.sock` and one `<alias>.sock` for each server of the run, in a folder that is made
+    /// if it is not there. Must be called inside a runtime.
     ///
     /// A server that is itself called `mcp` has no socket of its own.
     ///
@@ -66,47 +72,108 @@ impl SocketDoor {
     pub fn bind(
         folder: &Path,
         run: Arc<RunView>,
-        aliases: impl IntoIterator<Item = Alias>,
         gateway: Gateway,
         options: SocketOptions,
     ) -> Result<Self, SocketError> {
         let folder = Folder::open(folder)?;
-        let mut sockets = vec![(Endpoint::Aggregated, folder.bind("mcp.sock")?)];
-        for alias in aliases {
-            let Some(name) = socket_name(Some(&alias)) else {
-                tracing::warn!(server.name = %alias, "a server of this name has no socket");
-                continue;
-            };
-            sockets.push((Endpoint::Transparent(alias), folder.bind(&name)?));
-        }
+        let aggregated = folder.bind("mcp.sock")?;
         let place = Place { gateway, run, options: Arc::new(options) };
-        Ok(Self { place, sockets, _folder: folder })
+        let mut servers = BTreeMap::new();
+        for (name, alias) in wanted(&place) {
+            let socket = folder.bind(&name)?;
+            servers.insert(name, (alias, socket));
+        }
+        Ok(Self { place, aggregated, servers, folder })
     }
 
     /// The sockets' paths, the aggregated one first.
     #[must_use]
     pub fn paths(&self) -> Vec<PathBuf> {
-        self.sockets.iter().map(|(_, socket)| socket.path().to_owned()).collect()
+        let servers = self.servers.values().map(|(_, socket)| socket);
+        let all = std::iter::once(&self.aggregated).chain(servers);
+        all.map(|socket| socket.path().to_owned()).collect()
     }
 
-    /// Serves connections until told to stop, then lets open calls finish for a while. The
-    /// sockets are gone afterwards.
+    /// Serves connections until told to stop, then lets open calls finish for a while. Servers
+    /// that come and go meanwhile get and lose their sockets. All are gone afterwards.
     pub async fn serve(self, stop: CancellationToken) {
-        let tasks = TaskTracker::new();
-        let room = Arc::new(Semaphore::new(self.place.options.connections));
-        for (endpoint, socket) in self.sockets {
-            let accepting = Accepting {
-                place: self.place.clone(),
-                endpoint,
-                room: room.clone(),
-                tasks: tasks.clone(),
-                stop: stop.clone(),
-            };
-            tasks.spawn(accepting.run(socket));
+        let Self { place, aggregated, servers, folder } = self;
+        let room = Arc::new(Semaphore::new(place.options.connections));
+        let mut changes = place.gateway.registry().changes();
+        let mut serving =
+            Serving { place, room, tasks: TaskTracker::new(), stop, folder, open: BTreeMap::new() };
+        let all = serving.stop.clone();
+        serving.accept(Endpoint::Aggregated, aggregated, all);
+        for (name, (alias, socket)) in servers {
+            serving.begin(name, alias, socket);
         }
-        stop.cancelled().await;
-        tasks.close();
-        tasks.wait().await;
+        loop {
+            serving.follow();
+            tokio::select! {
+                biased;
+                () = serving.stop.cancelled() => break,
+                changed = changes.changed() => if changed.is_err() {
+                    break;
+                },
+            }
+        }
+        serving.stop.cancelled().await;
+        serving.tasks.close();
+        serving.tasks.wait().await;
+    }
+}
+
+/// The sockets that the run's servers have, by the names of their files.
+fn wanted(place: &Place) -> BTreeMap<String, Alias> {
+    let snapshot = place.gateway.registry().snapshot();
+    let rows = snapshot.servers.iter().filter(|row| !row.is_overridden);
+    let aliases = rows.filter_map(|row| row.alias.clone());
+    let attached = aliases.filter(|alias| place.run.policy.is_attached(alias));
+    attached.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
+}
+
+/// What accepts connections.
+struct Serving {
+    place: Place,
+    room: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    folder: Folder,
+    /// What ends the socket of a server.
+    open: BTreeMap<String, DropGuard>,
+}
+
+impl Serving {
+    /// Opens and closes sockets, so that they are those of the servers that there are.
+    fn follow(&mut self) {
+        let wanted = wanted(&self.place);
+        self.open.retain(|name, _| wanted.contains_key(name));
+        for (name, alias) in wanted {
+            if self.open.contains_key(&name) {
+                continue;
+            }
+            match self.folder.bind(&name) {
+                Ok(socket) => self.begin(name, alias, socket),
+                Err(error) => tracing::warn!(server.name = %alias, "no socket: {error}"),
+            }
+        }
+    }
+
+    fn begin(&mut self, name: String, alias: Alias, socket: Socket) {
+        let stop = self.stop.child_token();
+        self.open.insert(name, stop.clone().drop_guard());
+        self.accept(Endpoint::Transparent(alias), socket, stop);
+    }
+
+    fn accept(&self, endpoint: Endpoint, socket: Socket, stop: CancellationToken) {
+        let accepting = Accepting {
+            place: self.place.clone(),
+            endpoint,
+            room: self.room.clone(),
+            tasks: self.tasks.clone(),
+            stop,
+        };
+        self.tasks.spawn(accepting.run(socket));
     }
 }
 

@@ -7,7 +7,7 @@ use narthex_model::ErrorKind;
 use rustix::io::Errno;
 use thiserror::Error;
 
-use crate::ProcessSpec;
+use crate::{ConfinementFault, ProcessSpec};
 
 /// A child that was not started. Nothing runs when this is returned.
 #[derive(Debug, Error)]
@@ -67,6 +67,36 @@ pub enum SpawnError {
         #[source]
         source: io::Error,
     },
+    /// The shim could not be started.
+    #[error(
+        "the supervising program `{}` cannot be started: put the narthex-shim of this version \
+         there",
+        .program.display()
+    )]
+    Shim {
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// The shim ended, or was ended, before it could tell of the child.
+    #[error(
+        "the supervising program `{}` ended before it started `{command}`: it must be the \
+         narthex-shim of this version",
+        .program.display()
+    )]
+    ShimGone {
+        command: String,
+        program: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// It cannot be confined as its configuration asks.
+    #[error("`{command}` was not started, because it cannot be confined as asked: {fault}")]
+    Unconfined {
+        command: String,
+        #[source]
+        fault: ConfinementFault,
+    },
     /// One of the others whose words contained a secret of the configuration.
     #[error("{text}")]
     Redacted {
@@ -87,13 +117,16 @@ impl SpawnError {
             Self::EmptyCommand
             | Self::VariableName { .. }
             | Self::ZeroByte { .. }
-            | Self::NotExecutable { .. } => ErrorKind::Invalid,
+            | Self::NotExecutable { .. }
+            | Self::Unconfined { .. } => ErrorKind::Invalid,
             Self::NotFound { .. }
             | Self::InterpreterMissing { .. }
             | Self::WorkingDirMissing { .. } => ErrorKind::NotFound,
             Self::PermissionDenied { .. } => ErrorKind::Denied,
             Self::Exhausted { .. } => ErrorKind::Exhausted,
-            Self::Refused { .. } => ErrorKind::Unavailable,
+            Self::Refused { .. } | Self::Shim { .. } | Self::ShimGone { .. } => {
+                ErrorKind::Unavailable
+            }
             Self::Redacted { kind, .. } => *kind,
             Self::SpawnerGone => ErrorKind::Bug,
         }
@@ -115,6 +148,29 @@ impl SpawnError {
             }
             Some(_) | None => Self::Refused { command, source },
         }
+    }
+
+    /// An error of starting the shim itself.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn from_shim(source: io::Error, program: PathBuf, spec: &ProcessSpec) -> Self {
+        match Errno::from_io_error(&source) {
+            Some(Errno::AGAIN | Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
+                Self::Exhausted { command: spec.command.clone(), source }
+            }
+            Some(_) | None => Self::Shim { program, source },
+        }
+    }
+
+    pub(crate) fn unconfined(spec: &ProcessSpec, fault: ConfinementFault) -> Self {
+        Self::Unconfined { command: spec.command.clone(), fault }
+    }
+
+    /// The file that a command stands for, before anything is started.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, Self> {
+        let path = spec.search_path();
+        locate(spec, path.as_deref().unwrap_or_default().as_ref())
+            .ok_or_else(|| Self::missing(spec))
     }
 
     /// The operating system says the same of a missing program and of a script whose interpreter

@@ -1,26 +1,39 @@
 //! Child processes as actors: groups, stop ladder, captured logs.
 //!
 //! A [`Process`] is a handle to one child that leads its own process group. One task owns the
-//! child; every handle talks to that task. Invariants:
+//! child; every handle talks to that task. On Linux a small process stands between the two, the
+//! [`shim`], which answers for whomever the child starts. Invariants:
 //!
 //! * A child sees the environment of its [`ProcessSpec`] and the few names of
 //!   [`BaseEnvironment`], never the daemon's whole environment.
-//! * [`ProcessState::Exited`] means that the whole group is gone, not only its leader.
-//! * A child whose last handle is dropped is killed, and so is a child whose daemon dies (Linux).
+//! * [`ProcessState::Exited`] means that the child's whole tree is gone; without a shim, its group.
+//! * A child whose last handle is dropped is killed with its tree, and so is a child whose daemon
+//!   dies.
 //!
 //! Bytes and lines only: what the child speaks on its pipes is the caller's business, and so are
 //! restarts.
 
+mod confine;
 mod environment;
 mod error;
 mod group;
+mod hold;
 mod log;
 mod parent_death;
+#[cfg(target_os = "linux")]
+mod proc;
 mod process;
+pub mod shim;
+#[cfg(target_os = "linux")]
+mod shimmed;
 mod spawner;
 mod spec;
+mod watch;
 
+pub use confine::ConfinementFault;
 pub use environment::BaseEnvironment;
 pub use error::SpawnError;
+pub use log::{LogLimits, LogPart, LogRing};
 pub use process::{ChildIo, ExitInfo, Process, ProcessState};
+pub use shim::Shim;
 pub use spec::{ProcessSpec, Redact};

@@ -1,9 +1,13 @@
 //! A child's stderr as bounded lines: the last ones are kept, all are offered to subscribers.
+//!
+//! A [`LogRing`] belongs to whoever wants the lines to outlive a child: children that are started
+//! one after the other with the same ring write into it one after the other (R-E17).
 
 mod lines;
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::AsyncReadExt;
@@ -11,67 +15,169 @@ use tokio::process::ChildStderr;
 use tokio::sync::broadcast;
 
 use self::lines::Lines;
-use crate::{ProcessSpec, Redact};
+use crate::Redact;
 
 /// Lines a slow subscriber may fall behind before it loses some.
 const SUBSCRIBER_LINES: usize = 64;
 const READ_BYTES: usize = 8 * 1024;
 
-/// What is kept of one child's stderr.
-pub(crate) struct Log {
+/// How much a [`LogRing`] keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// How many lines are kept.
+    pub lines: usize,
+    /// Length at which one line is cut.
+    pub line_bytes: usize,
+    /// How much memory all kept lines may take together; the oldest go first.
+    pub total_bytes: usize,
+}
+
+impl Default for LogLimits {
+    /// 256 lines of at most 256 KiB, 1 MiB in all.
+    fn default() -> Self {
+        Self { lines: 256, line_bytes: 256 * 1024, total_bytes: 1024 * 1024 }
+    }
+}
+
+/// The last lines of stderr of one server, over all its starts. Clones are the same ring.
+#[derive(Clone)]
+pub struct LogRing {
+    shared: Arc<Shared>,
+}
+
+/// What was read of a ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPart {
+    /// How many lines in between were gone already.
+    pub missed: u64,
+    /// The lines, the oldest first.
+    pub lines: Vec<String>,
+    /// Where to go on.
+    pub next: u64,
+}
+
+struct Shared {
+    limits: LogLimits,
     ring: Mutex<Ring>,
     subscribers: broadcast::Sender<Arc<str>>,
     cut: AtomicU64,
+    has_served: AtomicBool,
 }
 
-impl Log {
-    pub(crate) fn new(spec: &ProcessSpec) -> Self {
-        let ring = Ring {
-            lines: VecDeque::new(),
-            bytes: 0,
-            max_lines: spec.log_lines,
-            max_bytes: spec.log_total_bytes,
-        };
-        Self {
-            ring: Mutex::new(ring),
+impl Default for LogRing {
+    fn default() -> Self {
+        Self::new(LogLimits::default())
+    }
+}
+
+impl LogRing {
+    /// An empty ring.
+    #[must_use]
+    pub fn new(limits: LogLimits) -> Self {
+        let shared = Shared {
+            limits,
+            ring: Mutex::default(),
             subscribers: broadcast::Sender::new(SUBSCRIBER_LINES),
             cut: AtomicU64::new(0),
+            has_served: AtomicBool::new(false),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The kept lines, the oldest first.
+    #[must_use]
+    pub fn tail(&self) -> Vec<String> {
+        self.tail_since(0)
+    }
+
+    /// The lines from now on. A slow subscriber loses the oldest.
+    #[must_use]
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
+        self.shared.subscribers.subscribe()
+    }
+
+    /// How many lines were too long and were cut.
+    #[must_use]
+    pub fn cut_lines(&self) -> u64 {
+        self.shared.cut.load(Ordering::Relaxed)
+    }
+
+    /// Adds lines of the owner's own, such as that a result was cut. Nothing is redacted here: the
+    /// text must hold no secret.
+    pub fn append(&self, text: &str) {
+        let mut lines = Lines::new(self.shared.limits.line_bytes);
+        lines.push(text.as_bytes(), |line| self.add(&line, line.finish(None)));
+        lines.finish(|line| self.add(&line, line.finish(None)));
+    }
+
+    /// Begins the part of one child; gives where it begins. A line parts it from earlier ones.
+    pub(crate) fn begin(&self, process_id: u32) -> u64 {
+        if self.shared.has_served.swap(true, Ordering::Relaxed) {
+            self.append(&format!("--- started again as process {process_id} ---"));
         }
+        self.lock().next
     }
 
-    pub(crate) fn tail(&self) -> Vec<String> {
-        let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-        ring.lines.iter().map(|line| line.as_ref().to_owned()).collect()
+    /// The kept lines from a place on, which is 0 or where an earlier reading ended, so that each
+    /// line is read once. [`LogRing::subscribe`] tells when to look again.
+    #[must_use]
+    pub fn read_from(&self, place: u64) -> LogPart {
+        let ring = self.lock();
+        let first = ring.next - ring.lines.len() as u64;
+        let (missed, before) = (first.saturating_sub(place), place.saturating_sub(first));
+        let before = usize::try_from(before).unwrap_or(usize::MAX);
+        let lines = ring.lines.iter().skip(before).map(|line| line.as_ref().to_owned()).collect();
+        LogPart { missed, lines, next: ring.next }
     }
 
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Arc<str>> {
-        self.subscribers.subscribe()
+    /// Whether both are the same ring.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    pub(crate) fn cut_lines(&self) -> u64 {
-        self.cut.load(Ordering::Relaxed)
+    /// The kept lines from a place on.
+    pub(crate) fn tail_since(&self, begin: u64) -> Vec<String> {
+        self.read_from(begin).lines
     }
 
-    fn add(&self, line: Arc<str>) {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&line));
+    fn add(&self, line: &lines::Line<'_>, text: String) {
+        if line.is_cut() {
+            self.shared.cut.fetch_add(1, Ordering::Relaxed);
+        }
+        let text: Arc<str> = text.into();
+        self.lock().push(Arc::clone(&text), &self.shared.limits);
         // An error means that nobody subscribed.
-        drop(self.subscribers.send(line));
+        drop(self.shared.subscribers.send(text));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Ring> {
+        self.shared.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for LogRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Lines are the server's, and long.
+        f.debug_struct("LogRing").field("limits", &self.shared.limits).finish_non_exhaustive()
     }
 }
 
 /// The last lines, limited in number and in size.
+#[derive(Default)]
 struct Ring {
     lines: VecDeque<Arc<str>>,
     bytes: usize,
-    max_lines: usize,
-    max_bytes: usize,
+    /// The number of the next line, counted from the first that was ever added.
+    next: u64,
 }
 
 impl Ring {
-    fn push(&mut self, line: Arc<str>) {
+    fn push(&mut self, line: Arc<str>, limits: &LogLimits) {
         self.bytes += line.len();
+        self.next += 1;
         self.lines.push_back(line);
-        while self.lines.len() > self.max_lines || self.bytes > self.max_bytes {
+        while self.lines.len() > limits.lines || self.bytes > limits.total_bytes {
             let Some(oldest) = self.lines.pop_front() else { break };
             self.bytes -= oldest.len();
         }
@@ -80,16 +186,15 @@ impl Ring {
 
 /// Reads one child's stderr until it ends.
 pub(crate) struct Reader {
-    pub(crate) log: Arc<Log>,
+    pub(crate) log: LogRing,
     pub(crate) process_id: u32,
     pub(crate) server_name: Option<String>,
     pub(crate) redact: Option<Redact>,
-    pub(crate) line_bytes: usize,
 }
 
 impl Reader {
     pub(crate) async fn run(self, mut stderr: ChildStderr) {
-        let mut lines = Lines::new(self.line_bytes);
+        let mut lines = Lines::new(self.log.shared.limits.line_bytes);
         let mut buffer = vec![0; READ_BYTES];
         loop {
             match stderr.read(&mut buffer).await {
@@ -106,15 +211,12 @@ impl Reader {
 
     fn keep(&self, line: lines::Line<'_>) {
         let text = line.finish(self.redact.as_ref());
-        if line.is_cut() {
-            self.log.cut.fetch_add(1, Ordering::Relaxed);
-        }
         tracing::debug!(
             process.id = self.process_id,
             server.name = self.server_name.as_deref(),
             line = %text,
             "a process wrote to its stderr"
         );
-        self.log.add(text.into());
+        self.log.add(&line, text);
     }
 }

@@ -7,19 +7,18 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::process::Signal;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::group::Group;
-use crate::log::{Log, Reader};
+use crate::hold::Hold;
+use crate::log::{LogRing, Reader};
 use crate::spawner::{self, Started};
 use crate::{ProcessSpec, SpawnError};
 
-/// One child and its group. Clones are handles to the same child; when the last is dropped and
-/// nobody called [`Process::stop`], the group is killed.
+/// One child and its tree: everybody whom it started. Clones are handles to the same child; when
+/// the last is dropped and nobody called [`Process::stop`], the tree is killed.
 #[derive(Debug, Clone)]
 pub struct Process {
     handle: Arc<Handle>,
@@ -37,9 +36,9 @@ pub struct ChildIo {
 pub enum ProcessState {
     /// The leader lives and nobody asked it to stop.
     Running,
-    /// The group was told to end, or its leader ended and others are left.
+    /// The tree was told to end, or the leader ended and others are left.
     Stopping,
-    /// The whole group is gone.
+    /// The whole tree is gone.
     Exited(ExitInfo),
 }
 
@@ -51,7 +50,7 @@ pub struct ExitInfo {
     pub code: Option<i32>,
     /// The signal that ended the leader.
     pub signal: Option<i32>,
-    /// The group, or a part of it, had to be killed.
+    /// The tree, or a part of it, had to be killed.
     pub forced: bool,
 }
 
@@ -63,22 +62,21 @@ impl Process {
         spec: ProcessSpec,
         tracker: &TaskTracker,
     ) -> Result<(Self, ChildIo), SpawnError> {
-        let Started { owner, mut child } = spawner::start(&spec).await?;
-        let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).expect("both are piped");
-        let stderr = child.stderr.take().expect("stderr is piped");
-        let log = Arc::new(Log::new(&spec));
+        let Started { owner, watch, io, stderr } = spawner::start(&spec).await?;
         let shared = Arc::new(Shared {
-            group: Arc::clone(&owner.0),
+            hold: Arc::clone(&owner.0),
             state: watch::Sender::new(ProcessState::Running),
             stop_requested: CancellationToken::new(),
             was_killed: AtomicBool::new(false),
         });
+        let process_id = shared.hold.id();
+        let log = spec.log;
+        let log_begin = log.begin(process_id);
         let reader = Reader {
-            log: Arc::clone(&log),
-            process_id: shared.group.id(),
+            log: log.clone(),
+            process_id,
             server_name: spec.server_name,
             redact: spec.redact,
-            line_bytes: spec.log_line_bytes,
         };
         let reading = tracker.spawn(reader.run(stderr));
         let actor = actor::Actor {
@@ -87,14 +85,14 @@ impl Process {
             reading,
             exit: None,
         };
-        tracker.spawn(actor.run(Started { owner, child }));
-        Ok((Self { handle: Arc::new(Handle { shared, log }) }, ChildIo { stdin, stdout }))
+        tracker.spawn(actor.run(owner, watch));
+        Ok((Self { handle: Arc::new(Handle { shared, log, log_begin }) }, io))
     }
 
     /// The leader's process id, which is also the number of its group.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.shared().group.id()
+        self.shared().hold.id()
     }
 
     /// Where the child stands now.
@@ -103,7 +101,7 @@ impl Process {
         *self.shared().state.borrow()
     }
 
-    /// Ends when the whole group is gone and the last lines of its stderr are kept. Does not keep
+    /// Ends when the whole tree is gone and the last lines of its stderr are kept. Does not keep
     /// the child alive: with the last handle dropped, it ends soon.
     pub fn exited(&self) -> impl Future<Output = ExitInfo> + Send + Unpin + use<> {
         let mut state = self.shared().state.subscribe();
@@ -119,22 +117,22 @@ impl Process {
         })
     }
 
-    /// Stops the group: SIGTERM, the grace, SIGKILL. All callers share one ladder, and it runs to
+    /// Stops the tree: SIGTERM, the grace, SIGKILL. All callers share one ladder, and it runs to
     /// its end when a caller stops waiting. Closing the child's stdin first is the caller's part.
     pub async fn stop(&self) -> ExitInfo {
         self.shared().stop_requested.cancel();
         self.exited().await
     }
 
-    /// Kills the group at once, without waiting. For `Drop` and for what cannot await.
+    /// Kills the tree at once, without waiting. For `Drop` and for what cannot await.
     pub fn kill_now(&self) {
         self.shared().kill_now();
     }
 
-    /// The last lines of stderr, the oldest first.
+    /// The last lines of stderr, the oldest first: of this child, not of those before it.
     #[must_use]
     pub fn log_tail(&self) -> Vec<String> {
-        self.handle.log.tail()
+        self.handle.log.tail_since(self.handle.log_begin)
     }
 
     /// The lines of stderr from now on. A slow subscriber loses the oldest.
@@ -143,10 +141,10 @@ impl Process {
         self.handle.log.subscribe()
     }
 
-    /// How many lines of stderr were too long and were cut.
+    /// The ring that keeps the lines.
     #[must_use]
-    pub fn log_cut_lines(&self) -> u64 {
-        self.handle.log.cut_lines()
+    pub fn log(&self) -> &LogRing {
+        &self.handle.log
     }
 
     fn shared(&self) -> &Shared {
@@ -157,7 +155,8 @@ impl Process {
 /// What all clones of a [`Process`] hold, and nothing else does: its drop is the last handle's.
 struct Handle {
     shared: Arc<Shared>,
-    log: Arc<Log>,
+    log: LogRing,
+    log_begin: u64,
 }
 
 impl Drop for Handle {
@@ -172,7 +171,7 @@ impl Drop for Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle")
-            .field("id", &self.shared.group.id())
+            .field("id", &self.shared.hold.id())
             .field("state", &*self.shared.state.borrow())
             .finish_non_exhaustive()
     }
@@ -180,7 +179,7 @@ impl fmt::Debug for Handle {
 
 /// What the handles and the actor say to each other.
 struct Shared {
-    group: Arc<Group>,
+    hold: Arc<Hold>,
     state: watch::Sender<ProcessState>,
     stop_requested: CancellationToken,
     was_killed: AtomicBool,
@@ -190,6 +189,6 @@ impl Shared {
     fn kill_now(&self) {
         // Before the signal, so that the actor cannot see its effect first.
         self.was_killed.store(true, Ordering::Release);
-        self.group.signal(Signal::KILL);
+        self.hold.kill();
     }
 }

@@ -9,52 +9,86 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::Pid;
-use tokio::process::{Child, Command};
+use tokio::process::{ChildStderr, Command};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::group::{Group, GroupOwner};
+use crate::group::Group;
+use crate::hold::Hold;
 use crate::parent_death::kill_with_parent;
-use crate::{ProcessSpec, SpawnError};
+use crate::watch::Watch;
+use crate::{ChildIo, ConfinementFault, ProcessSpec, SpawnError};
 
 /// Starts waiting in line; a caller beyond waits for room.
 const QUEUE: usize = 64;
 
-/// A child that runs. Dropped as a whole, it takes its group with it: the fields are in order,
-/// since the group's number is only ours until the child is reaped.
+/// A child that runs. Dropped as a whole, it takes its tree with it: the fields are in order,
+/// since a group's number is only ours until the child is reaped.
 #[derive(Debug)]
 pub(crate) struct Started {
-    pub(crate) owner: GroupOwner,
-    pub(crate) child: Child,
+    pub(crate) owner: HoldOwner,
+    pub(crate) watch: Watch,
+    pub(crate) io: ChildIo,
+    pub(crate) stderr: ChildStderr,
+}
+
+/// Whoever holds this answers for a child: dropping it kills what is left.
+#[derive(Debug)]
+pub(crate) struct HoldOwner(pub(crate) Arc<Hold>);
+
+impl Drop for HoldOwner {
+    fn drop(&mut self) {
+        self.0.kill();
+        self.0.close();
+    }
 }
 
 type Job = Box<dyn FnOnce() + Send>;
 
 static QUEUE_TO_THREAD: Mutex<Option<mpsc::Sender<Job>>> = Mutex::new(None);
 
-/// Starts the child of `spec` in a group of its own.
+/// Starts the child of `spec`, below a shim where there is one, else in a group of its own.
 pub(crate) async fn start(spec: &ProcessSpec) -> Result<Started, SpawnError> {
     check(spec)?;
+    #[cfg(target_os = "linux")]
+    if let Some(program) = spec.shim.program() {
+        return crate::shimmed::start(spec, program).await;
+    }
+    if spec.confinement.as_ref().is_some_and(|asked| !asked.is_none()) {
+        return Err(SpawnError::unconfined(spec, ConfinementFault::NoShim));
+    }
     let spec = spec.clone();
     let command = spec.command.clone();
+    let job = move || fork(&spec).map_err(|source| SpawnError::from_io(source, &spec));
+    on_thread(&command, job).await?
+}
+
+/// Does `job` on the thread; when the caller gave up meanwhile, what came of it is dropped there.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    command: &str,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, SpawnError> {
     let runtime = Handle::current();
     let (reply, answer) = oneshot::channel();
     let job: Job = Box::new(move || {
         let _entered = runtime.enter();
-        let started = fork(&spec).map_err(|source| SpawnError::from_io(source, &spec));
-        // When the caller gave up, this drops the child, which kills it.
-        drop(reply.send(started));
+        drop(reply.send(job()));
     });
-    let queue = queue().map_err(|source| SpawnError::Exhausted { command, source })?;
+    let queue =
+        queue().map_err(|source| SpawnError::Exhausted { command: command.to_owned(), source })?;
     queue.send(job).await.map_err(|_closed| SpawnError::SpawnerGone)?;
-    answer.await.map_err(|_dropped| SpawnError::SpawnerGone)?
+    answer.await.map_err(|_dropped| SpawnError::SpawnerGone)
 }
 
 fn fork(spec: &ProcessSpec) -> io::Result<Started> {
-    let child = build(spec).spawn()?;
+    let mut child = build(spec).spawn()?;
     let id = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let id = id.ok_or_else(|| io::Error::other("the new process has no id"))?;
-    Ok(Started { owner: GroupOwner(Arc::new(Group::new(id))), child })
+    let owner = HoldOwner(Arc::new(Hold::Group(Group::new(id))));
+    let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).expect("both are piped");
+    let stderr = child.stderr.take().expect("stderr is piped");
+    let io = ChildIo { stdin, stdout };
+    Ok(Started { owner, watch: Watch::Child(child), io, stderr })
 }
 
 fn build(spec: &ProcessSpec) -> Command {

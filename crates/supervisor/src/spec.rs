@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::BaseEnvironment;
+use narthex_model::Confinement;
+
+use crate::shim::Shim;
+use crate::{BaseEnvironment, LogRing};
 
 /// Takes known secret values out of a line before anything keeps or prints it.
 pub type Redact = Arc<dyn for<'line> Fn(&'line str) -> Cow<'line, str> + Send + Sync>;
@@ -24,14 +27,14 @@ pub struct ProcessSpec {
     pub base_environment: BaseEnvironment,
     /// `None`: the daemon's own directory.
     pub working_dir: Option<PathBuf>,
+    /// Who answers for those whom the child starts.
+    pub shim: Shim,
+    /// What the child may reach of the machine; `None`: all that the daemon does. Needs a shim.
+    pub confinement: Option<Confinement>,
     /// Time between SIGTERM and SIGKILL.
     pub stop_grace: Duration,
-    /// How many lines of stderr are kept.
-    pub log_lines: usize,
-    /// Length at which one line is cut.
-    pub log_line_bytes: usize,
-    /// How much memory all kept lines may take together; the oldest go first.
-    pub log_total_bytes: usize,
+    /// Keeps the last lines of stderr. A ring that outlives the child serves its successors, too.
+    pub log: LogRing,
     /// Applied to every line of stderr.
     pub redact: Option<Redact>,
     /// The `server.name` of log records.
@@ -39,7 +42,7 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// A spec with the default limits: 5 s grace, 256 lines of at most 256 KiB, 1 MiB in all.
+    /// A spec with the default limits: 5 s grace, a log of its own with its default limits.
     #[must_use]
     pub fn new(command: impl Into<String>, base_environment: BaseEnvironment) -> Self {
         Self {
@@ -48,10 +51,10 @@ impl ProcessSpec {
             env: Vec::new(),
             base_environment,
             working_dir: None,
+            shim: Shim::default(),
+            confinement: None,
             stop_grace: Duration::from_secs(5),
-            log_lines: 256,
-            log_line_bytes: 256 * 1024,
-            log_total_bytes: 1024 * 1024,
+            log: LogRing::default(),
             redact: None,
             server_name: None,
         }
@@ -59,10 +62,15 @@ impl ProcessSpec {
 
     /// The PATH in which the command is searched: the declared one, else the daemon's.
     pub(crate) fn search_path(&self) -> Option<OsString> {
-        let declared = self.env.iter().rev().find(|(name, _)| name == "PATH");
+        self.variable("PATH")
+    }
+
+    /// A variable as the child will see it.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        let declared = self.env.iter().rev().find(|(declared, _)| declared == name);
         declared
             .map(|(_, value)| value.into())
-            .or_else(|| self.base_environment.get("PATH").map(OsString::from))
+            .or_else(|| self.base_environment.get(name).map(OsString::from))
     }
 }
 
@@ -74,6 +82,8 @@ impl fmt::Debug for ProcessSpec {
             .field("args", &format_args!("{} hidden", self.args.len()))
             .field("env", &names)
             .field("working_dir", &self.working_dir)
+            .field("shim", &self.shim)
+            .field("confinement", &self.confinement)
             .field("stop_grace", &self.stop_grace)
             .field("server_name", &self.server_name)
             .finish_non_exhaustive()

@@ -1,5 +1,5 @@
-//! Test support shared by the crates: the fixture MCP server, the header-adding
-//! forwarder and the load generator.
+//! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
+//! told, the header-adding forwarder and the load generator.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.
@@ -7,6 +7,7 @@
 pub mod fixture;
 pub mod forwarder;
 pub mod load;
+pub mod unruly;
 
 use tokio::task::JoinHandle;
 

@@ -1,4 +1,4 @@
-//! A closed-loop load generator for MCP over HTTP.
+//! A closed-loop load generator for MCP over HTTP, and over the pipes of a child for comparison.
 //!
 //! Each connection sends its next request when the answer to the last one was read and checked.
 //! Every answer counts: one that is missing, wrong or doubled is told apart from a right one, and
@@ -11,6 +11,7 @@ mod idle;
 mod outcome;
 mod script;
 mod sse;
+mod stdio;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -27,6 +28,7 @@ pub use self::idle::{IdleOutcome, IdlePlan};
 pub use self::outcome::Outcome;
 use self::outcome::Tally;
 pub use self::script::{Era, Work};
+pub use self::stdio::StdioPlan;
 use self::watch::Watch;
 use self::worker::Worker;
 

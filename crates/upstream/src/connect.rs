@@ -2,8 +2,8 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use narthex_model::{Secret, ServerDefinition, Target};
-use narthex_supervisor::{BaseEnvironment, SpawnError};
+use narthex_model::{Confinement, Secret, ServerDefinition, Target};
+use narthex_supervisor::{BaseEnvironment, LogRing, Shim, SpawnError};
 use narthex_wire::{Limits, Redactor};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -12,7 +12,7 @@ use crate::{
     LinkError, LinkEvent,
     client::ClientError,
     frame::without_secrets,
-    link::{ClientIdentity, Inner, Link, ServerFacts},
+    link::{ClientIdentity, Inner, Link, ServerFacts, Uses},
     outlet::Outlet,
 };
 
@@ -34,6 +34,8 @@ pub struct Deadlines {
     pub probe: Duration,
     /// The whole handshake, once the program runs.
     pub connect: Duration,
+    /// All lists, once the server is connected.
+    pub list: Duration,
     /// The first answer of a program that a package runner may have to download first.
     pub install: Duration,
 }
@@ -43,6 +45,7 @@ impl Default for Deadlines {
         Self {
             probe: Duration::from_secs(5),
             connect: Duration::from_secs(30),
+            list: Duration::from_secs(30),
             install: Duration::from_secs(300),
         }
     }
@@ -65,8 +68,22 @@ pub struct ConnectContext {
     pub limits: Limits,
     /// The environment that every child gets.
     pub environment: BaseEnvironment,
+    /// Keeps what the server's program says on its stderr, over all its starts; `None`: each start
+    /// keeps its own.
+    pub log: Option<LogRing>,
+    /// How programs are held.
+    pub supervision: Supervision,
     /// Hears what a connection is busy with.
     pub on_phase: Option<OnPhase>,
+}
+
+/// How the programs of servers are held, the same for all.
+#[derive(Debug, Clone, Default)]
+pub struct Supervision {
+    /// Who stands between the daemon and a program.
+    pub shim: Shim,
+    /// What programs may reach whose definition does not say.
+    pub confinement: Option<Confinement>,
 }
 
 /// Hears what a connection is busy with. Must not block.
@@ -99,6 +116,9 @@ pub enum ConnectError {
     /// The URL cannot be used.
     #[error("{0}")]
     Client(#[source] ClientError),
+    /// The URL is none. Not repeated: what is wrong with it may stand before a secret.
+    #[error("the URL cannot be used: {0}; it must be such as https://host/mcp")]
+    Url(String),
     /// The handshake failed.
     #[error("{0}")]
     Link(#[source] LinkError),
@@ -131,6 +151,7 @@ impl ConnectError {
             Self::Deadline { .. } => Kind::Timeout,
             Self::Spawn(_)
             | Self::Client(_)
+            | Self::Url(_)
             | Self::Link(_)
             | Self::Refused(_)
             | Self::Header(_) => Kind::TransportError,
@@ -144,6 +165,7 @@ impl ConnectError {
         let clean = |text: String| redactor.text(&text).into_owned();
         match self {
             Self::Refused(text) => Self::Refused(clean(text)),
+            Self::Url(text) => Self::Url(clean(text)),
             Self::Link(error) => Self::Link(error.redacted(redactor)),
             Self::Deadline { after, hint } => Self::Deadline { after, hint: clean(hint) },
             Self::Client(error) => Self::Client(error.redacted(redactor).unwrap_or(error)),
@@ -230,7 +252,8 @@ pub async fn connect(
                 facts.result = clean.into();
             }
             let (identity, alias) = (context.identity.clone(), definition.alias.clone());
-            let link = Link { inner, facts, identity, alias, redactor };
+            let uses = Uses::new();
+            let link = Link { inner, facts, identity, alias, redactor, uses };
             link.outlet().establish();
             Ok((link, dialect))
         }

@@ -28,15 +28,14 @@ const STREAM_DEADLINE: Duration = Duration::from_secs(2);
 pub(crate) async fn shake(setup: &Setup<'_>, target: &HttpTarget) -> Result<Shaken, ConnectError> {
     let context = setup.context;
     let headers = static_headers(target)?;
-    let url = url::Url::parse(&target.url)
-        .map_err(|error| ConnectError::Refused(format!("its URL is invalid: {error}")))?;
+    let url = url::Url::parse(&target.url).map_err(|error| ConnectError::Url(error.to_string()))?;
     let client = HttpClient::new(&url, ClientSettings::default()).map_err(ConnectError::Client)?;
     let dialect = if target.is_sse { Some(Dialect::Sse) } else { context.dialect };
     let mut refusal = None;
     if dialect != Some(Dialect::Sse) {
         let path = url[url::Position::BeforePath..url::Position::AfterQuery].parse();
         let path =
-            path.map_err(|_invalid| ConnectError::Refused("its URL has no path".to_owned()))?;
+            path.map_err(|_invalid| ConnectError::Url("it has no usable path".to_owned()))?;
         let http = HttpLink::open(HttpParts {
             client: client.clone(),
             path,

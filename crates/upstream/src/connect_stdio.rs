@@ -93,6 +93,8 @@ async fn start(setup: &Setup<'_>, target: &StdioTarget) -> Result<StdioLink, Con
         name: setup.definition.alias.to_string(),
         environment: context.environment.clone(),
         redact: setup.redactor.clone().map(redact_lines),
+        log: context.log.clone(),
+        supervision: context.supervision.clone(),
         limits: context.limits,
         tasks: context.tasks.clone(),
     };

@@ -53,9 +53,14 @@ pub(crate) struct DuplexCall {
     duplex: Arc<Duplex>,
     answer: oneshot::Receiver<Result<Message, LinkError>>,
     notifications: Option<mpsc::Receiver<Message>>,
+    /// The answer, if it is there before the last progress was taken.
+    early: Option<Box<Answered>>,
     is_cancellable: bool,
     is_done: bool,
 }
+
+/// What comes of waiting for an answer; an error if the link has dropped the request.
+type Answered = Result<Result<Message, LinkError>, oneshot::error::RecvError>;
 
 impl Duplex {
     /// A link and the queue that its writer must empty.
@@ -103,6 +108,7 @@ impl Duplex {
             answer,
             notifications,
             is_cancellable: wants.cancel,
+            early: None,
             is_done: false,
         };
         self.write(Outgoing { payload, request: Some(id) }).await?;
@@ -225,15 +231,20 @@ pub(crate) struct Wants {
 impl DuplexCall {
     /// The next frame. Safe to drop and call again.
     pub(crate) async fn next(&mut self) -> Result<Frame, LinkError> {
-        let answer = if let Some(notifications) = &mut self.notifications {
-            tokio::select! {
+        let answer = match (self.early.take(), &mut self.notifications) {
+            (Some(answer), _) => *answer,
+            (None, None) => (&mut self.answer).await,
+            (None, Some(notifications)) => tokio::select! {
                 biased;
                 Some(message) = notifications.recv() => return Ok(Frame::Notification(message)),
                 answer = &mut self.answer => answer,
-            }
-        } else {
-            (&mut self.answer).await
+            },
         };
+        // Both may have come since the queue was looked at, the progress first.
+        if let Some(message) = self.notifications.as_mut().and_then(|all| all.try_recv().ok()) {
+            self.early = Some(Box::new(answer));
+            return Ok(Frame::Notification(message));
+        }
         self.is_done = true;
         match answer {
             Ok(answer) => answer.map(Frame::Answer),

@@ -53,6 +53,9 @@ pub enum LinkError {
     /// The link has ended: the process died, or the stream broke.
     #[error("the connection to the server has ended: {0}")]
     Closed(Arc<str>),
+    /// A person has switched the server off.
+    #[error("the server was switched off")]
+    SwitchedOff,
     /// The server does not know our session any more; the request was not handled.
     #[error("the server ended the session")]
     SessionEnded,
@@ -101,7 +104,9 @@ impl LinkError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Closed(_) | Self::SessionEnded | Self::Status { .. } => ErrorKind::Unavailable,
+            Self::Closed(_) | Self::SessionEnded | Self::SwitchedOff | Self::Status { .. } => {
+                ErrorKind::Unavailable
+            }
             Self::Client(error) => error.kind(),
             Self::AuthRejected { .. } => ErrorKind::Unauthenticated,
             Self::Protocol(_) | Self::Refused { .. } => ErrorKind::Unavailable,
@@ -115,6 +120,7 @@ impl LinkError {
     pub fn side(&self) -> Side {
         match self {
             Self::Request(_) => Side::Downstream,
+            Self::SwitchedOff => Side::Own,
             Self::Closed(_)
             | Self::SessionEnded
             | Self::Client(_)
@@ -132,6 +138,7 @@ impl LinkError {
         match self {
             Self::AuthRejected { .. } => CallErrorKind::AuthUnavailable,
             Self::Deadline(_) => CallErrorKind::Timeout,
+            Self::SwitchedOff => CallErrorKind::ServerDisabled,
             Self::Request(_) => CallErrorKind::InvalidArguments,
             Self::Client(error) if error.kind() == ErrorKind::Timeout => CallErrorKind::Timeout,
             Self::Closed(_)
@@ -150,6 +157,7 @@ impl LinkError {
             Self::SessionEnded | Self::Request(_) => true,
             Self::Client(error) => !error.may_have_arrived(),
             Self::Closed(_)
+            | Self::SwitchedOff
             | Self::Status { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
@@ -168,7 +176,10 @@ impl LinkError {
             Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },
             Self::Request(text) => Self::Request(clean(&text)),
             Self::Client(error) => Self::Client(error.redacted(redactor).map_or(error, Arc::new)),
-            Self::SessionEnded | Self::AuthRejected { .. } | Self::Deadline(_) => self,
+            Self::SessionEnded
+            | Self::SwitchedOff
+            | Self::AuthRejected { .. }
+            | Self::Deadline(_) => self,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Streamable HTTP to one server, both eras: every request is a POST of its own.
 
 mod answer;
+mod end;
 mod headers;
 mod stream;
 
@@ -8,16 +9,13 @@ use std::{
     ops::Deref,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use narthex_wire::{
-    Limits, Message, MessageKind, Payload, Revision,
-    headers::{LAST_EVENT_ID, MCP_SESSION_ID},
-};
+use narthex_wire::{Limits, Message, MessageKind, Payload, Revision, headers::LAST_EVENT_ID};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub(crate) use self::{answer::is_event_stream, stream::HttpStream};
@@ -49,6 +47,8 @@ pub(crate) struct HttpLink {
     first: Headers,
     established: OnceLock<Established>,
     next_id: AtomicU64,
+    /// The session is over at the server, or was to be (R-E46).
+    is_given_back: AtomicBool,
     outlet: Outlet,
     pub(crate) limits: Limits,
     tasks: TaskTracker,
@@ -69,7 +69,8 @@ impl Deref for OwnedHttp {
 impl Drop for OwnedHttp {
     fn drop(&mut self) {
         // Without a runtime there is nothing left that could be told.
-        if !self.0.closed().is_cancelled() && tokio::runtime::Handle::try_current().is_ok() {
+        let is_open = !self.0.is_given_back.load(Ordering::Acquire);
+        if is_open && tokio::runtime::Handle::try_current().is_ok() {
             let link = self.0.clone();
             self.0.tasks.spawn(async move { link.stop(STOP_DEADLINE).await });
         }
@@ -105,6 +106,7 @@ impl HttpLink {
             first,
             established: OnceLock::new(),
             next_id: AtomicU64::new(1),
+            is_given_back: AtomicBool::new(false),
             outlet: parts.outlet,
             limits: parts.limits,
             tasks: parts.tasks,
@@ -194,12 +196,12 @@ impl HttpLink {
         extra: HeaderMap,
     ) -> Result<HttpCall, LinkError> {
         let guard = CancelOnDrop { link: self.clone(), id, is_armed: !self.is_modern() };
-        let response = self.post(body, extra).await?;
+        let response = self.while_open(self.post(body, extra)).await?;
         if is_event_stream(&response.headers) && response.status.is_success() {
             let stream = HttpStream::new(self.clone(), id, response.body, guard);
             return Ok(HttpCall::Stream(Box::new(stream)));
         }
-        let answer = self.single(response).await;
+        let answer = self.while_open(self.single(response)).await;
         guard.disarm();
         answer.map(|message| HttpCall::Single(Some(message)))
     }
@@ -285,31 +287,6 @@ impl HttpLink {
         }
     }
 
-    /// Ends the session at the server, if there is one, and the link.
-    pub(crate) async fn stop(&self, deadline: Duration) {
-        let is_over = !self.outlet.close(LinkError::Closed("it was stopped".into()));
-        if let Some(session) = self.session().cloned().filter(|_| !is_over) {
-            self.end_session(session, deadline).await;
-        }
-    }
-
-    /// Gives a session back to the server.
-    pub(crate) async fn end_session(&self, session: HeaderValue, deadline: Duration) {
-        let mut extra = HeaderMap::new();
-        extra.insert(MCP_SESSION_ID, session);
-        let request =
-            self.request(Method::DELETE, Payload::default(), self.headers().common.clone(), &extra);
-        // Servers may refuse DELETE (405); the session then ends by its own timeout.
-        match tokio::time::timeout(deadline, self.client.send(request)).await {
-            Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
-            Ok(Err(error)) => {
-                let error = self.outlet.redacted(error);
-                tracing::debug!(%error, "could not end the session");
-            }
-            Err(_) => tracing::debug!("the server did not answer to the end of the session"),
-        }
-    }
-
     /// Keeps the server's own stream open as long as the link lives (legacy). What this gives is
     /// done when the stream is open, or there is none.
     pub(crate) fn listen(self: &Arc<Self>) -> impl Future<Output = ()> + use<> {
@@ -358,7 +335,10 @@ impl HttpCall {
                 .take()
                 .map(Frame::Answer)
                 .ok_or_else(|| LinkError::Protocol("nothing follows the answer".to_owned())),
-            Self::Stream(stream) => stream.next().await,
+            Self::Stream(stream) => {
+                let link = stream.link().clone();
+                link.while_open(stream.next()).await
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
+use narthex_model::Exposed;
 use narthex_wire::{Message, MessageKind, Raw, headers::HeaderParams, json, method};
 
 use crate::{Link, LinkError};
@@ -84,9 +85,33 @@ impl Inventory {
         if link.needs_headers() {
             inventory.read_header_params(link.name());
         }
+        Ok(inventory.indexed())
+    }
+
+    /// What callers may see of it by the rules of its server (D5).
+    #[must_use]
+    pub fn shown(self: &Arc<Self>, exposed: &Exposed) -> Arc<Self> {
+        if exposed.is_everything() {
+            return self.clone();
+        }
+        let only = |entries: &[InventoryEntry], is_shown: &dyn Fn(&str) -> bool| {
+            entries.iter().filter(|entry| is_shown(&entry.key)).cloned().collect()
+        };
+        let is_uri_shown = |uri: &str| exposed.resources.lets_uri(uri);
+        let shown = Self {
+            tools: only(&self.tools, &|name| exposed.tools.lets(name)),
+            prompts: only(&self.prompts, &|name| exposed.prompts.lets(name)),
+            resources: only(&self.resources, &is_uri_shown),
+            templates: only(&self.templates, &is_uri_shown),
+            ..Self::default()
+        };
+        Arc::new(shown.indexed())
+    }
+
+    fn indexed(mut self) -> Self {
         let index = |(index, entry): (usize, &InventoryEntry)| (entry.key.clone(), index);
-        inventory.tool_index = inventory.tools.iter().enumerate().rev().map(index).collect();
-        Ok(inventory)
+        self.tool_index = self.tools.iter().enumerate().rev().map(index).collect();
+        self
     }
 
     /// Reads the header annotations; a tool with an invalid one cannot be called and is dropped.

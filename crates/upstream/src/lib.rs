@@ -19,10 +19,13 @@ mod outlet;
 mod sse;
 mod stdio;
 
-pub use connect::{ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, connect};
+pub use connect::{
+    ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, Supervision, connect,
+};
 pub use connect_stdio::may_install;
 pub use frame::{Frame, LinkError, LinkEvent};
 pub use inventory::{Inventory, InventoryEntry};
 pub use link::{
-    ClientIdentity, Forwarded, Forwarding, Hop, Link, ServerCapabilities, ServerFacts, TraceHeaders,
+    ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, Link, ServerCapabilities,
+    ServerFacts, TraceHeaders,
 };

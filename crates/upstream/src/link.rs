@@ -1,10 +1,14 @@
 //! One live link to one server, whatever transport and era it speaks.
 
+mod check;
+mod end;
 mod facts;
 mod forwarded;
+mod uses;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
@@ -17,9 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::facts::modern_meta;
 use self::forwarded::Call;
+pub(crate) use self::uses::Uses;
 pub use self::{
+    end::Ended,
     facts::{ClientIdentity, ServerCapabilities, ServerFacts},
     forwarded::Forwarded,
+    uses::InUse,
 };
 use crate::{
     Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet, sse::SseLink,
@@ -31,6 +38,9 @@ const TRACEPARENT: HeaderName = HeaderName::from_static(meta_key::TRACEPARENT);
 const TRACESTATE: HeaderName = HeaderName::from_static(meta_key::TRACESTATE);
 const BAGGAGE: HeaderName = HeaderName::from_static(meta_key::BAGGAGE);
 
+/// The capabilities of who follows tasks.
+const TASKS_CLIENT: &[u8] = br#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
 /// A link that has shaken hands.
 #[derive(Debug)]
 pub struct Link {
@@ -40,6 +50,7 @@ pub struct Link {
     pub(crate) alias: Alias,
     /// Whatever comes from the server goes through this.
     pub(crate) redactor: Option<Arc<Redactor>>,
+    pub(crate) uses: Uses,
 }
 
 /// The transports.
@@ -135,6 +146,15 @@ impl Link {
         match &self.inner {
             Inner::Stdio(stdio) => stdio.log_tail(),
             Inner::Http(_) | Inner::Sse(_) => Vec::new(),
+        }
+    }
+
+    /// Adds a line of our own to the child's log, for stdio. A server that is only called has none
+    /// here.
+    pub fn log_note(&self, line: &str) {
+        match &self.inner {
+            Inner::Stdio(stdio) => stdio.log_note(line),
+            Inner::Http(_) | Inner::Sse(_) => {}
         }
     }
 
@@ -298,9 +318,10 @@ impl Link {
         }
     }
 
-    /// Opens a modern server's stream of changes and feeds it to the link's events until it ends.
-    /// `members` is the filter, as members of `params` without braces. `on_open` is called when the
-    /// server has acknowledged the subscription: what changes from then on is heard.
+    /// Opens a modern server's stream of changes, of tasks too, and feeds it to the link's events
+    /// until it ends. `members` is the filter, as members of `params` without braces. `on_open` is
+    /// called when the server has acknowledged the subscription: what changes from then on is
+    /// heard.
     ///
     /// # Errors
     /// When the stream cannot be opened, breaks, or the server refuses: [`LinkError::Refused`].
@@ -344,21 +365,20 @@ impl Link {
             if !members.is_empty() {
                 params.push(b',');
             }
-            params.extend_from_slice(&modern_meta(&self.identity));
+            let meta = match method {
+                method::SUBSCRIPTIONS_LISTEN | method::TASKS_GET => {
+                    // Only those who know tasks are told of them. Neither can be asked anything.
+                    let capabilities = Bytes::from_static(TASKS_CLIENT);
+                    modern_meta(&ClientIdentity { capabilities, ..self.identity.clone() })
+                }
+                _ => modern_meta(&self.identity),
+            };
+            params.extend_from_slice(&meta);
         }
         params.push(b'}');
         let payload = rpc::request(Raw::new(b"0"), method, Some(&params));
         let limits = narthex_wire::Limits::default();
         Message::parse(payload.into_bytes(), &limits)
             .map_err(|error| LinkError::Request(error.to_string()))
-    }
-
-    /// Stops the link: a child is ended with its whole group, a session is given back.
-    pub async fn stop(&self) {
-        match &self.inner {
-            Inner::Stdio(stdio) => stdio.stop().await,
-            Inner::Http(http) => http.stop(Duration::from_secs(2)).await,
-            Inner::Sse(sse) => sse.duplex.close("it was stopped"),
-        }
     }
 }

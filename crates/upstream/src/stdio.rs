@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_model::StdioTarget;
 use narthex_supervisor::{
-    BaseEnvironment, ChildIo, ExitInfo, Process, ProcessSpec, Redact, SpawnError,
+    BaseEnvironment, ChildIo, ExitInfo, LogRing, Process, ProcessSpec, Redact, SpawnError,
 };
 use narthex_wire::{Limits, LineParser, Message, line_frame};
 use tokio::{
@@ -15,6 +15,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
+    Ended, Supervision,
     duplex::{Duplex, Outgoing},
     outlet::Outlet,
 };
@@ -38,6 +39,8 @@ pub(crate) struct StdioContext {
     pub(crate) name: String,
     pub(crate) environment: BaseEnvironment,
     pub(crate) redact: Option<Redact>,
+    pub(crate) log: Option<LogRing>,
+    pub(crate) supervision: Supervision,
     pub(crate) limits: Limits,
     pub(crate) tasks: TaskTracker,
 }
@@ -57,12 +60,24 @@ impl StdioLink {
         spec.working_dir.clone_from(&target.working_dir);
         spec.server_name = Some(context.name.clone());
         spec.redact.clone_from(&context.redact);
+        spec.shim.clone_from(&context.supervision.shim);
+        let confinement =
+            target.confinement.as_deref().or(context.supervision.confinement.as_ref());
+        spec.confinement = confinement.cloned();
+        if let Some(log) = &context.log {
+            spec.log = log.clone();
+        }
         let (process, ChildIo { stdin, stdout }) = Process::spawn(spec, &context.tasks).await?;
         let (duplex, queue) = Duplex::new(outlet);
         context.tasks.spawn(write(stdin, queue, duplex.clone()));
         let reader = read(stdout, duplex.clone(), context.limits);
         context.tasks.spawn(read_to_the_end(reader, process.clone(), duplex.clone()));
         Ok(Self { duplex, process })
+    }
+
+    /// Adds a line of our own to the child's log.
+    pub(crate) fn log_note(&self, line: &str) {
+        self.process.log().append(line);
     }
 
     /// The last lines of the child's stderr.
@@ -75,18 +90,23 @@ impl StdioLink {
     }
 
     /// Closes stdin and stops the whole group; returns when it is gone.
-    pub(crate) async fn stop(&self) {
+    pub(crate) async fn stop(&self) -> Ended {
         self.duplex.close("it was stopped");
         // As the protocol wants it: the end of its input is the signal to end.
         if let Ok(exit) = tokio::time::timeout(STDIN_GRACE, self.process.exited()).await {
             tracing::debug!(process.id = self.process.id(), code = exit.code, "a server ended");
-            return;
+            return how(exit);
         }
         let exit = self.process.stop().await;
         if exit.forced {
             tracing::warn!(process.id = self.process.id(), "a server had to be killed");
         }
+        how(exit)
     }
+}
+
+fn how(exit: ExitInfo) -> Ended {
+    if exit.forced { Ended::Killed } else { Ended::Gracefully }
 }
 
 impl Drop for StdioLink {

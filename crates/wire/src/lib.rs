@@ -8,6 +8,7 @@ pub mod json;
 pub mod rpc;
 pub mod translate;
 
+mod cut;
 mod era;
 mod lines;
 mod message;
@@ -16,6 +17,7 @@ mod redact;
 mod rewrite;
 mod sse;
 
+pub use cut::{CutResult, cut_result};
 pub use era::{Era, Revision, classify_downstream, meta_key, method};
 pub use lines::{LineError, LineParser, line_frame};
 pub use message::{Message, MessageError, MessageKind, Raw};

@@ -30,6 +30,12 @@ impl<'a> Patch<'a> {
         self.set.push((key, raw.into()));
     }
 
+    /// What is put at `key`, if anything is.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&[u8]> {
+        self.set.iter().find(|(name, _)| name == key).map(|(_, raw)| &raw[..])
+    }
+
     /// Removes `key` if it is there.
     pub fn remove(&mut self, key: impl Into<Cow<'a, str>>) {
         self.remove.push(key.into());

@@ -126,7 +126,7 @@ fn target(stage: &Stage, kind: &str, way: Way) -> Command {
     command
 }
 
-fn read<T: for<'de> Deserialize<'de>>(command: &mut Command) -> Result<T> {
+pub(super) fn read<T: for<'de> Deserialize<'de>>(command: &mut Command) -> Result<T> {
     let done = capture(command, DONE)?;
     ensure!(done.status.success(), "the load generator failed: {}", done.stderr);
     serde_json::from_str(&done.stdout).context("the load generator printed no result")

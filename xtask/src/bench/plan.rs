@@ -36,6 +36,29 @@ pub(super) enum Way {
     Aggregated,
 }
 
+/// What is measured besides calls over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extra {
+    /// Calls to a server over stdio.
+    Stdio,
+    /// A registry with many rows.
+    Registry,
+    /// Sessions that do nothing.
+    Idle,
+}
+
+impl Extra {
+    const ALL: [Self; 3] = [Self::Stdio, Self::Registry, Self::Idle];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Registry => "registry",
+            Self::Idle => "idle",
+        }
+    }
+}
+
 /// Tools of each server.
 pub(super) const TOOLS: usize = 100;
 
@@ -162,7 +185,7 @@ pub(super) struct Selection {
     works: Vec<Work>,
     connections: Vec<usize>,
     ways: Vec<Way>,
-    is_idle_chosen: bool,
+    extras: Vec<Extra>,
 }
 
 impl Selection {
@@ -177,12 +200,12 @@ impl Selection {
                 selection.ways.push(way);
             } else if let Ok(connections) = word.parse() {
                 selection.connections.push(connections);
-            } else if word == "idle" {
-                selection.is_idle_chosen = true;
+            } else if let Some(extra) = Extra::ALL.into_iter().find(|extra| extra.name() == word) {
+                selection.extras.push(extra);
             } else {
                 bail!(
                     "--only {word}: there is legacy, modern; echo, list, progress, 100k, 5m; \
-                     1, 8, 64; direct, nginx, transparent, aggregated; idle"
+                     1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, idle"
                 );
             }
         }
@@ -190,29 +213,39 @@ impl Selection {
     }
 
     pub(super) fn has_era(&self, era: Era) -> bool {
-        !self.is_only_idle() && is_chosen(&self.eras, &era)
+        !self.is_only_extra() && self.names_era(era)
     }
 
     pub(super) fn has_case(&self, case: &Case) -> bool {
-        !self.is_only_idle()
-            && is_chosen(&self.eras, &case.era)
+        !self.is_only_extra()
+            && self.names_era(case.era)
             && is_chosen(&self.works, &case.work)
-            && is_chosen(&self.connections, &case.connections)
+            && self.names_connections(case.connections)
     }
 
-    fn is_only_idle(&self) -> bool {
-        self.is_idle_chosen && self.works.is_empty()
+    /// Whether an era is among those that were named, or none was.
+    pub(super) fn names_era(&self, era: Era) -> bool {
+        is_chosen(&self.eras, &era)
+    }
+
+    /// The same of a number of connections.
+    pub(super) fn names_connections(&self, connections: usize) -> bool {
+        is_chosen(&self.connections, &connections)
+    }
+
+    fn is_only_extra(&self) -> bool {
+        !self.extras.is_empty() && self.works.is_empty()
     }
 
     pub(super) fn has_way(&self, way: Way) -> bool {
         is_chosen(&self.ways, &way)
     }
 
-    /// Idle sessions are measured when chosen, and when nothing is.
-    pub(super) fn has_idle(&self) -> bool {
-        let Self { eras, works, connections, ways, is_idle_chosen } = self;
+    /// The others are measured when chosen, and when nothing is.
+    pub(super) fn has_extra(&self, extra: Extra) -> bool {
+        let Self { eras, works, connections, ways, extras } = self;
         let is_all = works.is_empty() && connections.is_empty() && ways.is_empty();
-        *is_idle_chosen || (is_all && eras.is_empty())
+        extras.contains(&extra) || (is_all && eras.is_empty() && extras.is_empty())
     }
 }
 
@@ -237,15 +270,20 @@ mod tests {
         let chosen: Vec<_> = chosen.iter().map(|case| (case.work, case.connections)).collect();
         assert_eq!(chosen, [(Work::Echo, 8), (Work::Blob5m, 8)]);
         assert!(selection.has_way(Way::Nginx) && !selection.has_way(Way::Direct));
-        assert!(selection.has_era(Era::Legacy) && !selection.has_idle());
+        assert!(selection.has_era(Era::Legacy) && !selection.has_extra(Extra::Idle));
     }
 
     #[test]
-    fn idle_alone_is_only_idle() {
-        let selection = select(&["idle"]);
-        assert!(selection.has_idle());
-        assert!(!Case::all(Era::Legacy).iter().any(|case| selection.has_case(case)));
-        assert!(select(&[]).has_idle() && !select(&["modern"]).has_idle());
+    fn an_extra_alone_is_only_that() {
+        for extra in Extra::ALL {
+            let selection = select(&[extra.name(), "8"]);
+            let has: Vec<_> =
+                Extra::ALL.into_iter().filter(|one| selection.has_extra(*one)).collect();
+            assert_eq!(has, [extra]);
+            assert!(!Case::all(Era::Legacy).iter().any(|case| selection.has_case(case)));
+            assert!(selection.names_connections(8) && !selection.names_connections(64));
+            assert!(select(&[]).has_extra(extra) && !select(&["modern"]).has_extra(extra));
+        }
         assert!(Selection::read(&["nonsense".to_owned()]).is_err());
     }
 }

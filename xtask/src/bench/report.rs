@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::aims::Aim;
 use super::plan::{Era, Way, Work};
-use super::results::{Results, Row, Spread};
+use super::results::{Results, Row, Spread, StdioRow};
 use super::table::table;
 
 const OPENING: &str = "\
@@ -49,6 +49,8 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
             }
         }
     }
+    write_stdio(&mut out, results);
+    write_registry(&mut out, results);
     write_idle(&mut out, results);
     for profile in &results.profiles {
         section(&mut out, &profile.title);
@@ -127,6 +129,82 @@ fn spread(spread: Spread, digits: usize) -> String {
 #[expect(clippy::cast_precision_loss, reason = "no process has so much memory")]
 pub(super) fn bytes(number: u64) -> f64 {
     number as f64
+}
+
+fn write_stdio(out: &mut String, results: &Results) {
+    if results.stdio.is_empty() {
+        return;
+    }
+    section(out, "Calls over stdio");
+    out.push_str(
+        "Small calls to one process that all callers share: through its pipes, and through the\n\
+         transparent endpoint. The ratio is of the medians of calls/s.\n\n",
+    );
+    let mut rows = vec![heading(&[
+        "era",
+        "callers:",
+        "direct calls/s:",
+        "narthex calls/s:",
+        "ratio:",
+        "direct p50 µs:",
+        "narthex p50 µs:",
+        "CPU µs/call:",
+        "faults:",
+    ])];
+    for row in &results.stdio {
+        let rate = |samples| StdioRow::spread(samples, |sample| sample.per_second);
+        let p50 = |samples| StdioRow::spread(samples, |sample| sample.p50_us);
+        let (direct, narthex) = (rate(&row.direct), rate(&row.narthex));
+        let ratio = narthex.median / direct.median;
+        let cpu = StdioRow::spread(&row.narthex, |sample| sample.cpu_us_per_call);
+        rows.push(vec![
+            row.era.name().to_owned(),
+            row.callers.to_string(),
+            spread(direct, 0),
+            spread(narthex, 0),
+            format!("{ratio:.2}"),
+            spread(p50(&row.direct), 0),
+            spread(p50(&row.narthex), 0),
+            spread(cpu, 1),
+            row.faults().to_string(),
+        ]);
+    }
+    out.push_str(&table(&rows));
+}
+
+fn write_registry(out: &mut String, results: &Results) {
+    let Some(cost) = &results.registry else { return };
+    section(out, "A registry with many rows");
+    out.push_str(
+        "In a process of its own, without any door. An apply is of the whole set, of which one\n\
+         entry has changed or none; switching one server off makes a snapshot of all rows.\n\n",
+    );
+    let mut rows = vec![heading(&[
+        "servers",
+        "rows:",
+        "KiB/row:",
+        "apply, one changed, µs:",
+        "apply, the same, µs:",
+        "switch off, µs:",
+        "read a snapshot, ns:",
+    ])];
+    for row in &cost.rows {
+        rows.push(vec![
+            row.kind.clone(),
+            row.rows.to_string(),
+            format!("{:.1}", row.bytes_per_row / 1024.0),
+            format!("{:.0}", row.apply_us),
+            format!("{:.0}", row.same_us),
+            format!("{:.0}", row.switch_us),
+            format!("{:.0}", row.snapshot_ns),
+        ]);
+    }
+    out.push_str(&table(&rows));
+    let start = &cost.start;
+    out.push_str(&format!(
+        "\n{} programs that each take {} ms before they answer were all ready after {:.0} ms.\n",
+        start.servers, start.start_up_ms, start.ready_ms
+    ));
 }
 
 fn write_idle(out: &mut String, results: &Results) {

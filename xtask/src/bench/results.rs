@@ -1,6 +1,6 @@
 //! What was measured, and its medians.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::load::Sample;
 use super::plan::{Case, Era, Way, Work};
@@ -12,6 +12,8 @@ pub(super) struct Results {
     pub(super) machine: Vec<String>,
     pub(super) rounds: usize,
     pub(super) rows: Vec<Row>,
+    pub(super) stdio: Vec<StdioRow>,
+    pub(super) registry: Option<RegistryCost>,
     pub(super) idle: Vec<Idle>,
     pub(super) profiles: Vec<Profile>,
     pub(super) nginx_config: String,
@@ -23,6 +25,42 @@ pub(super) struct Row {
     pub(super) case: Case,
     pub(super) way: Way,
     pub(super) samples: Vec<Sample>,
+}
+
+/// Calls to one process, directly and through narthex.
+#[derive(Serialize)]
+pub(super) struct StdioRow {
+    pub(super) era: Era,
+    pub(super) callers: usize,
+    pub(super) direct: Vec<Sample>,
+    pub(super) narthex: Vec<Sample>,
+}
+
+/// What a registry costs.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RegistryCost {
+    pub(super) rows: Vec<RegistryRow>,
+    pub(super) start: RegistryStart,
+}
+
+/// How long programs take that start side by side.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RegistryStart {
+    pub(super) servers: u32,
+    pub(super) start_up_ms: u32,
+    pub(super) ready_ms: f64,
+}
+
+/// What a registry with many rows of one kind costs.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RegistryRow {
+    pub(super) kind: String,
+    pub(super) rows: u32,
+    pub(super) bytes_per_row: f64,
+    pub(super) apply_us: f64,
+    pub(super) same_us: f64,
+    pub(super) snapshot_ns: f64,
+    pub(super) switch_us: f64,
 }
 
 /// What one idle session adds to the gateway's memory.
@@ -94,12 +132,24 @@ impl Row {
     }
 }
 
+impl StdioRow {
+    pub(super) fn spread(samples: &[Sample], value: impl Fn(&Sample) -> f64) -> Spread {
+        Spread::of(samples.iter().map(value))
+    }
+
+    pub(super) fn faults(&self) -> u64 {
+        self.direct.iter().chain(&self.narthex).map(Sample::faults).sum()
+    }
+}
+
 impl Results {
     pub(super) fn new(machine: Vec<String>, rounds: usize) -> Self {
         Self {
             machine,
             rounds,
             rows: Vec::new(),
+            stdio: Vec::new(),
+            registry: None,
             idle: Vec::new(),
             profiles: Vec::new(),
             nginx_config: String::new(),

@@ -30,6 +30,10 @@ impl Peers {
     pub(crate) fn install() -> Result<Self> {
         let peers = Self { dir: workspace::target().join("peers") };
         let locks = workspace::root().join("e2e/peers");
+        if cfg!(target_os = "linux") {
+            // For the tests of confined servers.
+            provide("bwrap", &["--version"], &["bubblewrap"])?;
+        }
         // Half of the time goes to waiting for downloads.
         thread::scope(|scope| {
             let node = scope.spawn(|| peers.install_node(&locks.join("node")));

@@ -10,8 +10,9 @@ use std::{
 };
 
 use fs_err::os::unix::fs::OpenOptionsExt;
+use narthex_model::Timestamp;
 
-use super::{AuditSettings, record::note, timestamp::Timestamp, writer::Sink};
+use super::{AuditSettings, record::note, writer::Sink};
 
 /// How many processes may record in one folder at once.
 const WRITERS_MOST: usize = 16;

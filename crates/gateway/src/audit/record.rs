@@ -2,11 +2,11 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind};
+use narthex_model::{Alias, CallErrorKind, Timestamp};
 use narthex_policy::Item;
 use serde::Serialize;
 
-use super::{Entry, timestamp::Timestamp};
+use super::Entry;
 use crate::{Endpoint, RunId, SessionId};
 
 /// The longest name that is written, in characters.

@@ -1,8 +1,12 @@
-//! Following single resources: one subscription at the server for all who follow over one link.
+//! Following single resources and tasks: one subscription at the server for all who follow over
+//! one link.
 //!
-//! Each followed resource has a task of its own, so that no server waits for another.
+//! What is followed has an actor of its own, so that no server waits for another.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use narthex_upstream::{Link, LinkError};
@@ -12,7 +16,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{FollowKey, Hub};
+use super::{FollowKey, Hub, Subject};
 use crate::{
     Answering, Caller, Session, errand::Errand, gateway::Shared, links::LinkKind, method::Handling,
     pipeline::result, refusal::Refusal, route::Routed,
@@ -24,18 +28,34 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// How long a modern server's acknowledgement is waited for; most resources change later anyway.
 const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// A resource that somebody follows.
+/// What somebody follows.
 #[derive(Debug, Default)]
 pub(super) struct Followed {
     /// How many follow it. Rises only under the lock of the hub's table.
     count: watch::Sender<usize>,
     /// What the server said; `None` until it did.
     outcome: watch::Sender<Option<Result<(), Refusal>>>,
+    /// How the task that it is stands; what is told later takes the place of what was not heard.
+    state: Mutex<State>,
 }
 
-/// One follower's share of a followed resource: it follows until this is dropped.
+#[derive(Debug, Default)]
+struct State {
+    last: Option<Message>,
+    /// A task that has ended: a lost subscription needs not be made again.
+    has_ended: bool,
+}
+
+/// One follower's share of what is followed: it follows until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Following(Arc<Followed>);
+
+impl Following {
+    /// How the task that is followed was last said to stand.
+    pub(super) fn state(&self) -> Option<Message> {
+        self.0.state().last.clone()
+    }
+}
 
 impl Drop for Following {
     fn drop(&mut self) {
@@ -43,12 +63,29 @@ impl Drop for Following {
     }
 }
 
-/// Why a resource is not followed on a link any more.
+/// Why something is not followed on a link any more.
 enum End {
     /// Nobody follows it.
     Unwanted,
     /// The server refused, or the link was lost.
     Lost(Refusal),
+}
+
+/// The link ended.
+fn lost() -> End {
+    End::Lost(LinkError::Closed("it was lost".into()).into())
+}
+
+impl Subject {
+    /// What a modern server is asked to tell of, as members of `params`.
+    fn filter(&self) -> Vec<u8> {
+        let (member, name) = match self {
+            Self::Resource(uri) => ("resourceSubscriptions", uri),
+            Self::Task(id) => ("taskIds", id),
+        };
+        let head = format!(r#""notifications":{{"{member}":["#);
+        [head.as_bytes(), &encode_string(name), b"]}"].concat()
+    }
 }
 
 impl Followed {
@@ -61,6 +98,23 @@ impl Followed {
         let mut count = self.count.subscribe();
         // Cannot fail: the sender is our own.
         drop(count.wait_for(|count| *count == 0).await);
+    }
+
+    /// Waits until nobody follows, or the link ends.
+    async fn unwanted_on(&self, link: &Link) -> End {
+        tokio::select! {
+            biased;
+            () = self.unwanted() => End::Unwanted,
+            () = link.closed().cancelled() => lost(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().has_ended
     }
 
     fn is_followed(&self) -> bool {
@@ -78,7 +132,7 @@ impl Hub {
         (Following(followed), is_first)
     }
 
-    /// Forgets a resource that nobody follows; `false` if somebody does.
+    /// Forgets what nobody follows; `false` if somebody does.
     fn forget(&self, key: &FollowKey, followed: &Followed) -> bool {
         let mut table = self.followed();
         let is_over = !followed.is_wanted();
@@ -86,6 +140,15 @@ impl Hub {
             table.remove(key);
         }
         is_over
+    }
+
+    /// Keeps how a task stands; `false` if nobody follows it.
+    pub(super) fn keep_state(&self, key: &FollowKey, state: &Message, has_ended: bool) -> bool {
+        let followed = self.followed().get(key).cloned();
+        if let Some(followed) = &followed {
+            *followed.state() = State { last: Some(state.clone()), has_ended };
+        }
+        followed.is_some()
     }
 
     /// Makes whoever comes from now on wait for a new outcome, unless somebody still follows.
@@ -98,7 +161,7 @@ impl Hub {
         is_over
     }
 
-    /// Tells all who wait for it that a resource cannot be followed.
+    /// Tells all who wait for it that something cannot be followed.
     fn fail(&self, key: &FollowKey, followed: &Followed, refusal: Refusal) {
         let mut table = self.followed();
         // Somebody may have begun anew under the same key.
@@ -118,22 +181,24 @@ impl Shared {
         request: Message,
     ) -> Result<Answering, Refusal> {
         let handling = Handling::Subscribe { is_start };
-        let Routed { row, request: routed } = self.route(caller, handling, request.clone()).await?;
+        let Routed { row, request: routed, .. } =
+            self.route(caller, handling, request.clone()).await?;
         let chosen = self.choose_link(caller, &row).await?;
-        if chosen.kind == LinkKind::Own {
-            return self.forward(caller, handling, request).await;
-        }
         let Some(session) = &caller.session else {
             return Err(Refusal::unknown_method(request.method()));
         };
+        if chosen.kind == LinkKind::Own {
+            session.note_own_subscription(&routed.alias, routed.item.name(), is_start);
+            return self.forward(caller, handling, request).await;
+        }
         if !chosen.link.facts().capabilities.subscribe {
             return Err(Refusal::unknown_method(request.method()));
         }
-        let uri = Arc::from(routed.item.name());
-        let key = FollowKey { alias: routed.alias.clone(), uri, kind: chosen.kind };
+        let subject = Subject::Resource(routed.item.name().into());
+        let key = FollowKey { alias: routed.alias.clone(), subject, kind: chosen.kind };
         let errand = self.errand(caller, routed)?;
         let done = match is_start {
-            true => self.follow_in(session, &errand, &key, chosen.link).await,
+            true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
             false => {
                 session.unsubscribe(&key);
                 Ok(())
@@ -157,7 +222,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Has a server report changes of one resource, for as long as somebody follows it.
+    /// Has a server report changes of one resource or task, for as long as somebody follows it.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         _errand: &Errand,
@@ -186,7 +251,7 @@ impl Shared {
         Ok(following)
     }
 
-    /// Follows a resource on one link of its server after another, until nobody wants it.
+    /// Follows something on one link of its server after another, until nobody wants it.
     async fn keep_following(
         self: &Arc<Self>,
         key: &FollowKey,
@@ -196,9 +261,11 @@ impl Shared {
         let mut pause = PAUSE_MIN;
         loop {
             let since = Instant::now();
-            let ended = match link.facts().revision.is_modern() {
-                true => self.follow_modern(key, followed, &link).await,
-                false => self.follow_legacy(key, followed, &link).await,
+            let ended = match (link.facts().revision.is_modern(), &key.subject) {
+                (true, _) => self.follow_modern(key, followed, &link).await,
+                (false, Subject::Resource(uri)) => self.follow_legacy(uri, followed, &link).await,
+                // The server speaks another era than when it made the task.
+                (false, Subject::Task(_)) => followed.unwanted_on(&link).await,
             };
             match ended {
                 End::Unwanted if self.hub.forget(key, followed) => return,
@@ -206,6 +273,12 @@ impl Shared {
                 End::Unwanted => continue,
                 End::Lost(refusal) if !followed.is_followed() => {
                     return self.hub.fail(key, followed, refusal);
+                }
+                End::Lost(_) if followed.has_ended() => {
+                    followed.unwanted().await;
+                    if self.hub.forget(key, followed) {
+                        return;
+                    }
                 }
                 End::Lost(_) => {}
             }
@@ -234,8 +307,8 @@ impl Shared {
     }
 
     /// Subscribes at a legacy server, and unsubscribes when nobody is left.
-    async fn follow_legacy(&self, key: &FollowKey, followed: &Followed, link: &Link) -> End {
-        let members = [br#""uri":"#, &encode_string(&key.uri)[..]].concat();
+    async fn follow_legacy(&self, uri: &str, followed: &Followed, link: &Link) -> End {
+        let members = [br#""uri":"#, &encode_string(uri)[..]].concat();
         if let Err(refusal) = self.ask(link, method::RESOURCES_SUBSCRIBE, &members).await {
             return End::Lost(refusal);
         }
@@ -243,9 +316,7 @@ impl Shared {
         loop {
             tokio::select! {
                 biased;
-                () = link.closed().cancelled() => {
-                    return End::Lost(LinkError::Closed("it was lost".into()).into());
-                }
+                () = link.closed().cancelled() => return lost(),
                 () = followed.unwanted() => {}
             }
             if self.hub.leave(followed) {
@@ -258,11 +329,10 @@ impl Shared {
         End::Unwanted
     }
 
-    /// Keeps a modern server's stream of one resource's changes open.
+    /// Keeps a modern server's stream of one resource's or task's changes open.
     async fn follow_modern(&self, key: &FollowKey, followed: &Followed, link: &Link) -> End {
-        let filter =
-            [br#""notifications":{"resourceSubscriptions":["#, &encode_string(&key.uri)[..], b"]}"];
-        let filter = filter.concat();
+        let filter = key.subject.filter();
+        let was_followed = followed.is_followed();
         let (acknowledged, acknowledgement) = oneshot::channel();
         let mut listening = Box::pin(link.listen(&filter, move || {
             if acknowledged.send(()).is_err() {
@@ -278,11 +348,16 @@ impl Shared {
             Some(ended) => ended,
             None => {
                 followed.outcome.send_replace(Some(Ok(())));
+                let mut is_behind = was_followed;
                 loop {
                     tokio::select! {
                         biased;
                         ended = &mut listening => break ended,
                         () = followed.unwanted() => {}
+                        () = self.catch_up(link, key, followed), if is_behind => {
+                            is_behind = false;
+                            continue;
+                        }
                     }
                     if self.hub.leave(followed) {
                         return End::Unwanted;
@@ -295,14 +370,23 @@ impl Shared {
         End::Lost(error.into())
     }
 
-    /// Asks a server something, within the time that its calls have.
+    /// Asks a server something whose answer says nothing but that it was done.
     pub(crate) async fn ask(&self, link: &Link, name: &str, members: &[u8]) -> Result<(), Refusal> {
+        self.asked(link, name, members).await.map(|_| ())
+    }
+
+    /// Asks a server something, within the time that its calls have.
+    pub(crate) async fn asked(
+        &self,
+        link: &Link,
+        name: &str,
+        members: &[u8],
+    ) -> Result<Message, Refusal> {
         let within = self.patience(link.alias());
         let asked = timeout(within, Box::pin(link.ask(name, members))).await;
         let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
-        answer.error_code().map_or(Ok(()), |code| {
-            let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-            Err(Refusal::rpc(code, text))
-        })
+        let Some(code) = answer.error_code() else { return Ok(answer) };
+        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
+        Err(Refusal::rpc(code, text))
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
-use narthex_wire::{Message, Payload, Raw, json::encode_string, meta_key, method, rpc};
+use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
-use super::{Change, FollowKey, Following, LISTS};
+use super::{Change, FollowKey, Following, LISTS, Subject};
 use crate::{
     Answer, Answering, Caller, Step,
     gateway::Shared,
@@ -16,10 +16,11 @@ use crate::{
     method::{Handling, ListKind},
     pipeline::own_alias,
     refusal::Refusal,
+    route::declares_tasks,
 };
 
-/// How many single resources one listener may follow.
-const RESOURCES_MAX: usize = 1000;
+/// How many single resources one listener may follow, and how many tasks.
+const FOLLOWED_MAX: usize = 1000;
 
 impl Shared {
     /// `subscriptions/listen` of a modern client.
@@ -35,16 +36,19 @@ impl Shared {
             }
         }
         let filter = Filter::read(&request)?;
+        if !filter.tasks.is_empty() {
+            declares_tasks(&request)?;
+        }
         // Before anything is followed, so that no change is missed.
         let changes = self.hub.changes.subscribe();
-        let resources = self.follow_all(caller, &request, &filter).await;
+        let followed = self.follow_all(caller, &request, &filter).await;
         Ok(Answering::listening(Listening {
             shared: self.clone(),
             id: Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes)),
             alias: own_alias(caller).cloned(),
             changes,
             filter,
-            resources,
+            followed,
             is_acknowledged: false,
         }))
     }
@@ -57,19 +61,29 @@ impl Shared {
         filter: &Filter,
     ) -> Vec<Heard> {
         let view = self.view(caller).await;
-        let mut following = JoinSet::new();
-        for (index, uri) in filter.resources.iter().take(RESOURCES_MAX).enumerate() {
-            let route = match own_alias(caller) {
+        let resource = |uri: &Arc<str>| {
+            let routed = match own_alias(caller) {
                 Some(alias) => Some((alias.clone(), uri.clone())),
                 None => view.resource(uri),
             };
-            let Some((alias, original)) = route else { continue };
-            let item = Item::Resource(original);
+            routed.map(|(alias, original)| (uri.clone(), alias, Item::Resource(original)))
+        };
+        // Where we answer for one server, it is a legacy one. A task of somebody else is as absent
+        // as one that never was.
+        let task = |shown: &Arc<str>| {
+            let is_anywhere = own_alias(caller).is_none();
+            let routed = self.tasks.route(caller.run.id, shown).filter(|_| is_anywhere);
+            routed.map(|(alias, id)| (shown.clone(), alias, Item::Task(id)))
+        };
+        let resources = filter.resources.iter().filter_map(resource);
+        let tasks = filter.tasks.iter().filter_map(task);
+        let mut following = JoinSet::new();
+        for (index, (shown, alias, item)) in resources.chain(tasks).enumerate() {
             let wanted = Request::new(alias, request.clone(), item);
-            let (shared, caller, shown) = (self.clone(), caller.clone(), uri.clone());
+            let (shared, caller) = (self.clone(), caller.clone());
             following.spawn(async move {
                 let (key, following) = shared.follow_for(&caller, wanted).await?;
-                Some((index, Heard { shown, key, _following: following }))
+                Some((index, Heard { shown, key, following, told: None }))
             });
         }
         let mut heard = Vec::new();
@@ -82,7 +96,7 @@ impl Shared {
 }
 
 impl Shared {
-    /// Follows one resource for a listener; `None` if it cannot be followed.
+    /// Follows one resource or task for a listener; `None` if it cannot be followed.
     async fn follow_for(
         self: &Arc<Self>,
         caller: &Caller,
@@ -91,24 +105,29 @@ impl Shared {
         let row = self.settled(&caller.run, &wanted.alias).await.ok()?;
         let link = row.link.clone()?;
         let facts = link.facts();
-        if !facts.capabilities.subscribe && !facts.revision.is_modern() {
+        let (subject, has_it) = match &wanted.item {
+            Item::Task(id) => (Subject::Task(id.clone()), false),
+            item => (Subject::Resource(item.name().into()), facts.capabilities.subscribe),
+        };
+        if !has_it && !facts.revision.is_modern() {
             return None;
         }
-        let (alias, uri) = (wanted.alias.clone(), wanted.item.name().into());
-        let key = FollowKey { alias, uri, kind: LinkKind::Shared };
+        let key = FollowKey { alias: wanted.alias.clone(), subject, kind: LinkKind::Shared };
         let errand = self.errand(caller, wanted).ok()?;
         let following = self.follow(&errand, &key, link).await;
         Some((key, errand.end(following).ok()?))
     }
 }
 
-/// A resource of which a listener hears.
+/// A resource or task of which a listener hears.
 #[derive(Debug)]
 struct Heard {
-    /// The caller's URI.
+    /// The caller's URI or id.
     shown: Arc<str>,
     key: FollowKey,
-    _following: Following,
+    following: Following,
+    /// The last state of a task that was told.
+    told: Option<Bytes>,
 }
 
 /// What a listener wants to know.
@@ -116,6 +135,7 @@ struct Heard {
 struct Filter {
     lists: Vec<ListKind>,
     resources: Vec<Arc<str>>,
+    tasks: Vec<Arc<str>>,
 }
 
 impl Filter {
@@ -134,9 +154,18 @@ impl Filter {
         if wants("resourcesListChanged") {
             lists.extend([ListKind::Resources, ListKind::Templates]);
         }
-        let resources = wanted.get("resourceSubscriptions").map(Raw::items).unwrap_or_default();
-        let resources = resources.into_iter().filter_map(|uri| Some(uri.as_str()?.as_ref().into()));
-        Ok(Self { lists, resources: resources.collect() })
+        let names = |member| {
+            let all = wanted.get(member).map(Raw::items).unwrap_or_default();
+            let mut names: Vec<Arc<str>> = Vec::new();
+            for name in all.into_iter().filter_map(Raw::as_str) {
+                if names.len() < FOLLOWED_MAX && !names.iter().any(|known| **known == *name) {
+                    names.push(name.as_ref().into());
+                }
+            }
+            names
+        };
+        let (resources, tasks) = (names("resourceSubscriptions"), names("taskIds"));
+        Ok(Self { lists, resources, tasks })
     }
 }
 
@@ -148,7 +177,7 @@ pub(crate) struct Listening {
     alias: Option<Alias>,
     changes: broadcast::Receiver<Change>,
     filter: Filter,
-    resources: Vec<Heard>,
+    followed: Vec<Heard>,
     is_acknowledged: bool,
 }
 
@@ -181,17 +210,37 @@ impl Listening {
         }
     }
 
-    fn notification(&self, change: &Change) -> Option<Payload> {
+    fn notification(&mut self, change: &Change) -> Option<Payload> {
         match change {
             Change::List(alias, kind) => (*alias == self.alias && self.filter.lists.contains(kind))
                 .then(|| self.list_changed(*kind)),
             Change::Resource(alias, uri) => {
-                let is_it = |heard: &&Heard| heard.key.alias == *alias && heard.key.uri == *uri;
-                let heard = self.resources.iter().find(is_it)?;
+                let heard = self.heard(alias, &Subject::Resource(uri.clone()))?;
                 let members = [br#""uri":"#, &encode_string(&heard.shown)[..]].concat();
                 Some(self.tagged(method::RESOURCES_UPDATED, &members))
             }
+            Change::Task(alias, id) => {
+                let heard = self.heard(alias, &Subject::Task(id.clone()))?;
+                let state = heard.following.state()?;
+                let told = state.bytes();
+                // Several changes may have met in one state.
+                if heard.told.as_ref().is_some_and(|last| last.as_ptr() == told.as_ptr()) {
+                    return None;
+                }
+                heard.told = Some(told.clone());
+                let mut rewrite = Rewrite::default();
+                if heard.shown != *id {
+                    rewrite.body.set("taskId", encode_string(&heard.shown));
+                }
+                rewrite.meta.set(meta_key::SUBSCRIPTION_ID, self.id.to_vec());
+                Some(rewrite.apply(&state))
+            }
         }
+    }
+
+    fn heard(&mut self, alias: &Alias, subject: &Subject) -> Option<&mut Heard> {
+        let is_it = |heard: &&mut Heard| heard.key.alias == *alias && heard.key.subject == *subject;
+        self.followed.iter_mut().find(is_it)
     }
 
     fn list_changed(&self, kind: ListKind) -> Payload {
@@ -211,11 +260,19 @@ impl Listening {
                 honoured.push(format!(r#""{name}":true"#));
             }
         }
-        if !self.resources.is_empty() {
-            let uris = self.resources.iter().map(|heard| encode_string(&heard.shown));
-            let uris = uris.collect::<Vec<_>>().join(&b","[..]);
-            let uris = String::from_utf8_lossy(&uris).into_owned();
-            honoured.push(format!(r#""resourceSubscriptions":[{uris}]"#));
+        let mut uris = Vec::new();
+        let mut ids = Vec::new();
+        for heard in &self.followed {
+            let shown = String::from_utf8_lossy(&encode_string(&heard.shown)).into_owned();
+            match &heard.key.subject {
+                Subject::Resource(_) => uris.push(shown),
+                Subject::Task(_) => ids.push(shown),
+            }
+        }
+        for (name, names) in [("resourceSubscriptions", uris), ("taskIds", ids)] {
+            if !names.is_empty() {
+                honoured.push(format!(r#""{name}":[{}]"#, names.join(",")));
+            }
         }
         let members = format!(r#""notifications":{{{}}}"#, honoured.join(","));
         self.tagged(method::SUBSCRIPTIONS_ACKNOWLEDGED, members.as_bytes())

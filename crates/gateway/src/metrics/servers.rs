@@ -72,6 +72,7 @@ pub(super) struct ServerMetrics {
     duration: OnceLock<Histogram>,
     up: OnceLock<Gauge>,
     restarts: OnceLock<Counter>,
+    cuts: OnceLock<Counter>,
 }
 
 #[derive(Clone)]
@@ -80,6 +81,7 @@ struct Families {
     duration: Family<ServerLabel, Histogram, Durations>,
     up: Family<ServerLabel, Gauge>,
     restarts: Family<ServerLabel, Counter>,
+    cuts: Family<ServerLabel, Counter>,
 }
 
 #[derive(Clone)]
@@ -110,6 +112,7 @@ impl Servers {
             duration: Family::new_with_constructor(Durations),
             up: Family::default(),
             restarts: Family::default(),
+            cuts: Family::default(),
         };
         registry.register("calls", "Calls that have ended", families.calls.clone());
         let help = "How long calls took";
@@ -118,6 +121,8 @@ impl Servers {
         registry.register("upstream_up", "Whether a server can be called", families.up.clone());
         let help = "Starts of a server after its first";
         registry.register("upstream_restarts", help, families.restarts.clone());
+        let help = "Results that were longer than their limit and were cut";
+        registry.register("results_cut", help, families.cuts.clone());
         let other = ServerMetrics::new(OTHER.into(), families.clone());
         Self { families, by_alias: ArcSwap::default(), other, adding: Mutex::new(()) }
     }
@@ -157,8 +162,9 @@ impl Servers {
 impl ServerMetrics {
     fn new(label: Arc<str>, families: Families) -> Self {
         let calls = (0..METHODS.len() * Outcome::COUNT).map(|_| OnceLock::new()).collect();
-        let (duration, up, restarts) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Self { label, families, calls, duration, up, restarts }
+        let (duration, up) = (OnceLock::new(), OnceLock::new());
+        let (restarts, cuts) = (OnceLock::new(), OnceLock::new());
+        Self { label, families, calls, duration, up, restarts, cuts }
     }
 
     fn server(&self) -> ServerLabel {
@@ -186,5 +192,10 @@ impl ServerMetrics {
     pub(super) fn count_restart(&self) {
         let resolve = || self.families.restarts.get_or_create_owned(&self.server());
         self.restarts.get_or_init(resolve).inc();
+    }
+
+    pub(super) fn count_cut(&self) {
+        let resolve = || self.families.cuts.get_or_create_owned(&self.server());
+        self.cuts.get_or_init(resolve).inc();
     }
 }

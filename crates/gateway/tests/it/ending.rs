@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narthex_gateway::{Caller, Endpoint, GatewayOptions};
+use narthex_testkit::fixture::Eras;
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -65,4 +66,25 @@ async fn s31_a_refused_session_leaves_nothing_open() {
     assert!(open("one").await.1.is_some());
     timeout(SOON, world.gateway.drain()).await.expect("the end does not come");
     assert!(!scripts.started("one").into_iter().any(is_alive));
+}
+
+/// E40, D5: a call that is open at a server's own endpoint has its answer although the server is
+/// removed meanwhile; then the session there ends.
+#[tokio::test]
+async fn e40_a_removed_server_answers_its_open_calls_at_its_own_endpoint() {
+    let world = World::with(&[("fix", Eras::Legacy)]).await;
+    let session = world.session(&transparent("fix"), json!({})).await;
+    let caller = Caller::new(world.run.clone(), transparent("fix"), Some(session.clone()));
+    let request = legacy(2, "tools/call", json!({"name": "sleep", "arguments": {"ms": 300}}));
+    let fixture = &world.fixtures[0].fixture;
+    let removing = async {
+        while fixture.counts().calls == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert!(world.gateway.registry().remove_server("fix").unwrap());
+    };
+    let (answer, ()) = tokio::join!(world.call(&caller, request), removing);
+    assert!(answer["result"]["content"].is_array(), "{answer}");
+    timeout(SOON, session.closed().cancelled()).await.expect("the session stays");
+    timeout(SOON, world.gateway.drain()).await.expect("the end does not come");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use narthex_gateway::{Endpoint, GatewayOptions};
+use narthex_gateway::{Caller, Endpoint, GatewayOptions};
 use narthex_registry::config::Entry;
 use narthex_wire::Payload;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn next(outbox: &mut mpsc::Receiver<Payload>, method: &str) -> Value {
     timeout(SOON, waiting).await.unwrap_or_else(|_late| panic!("no {method}"))
 }
 
-fn kill(pid: u32) {
+pub(crate) fn kill(pid: u32) {
     let killed = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
     assert!(killed.unwrap().success());
 }
@@ -138,5 +138,87 @@ async fn e74_subscriptions_and_levels_outlive_a_connection() {
     let waited = timeout(SOON, waiting).await;
     assert!(waited.is_ok(), "followed again: {is_followed}, level told again: {is_told}");
     assert_eq!(scripts.started("one").len(), 2);
+    world.gateway.drain().await;
+}
+
+/// E74: a server that becomes ready after a client set its level is told it, and once.
+#[tokio::test]
+async fn e74_a_level_reaches_servers_that_are_ready_later() {
+    let scripts = Scripts::new();
+    let gate = scripts.pipe("gate");
+    let first = format!("read -r _ < {}\n{}", gate.display(), TELLS[0]);
+    let late = scripts.entry("late", [&first, TELLS[1], ""]);
+    let world = World::over(vec![late], GatewayOptions::default());
+    let caller = world.legacy_caller(Endpoint::Aggregated).await;
+    let quiet = world.legacy_caller(Endpoint::Aggregated).await;
+    let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
+    for (caller, level) in [(&quiet, "alert"), (&caller, "warning")] {
+        let request = legacy(1, "logging/setLevel", json!({"level": level}));
+        assert_eq!(world.call(caller, request).await["result"], json!({}));
+    }
+    let opening = tokio::task::spawn_blocking(move || fs_err::write(gate, "\n"));
+    // The lowest of what was set.
+    let told = next(&mut outbox, "notifications/message").await;
+    assert_eq!(told["params"]["level"], "warning", "{told}");
+    opening.await.unwrap().unwrap();
+    let request = legacy(2, "logging/setLevel", json!({"level": "error"}));
+    assert_eq!(world.call(&caller, request).await["result"], json!({}));
+    let request = legacy(3, "logging/setLevel", json!({"level": "notice"}));
+    assert_eq!(world.call(&caller, request).await["result"], json!({}));
+    // Nobody was told of `error`: the server says more than that already.
+    let told = next(&mut outbox, "notifications/message").await;
+    assert_eq!(told["params"]["level"], "notice", "{told}");
+    world.gateway.drain().await;
+}
+
+/// E74: subscriptions on a session's own link are made again on the one that takes its place, but
+/// for those that the client ended.
+#[tokio::test]
+async fn e74_subscriptions_outlive_a_sessions_own_link() {
+    let scripts = Scripts::new();
+    let world = World::settled(vec![scripts.entry("one", TELLS)], GatewayOptions::default()).await;
+    for (endpoint, tool) in [(transparent("one"), "act"), (Endpoint::Aggregated, "mcp__one__act")] {
+        let session = world.session(&endpoint, json!({"sampling": {}})).await;
+        let caller = Caller::new(world.run.clone(), endpoint, Some(session.clone()));
+        let mut outbox = session.take_outbox().unwrap();
+        for (method, uri) in [
+            ("resources/subscribe", "test://a"),
+            ("resources/subscribe", "test://ended"),
+            ("resources/unsubscribe", "test://ended"),
+        ] {
+            let request = legacy(1, method, json!({"uri": uri}));
+            assert_eq!(world.call(&caller, request).await["result"], json!({}));
+        }
+        let mut updates = 0;
+        while let Ok(payload) = outbox.try_recv() {
+            let text = String::from_utf8(payload.into_bytes().to_vec()).unwrap();
+            updates += usize::from(text.contains("resources/updated"));
+        }
+        for _ in updates..2 {
+            next(&mut outbox, "notifications/resources/updated").await;
+        }
+        let before = scripts.started("one");
+        kill(*before.last().unwrap());
+        // The next call that finds the link gone opens another.
+        let reopening = async {
+            while scripts.started("one").len() == before.len() {
+                world.call(&caller, legacy(2, "tools/call", json!({"name": tool}))).await;
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(SOON, reopening).await.expect("not opened again");
+        next(&mut outbox, "notifications/resources/updated").await;
+        let request = legacy(3, "tools/call", json!({"name": tool}));
+        // E89: a result without content has an empty one at the aggregated endpoint.
+        let expected = match &caller.endpoint {
+            Endpoint::Aggregated => json!({"content": []}),
+            Endpoint::Transparent(_) => json!({}),
+        };
+        assert_eq!(world.call(&caller, request).await["result"], expected);
+        let again = outbox.try_recv().ok().map(|payload| payload.into_bytes());
+        let is_update = |text: &bytes::Bytes| text.windows(9).any(|part| part == b"/updated\"");
+        assert!(!again.as_ref().is_some_and(is_update), "{again:?}");
+        world.gateway.end_session(&session).await;
+    }
     world.gateway.drain().await;
 }

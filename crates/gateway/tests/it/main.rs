@@ -7,12 +7,33 @@ mod calls;
 #[cfg(test)]
 mod ending;
 #[cfg(test)]
+mod exposure;
+#[cfg(test)]
+mod fixture_process;
+#[cfg(test)]
 mod following;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod own_tools;
+#[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod results;
 #[cfg(test)]
 mod retries;
 #[cfg(test)]
 mod scripted;
 #[cfg(test)]
+mod tasks;
+#[cfg(test)]
+mod timeouts;
+#[cfg(test)]
 mod world;
+
+/// Not a test: links start this program again with this name.
+#[cfg(test)]
+#[test]
+fn fixture_over_stdio() {
+    fixture_process::run();
+}

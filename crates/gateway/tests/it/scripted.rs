@@ -47,22 +47,26 @@ impl Scripts {
         let script = SERVER.replace("capabilities\":\n      ", "capabilities\":");
         let script = script.replace(",\n      \"serverInfo", ",\"serverInfo");
         let script = format!("PIDS={}\n{first}\n{script}\n{last}", pids.display());
-        ServerDefinition {
-            alias: alias(name),
-            target: Target::Stdio(StdioTarget {
-                command: "sh".to_owned(),
-                args: vec!["-c".to_owned(), script, name.to_owned(), each.to_owned()],
-                env: std::collections::BTreeMap::new(),
-                working_dir: None,
-            }),
-            timeout: None,
-            is_disabled: false,
-            filled_in: Vec::new(),
-        }
+        let target = Target::Stdio(StdioTarget {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script, name.to_owned(), each.to_owned()],
+            env: std::collections::BTreeMap::new(),
+            working_dir: None,
+            confinement: None,
+        });
+        ServerDefinition::new(alias(name), target)
     }
 
     pub(crate) fn entry(&self, name: &str, does: [&str; 3]) -> Entry {
         Entry::Server(self.server(name, does))
+    }
+
+    /// A pipe whose reader waits until somebody writes.
+    pub(crate) fn pipe(&self, name: &str) -> std::path::PathBuf {
+        let path = self.dir.path().join(name);
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        path
     }
 
     /// The process ids of all children that a server ever had.

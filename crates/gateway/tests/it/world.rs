@@ -8,13 +8,10 @@ use narthex_gateway::{
 };
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
-use narthex_registry::{
-    Registry, RegistryOptions,
-    config::{Entry, LoadedConfig},
-};
+use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::fixture::{Eras, Options, Running};
-use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
 
@@ -49,6 +46,11 @@ pub(crate) fn modern(id: u64, method: &str, mut params: Value) -> Message {
     parse(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
+/// A request in the caller's era.
+pub(crate) fn request(caller: &Caller, method: &str, params: Value) -> Message {
+    if caller.session.is_some() { legacy(7, method, params) } else { modern(7, method, params) }
+}
+
 pub(crate) fn legacy(id: u64, method: &str, params: Value) -> Message {
     parse(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
@@ -75,6 +77,31 @@ impl World {
         Self { fixtures, ..world }
     }
 
+    /// A gateway over fixtures whose definitions are changed.
+    pub(crate) async fn changed(
+        servers: impl IntoIterator<Item = (&'static str, Eras)>,
+        change: impl Fn(&mut ServerDefinition),
+    ) -> Self {
+        let mut fixtures = Vec::new();
+        let mut entries = Vec::new();
+        for (name, eras) in servers {
+            let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
+            let mut definition = http_server(name, &fixture.url);
+            change(&mut definition);
+            entries.push(Entry::Server(definition));
+            fixtures.push(fixture);
+        }
+        let world = Self::settled(entries, GatewayOptions::default()).await;
+        Self { fixtures, ..world }
+    }
+
+    /// Gives its callers another run.
+    pub(crate) fn run_as(&mut self, policy: RunPolicy) {
+        let token = RunToken::generate().unwrap();
+        self.run = Arc::new(RunView::new(&token, policy));
+        self.gateway.runs().insert(self.run.clone());
+    }
+
     /// A gateway over these servers, all of which have settled.
     pub(crate) async fn settled(entries: Vec<Entry>, options: GatewayOptions) -> Self {
         let world = Self::over(entries, options);
@@ -86,18 +113,17 @@ impl World {
         world
     }
 
-    fn over(entries: Vec<Entry>, options: GatewayOptions) -> Self {
-        let registry = Registry::new(RegistryOptions {
-            identity: ClientIdentity {
-                info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
-                capabilities: Bytes::from_static(b"{}"),
-                revision: Revision::LEGACY_LATEST,
-            },
-            deadlines: Deadlines::default(),
-            limits: Limits::default(),
-            environment: BaseEnvironment::from_process(),
-        });
-        registry.start(LoadedConfig { entries, warnings: Vec::new() });
+    /// A gateway over these servers, which may still be starting.
+    pub(crate) fn over(entries: Vec<Entry>, options: GatewayOptions) -> Self {
+        let identity = ClientIdentity {
+            info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+            capabilities: Bytes::from_static(b"{}"),
+            revision: Revision::LEGACY_LATEST,
+        };
+        let registry =
+            Registry::new(RegistryOptions::new(identity, BaseEnvironment::from_process())).unwrap();
+        let set = entries.into_iter().map(Declared::from).collect();
+        registry.apply(set).unwrap();
         let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
         let token = RunToken::generate().unwrap();
         let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
@@ -122,6 +148,16 @@ impl World {
         Caller::new(self.run.clone(), endpoint, Some(session))
     }
 
+    /// A caller of each era.
+    pub(crate) async fn both_callers(&self, endpoint: &Endpoint) -> [Caller; 2] {
+        [self.modern_caller(endpoint.clone()), self.legacy_caller(endpoint.clone()).await]
+    }
+
+    /// What a caller is answered.
+    pub(crate) async fn ask(&self, caller: &Caller, method: &str, params: Value) -> Value {
+        self.call(caller, request(caller, method, params)).await
+    }
+
     pub(crate) async fn call(&self, caller: &Caller, request: Message) -> Value {
         finish(self.gateway.call(caller, request).await).await
     }
@@ -137,18 +173,13 @@ pub(crate) fn initialize(revision: &str, capabilities: Value) -> Message {
 }
 
 pub(crate) fn http_server(name: &str, url: &str) -> ServerDefinition {
-    ServerDefinition {
-        alias: alias(name),
-        target: Target::Http(HttpTarget {
-            url: url.to_owned(),
-            is_sse: false,
-            headers: std::collections::BTreeMap::new(),
-            auth: ServerAuth::None,
-        }),
-        timeout: None,
-        is_disabled: false,
-        filled_in: Vec::new(),
-    }
+    let target = Target::Http(HttpTarget {
+        url: url.to_owned(),
+        is_sse: false,
+        headers: std::collections::BTreeMap::new(),
+        auth: ServerAuth::None,
+    });
+    ServerDefinition::new(alias(name), target)
 }
 
 /// The answer as a document; everything before it is dropped.

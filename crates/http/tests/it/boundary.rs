@@ -22,7 +22,8 @@ const METHODS: [Method; 8] = [
 fn paths() -> Vec<(String, Option<Access>)> {
     let known = ROUTES
         .iter()
-        .map(|route| (route.template.replace("{alias}", "fixture"), Some(route.access)));
+        .map(|route| (route.template.replace("{alias}", "fixture"), Some(route.access)))
+        .map(|(path, access)| (path.replace("{name}", "fixture"), access));
     let unknown = ["/", "/mcp/", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
     known.chain(unknown.map(|path| (path.to_owned(), None))).collect()
 }
@@ -70,27 +71,55 @@ async fn s6_two_tokens_are_none() {
     assert_eq!(request.send().await.status, StatusCode::UNAUTHORIZED);
 }
 
-/// D4: each token opens its own part and nothing else.
+/// D4, A-9: each token opens its own part and nothing else, whatever the method.
 #[tokio::test]
-async fn d4_the_admin_token_opens_no_mcp_endpoint() {
+async fn d4_each_token_opens_its_own_part() {
     let world = World::empty();
-    for (path, access) in paths() {
-        let as_admin = world
-            .request(Method::GET, &path)
-            .header("authorization", &format!("bearer {ADMIN}"))
-            .send()
-            .await;
-        let as_client = world.request(Method::GET, &path).send().await;
-        let expected = match access {
-            None => (StatusCode::NOT_FOUND, StatusCode::NOT_FOUND),
-            Some(Access::Open | Access::Operator) => (StatusCode::OK, StatusCode::OK),
-            Some(Access::Client) if path == "/mcp" => {
-                (StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED)
+    for route in ROUTES {
+        let path = route.template.replace("{alias}", "fixture").replace("{name}", "fixture");
+        for method in route.methods.split(", ") {
+            let method: Method = method.parse().unwrap();
+            let request = || world.request(method.clone(), &path);
+            let as_client = request().open().await.status();
+            let as_admin = request().header("authorization", &format!("bearer {ADMIN}"));
+            let as_admin = as_admin.open().await.status();
+            let what = format!("{method} {path}: {as_client} as client, {as_admin} as admin");
+            let is_open =
+                |status| ![StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status);
+            match route.access {
+                Access::Open => assert!(is_open(as_client) && is_open(as_admin), "{what}"),
+                Access::Operator => assert_eq!(as_client, as_admin, "{what}"),
+                Access::Client => assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}"),
+                Access::Admin => {
+                    assert_eq!(as_client, StatusCode::FORBIDDEN, "{what}");
+                    assert!(is_open(as_admin), "{what}");
+                }
             }
-            // There is no such server.
-            Some(Access::Client) => (StatusCode::FORBIDDEN, StatusCode::NOT_FOUND),
-        };
-        assert_eq!((as_admin.status, as_client.status), expected, "{path}");
+            if matches!(route.access, Access::Operator | Access::Client) {
+                assert!(is_open(as_client), "{what}");
+            }
+        }
+    }
+    for (path, _) in paths().iter().filter(|(_, access)| access.is_none()) {
+        let unknown = world.request(Method::GET, path).open().await.status();
+        assert_eq!(unknown, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+/// What a path does not have is told with what it has.
+#[tokio::test]
+async fn other_methods_are_told_what_is_allowed() {
+    let world = World::empty();
+    for route in ROUTES.iter().filter(|route| route.access != Access::Client) {
+        let path = route.template.replace("{name}", "fixture");
+        let rows = ROUTES.iter().filter(|other| other.template == route.template);
+        let allowed = rows.map(|row| row.methods).collect::<Vec<_>>().join(", ");
+        let all: Vec<_> = allowed.split(", ").collect();
+        for method in METHODS.iter().filter(|method| !all.contains(&method.as_str())) {
+            let answer = world.request(method.clone(), &path).send().await;
+            assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            assert_eq!(answer.headers["allow"], allowed, "{method} {path}");
+        }
     }
 }
 
@@ -98,7 +127,7 @@ async fn d4_the_admin_token_opens_no_mcp_endpoint() {
 #[tokio::test]
 async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
     let world = World::empty();
-    for (path, _) in paths() {
+    for (path, access) in paths() {
         for method in METHODS {
             let request = || world.request(method.clone(), &path);
             for foreign in [
@@ -108,12 +137,19 @@ async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
                 request().header("origin", "null"),
             ] {
                 let answer = foreign.send().await;
+                assert_eq!(
+                    answer.text(),
+                    "this Host or Origin is not allowed\n",
+                    "{method} {path}"
+                );
                 assert_eq!(answer.status, StatusCode::FORBIDDEN, "{method} {path}");
                 assert!(!answer.headers.contains_key("access-control-allow-origin"));
             }
-            let own = request().header("origin", &format!("http://{HOST}")).send().await;
-            assert_ne!(own.status, StatusCode::FORBIDDEN, "{method} {path}");
-            assert!(!own.headers.contains_key("access-control-allow-origin"));
+            let own = request().header("origin", &format!("http://{HOST}"));
+            let own = own.header("authorization", &format!("Bearer {ADMIN}")).open().await;
+            let is_mcp = access == Some(Access::Client);
+            assert_eq!(own.status() == StatusCode::FORBIDDEN, is_mcp, "{method} {path}");
+            assert!(!own.headers().contains_key("access-control-allow-origin"));
         }
     }
 }
@@ -231,7 +267,7 @@ async fn d5_servers_of_other_runs_do_not_exist() {
     let absent = list("/mcp/absent", &none).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND);
     assert_eq!(hidden.body, absent.body);
-    for path in ["/api/status", "/api/tools"] {
+    for path in ["/api/status", "/api/tools", "/api/servers"] {
         let seen = world.request(Method::GET, path).send().await;
         assert!(seen.text().contains("fixture"), "{path}");
         let token = format!("Bearer {none}");

@@ -1,6 +1,8 @@
 //! The HTTP door's crate tests: one binary.
 
 #[cfg(test)]
+mod api;
+#[cfg(test)]
 mod boundary;
 #[cfg(test)]
 mod legacy;

@@ -9,13 +9,10 @@ use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ResponseBody, Router, TokenHash, router};
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
-use narthex_registry::{
-    Registry, RegistryOptions,
-    config::{Entry, LoadedConfig},
-};
+use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::fixture::{Eras, Options, Running};
-use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
 
@@ -53,18 +50,13 @@ impl World {
 
     pub(crate) async fn with(eras: Eras, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
-        let definition = ServerDefinition {
-            alias: Alias::new("fixture").unwrap(),
-            target: Target::Http(HttpTarget {
-                url: fixture.url.clone(),
-                is_sse: false,
-                headers: BTreeMap::new(),
-                auth: ServerAuth::None,
-            }),
-            timeout: None,
-            is_disabled: false,
-            filled_in: Vec::new(),
-        };
+        let target = Target::Http(HttpTarget {
+            url: fixture.url.clone(),
+            is_sse: false,
+            headers: BTreeMap::new(),
+            auth: ServerAuth::None,
+        });
+        let definition = ServerDefinition::new(Alias::new("fixture").unwrap(), target);
         let world = Self::over(vec![Entry::Server(definition)], change);
         let within = Duration::from_secs(20);
         let snapshot = world.gateway.registry().wait_until(within, |all| all.is_settled()).await;
@@ -73,18 +65,15 @@ impl World {
     }
 
     fn over(entries: Vec<Entry>, change: impl FnOnce(&mut HttpOptions)) -> Self {
+        let registry = registry();
+        let set = entries.into_iter().map(Declared::from).collect();
+        registry.apply(set).unwrap();
+        Self::of(registry, change)
+    }
+
+    /// Over a registry that somebody else fills.
+    pub(crate) fn of(registry: Registry, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let limits = Limits { message_bytes: MESSAGE_MAX };
-        let registry = Registry::new(RegistryOptions {
-            identity: ClientIdentity {
-                info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
-                capabilities: Bytes::from_static(b"{}"),
-                revision: Revision::LEGACY_LATEST,
-            },
-            deadlines: Deadlines::default(),
-            limits,
-            environment: BaseEnvironment::from_process(),
-        });
-        registry.start(LoadedConfig { entries, warnings: Vec::new() });
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
         let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
         let mut options = HttpOptions::new(HOST.parse().unwrap());
@@ -141,6 +130,20 @@ impl World {
     pub(crate) fn legacy(&self, path: &str, session: &str, body: &Value) -> Builder<'_> {
         self.post(path, body.to_string()).header("mcp-session-id", session)
     }
+}
+
+/// An empty registry.
+pub(crate) fn registry() -> Registry {
+    let identity = ClientIdentity {
+        info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+        capabilities: Bytes::from_static(b"{}"),
+        revision: Revision::LEGACY_LATEST,
+    };
+    Registry::new(RegistryOptions {
+        limits: Limits { message_bytes: MESSAGE_MAX },
+        ..RegistryOptions::new(identity, BaseEnvironment::from_process())
+    })
+    .unwrap()
 }
 
 fn add_run(gateway: &Gateway, policy: RunPolicy) -> String {

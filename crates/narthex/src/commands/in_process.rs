@@ -4,11 +4,13 @@ use std::{sync::Mutex, time::Duration};
 
 use narthex_gateway::RunToken;
 use narthex_model::ErrorKind;
+use narthex_policy::RunPolicy;
 use narthex_registry::config::LoadedConfig;
 
 use super::{progress::Progress, up::stop_signal};
 use crate::{
-    App, AppOptions, app::no_randomness, cli::Context, config, data_dir::DataDir, failure::Failure,
+    App, AppOptions, Servers, app::no_randomness, cli::Context, config, data_dir::DataDir,
+    failure::Failure,
 };
 
 /// Longer than any server may take to settle by its own limits.
@@ -25,10 +27,11 @@ pub(super) async fn start(
     let mut gateway = context.settings.gateway_options()?;
     gateway.call_timeout = call_timeout.unwrap_or(gateway.call_timeout);
     let options = AppOptions {
-        config: loaded,
+        servers: Servers::Fixed(loaded),
         environment: config::base_environment(),
         gateway,
-        deadlines: context.settings.deadlines,
+        connections: context.settings.connections,
+        policy: RunPolicy::AllAttached,
         token,
         audit_dir: data.audit_dir(),
         doors: None,

@@ -19,15 +19,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new() -> Self {
-        let bar = output::is_error_terminal().then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(FRAME);
-            bar
-        });
-        Self { bar, said: HashSet::new() }
+        Self { bar: spinner(), said: HashSet::new() }
     }
 
     pub(super) fn show(&mut self, rows: &[Arc<ServerRow>]) {
@@ -43,6 +35,18 @@ impl Progress {
             }
         }
     }
+}
+
+/// A line that moves; `None` where there is no terminal.
+pub(super) fn spinner() -> Option<ProgressBar> {
+    output::is_error_terminal().then(|| {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(FRAME);
+        bar
+    })
 }
 
 impl Drop for Progress {

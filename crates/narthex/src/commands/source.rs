@@ -1,12 +1,24 @@
 //! Reads the configuration that a command works with, and shows its warnings.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use narthex_control::ControlOptions;
 use narthex_model::{Alias, ErrorKind};
-use narthex_registry::config::{Entry, LoadContext, LoadedConfig, load_file, parse};
+use narthex_registry::{
+    config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
+    layers::DefaultServer,
+    watch::{Approve, LayerOptions, ProjectFile, Refused},
+};
+use narthex_store::Store;
+use serde_json::value::RawValue;
+use tokio::runtime::Handle;
 
 use crate::{
-    config,
+    config::{self, Settings},
     data_dir::DataDir,
     failure::Failure,
     output,
@@ -18,6 +30,87 @@ pub(crate) fn usual() -> PathBuf {
     PathBuf::from("mcp.json")
 }
 
+/// The files of the daemon, which it follows. What is wrong with one now, when a person looks, ends
+/// the start; later it is told, and the last good content goes on (E118).
+pub(crate) async fn followed(
+    settings: &Settings,
+    data: &DataDir,
+    store: Store,
+) -> Result<ControlOptions, Failure> {
+    let root = config::workspace_root()?;
+    let mut files = LayerOptions::new(&root, Arc::new(config::variable));
+    files.settings.clone_from(&settings.servers);
+    let project = match &settings.config {
+        Some(file) => {
+            read(file)?;
+            let approve: Approve = Arc::new(|_file, _text| Ok(()));
+            ProjectFile { path: std::path::absolute(file)?, approve, approvals: None }
+        }
+        None => {
+            let path = usual();
+            if path.exists() {
+                drop(read_trusted(data).await?);
+            } else {
+                output::notice(
+                    "there is no mcp.json in this folder yet; it is read when it is there",
+                );
+            }
+            let approve = approval(store.clone(), Handle::current());
+            let path = std::path::absolute(path)?;
+            ProjectFile { path, approve, approvals: Some(data.store_journal()) }
+        }
+    };
+    files.project = Some(project);
+    let defaults = match &settings.default_servers {
+        Some(file) => default_servers(file)?,
+        None => Vec::new(),
+    };
+    Ok(ControlOptions { files, store: Some(store), defaults })
+}
+
+/// Asks the store whether a content may count (D27). Called on threads that may block.
+fn approval(store: Store, runtime: Handle) -> Approve {
+    Arc::new(move |file, text| {
+        let refused = |failure: &Failure| Refused { reason: failure.to_string() };
+        let folder = Folder::of(file, text).map_err(|failure| refused(&failure))?;
+        let asked = runtime.block_on(folder.standing(store.trusted_files()));
+        match asked.map_err(|failure| refused(&failure))? {
+            Standing::Approved => Ok(()),
+            Standing::Changed | Standing::Unknown => {
+                let reason = "this content is not trusted; look at it and approve it with \
+                              `narthex trust`";
+                Err(Refused { reason: reason.to_owned() })
+            }
+        }
+    })
+}
+
+/// Reads the servers that are put into the user's settings once (E146).
+fn default_servers(file: &Path) -> Result<Vec<DefaultServer>, Failure> {
+    let wrong = |text: String| {
+        let text = format!(
+            "the default servers in {} cannot be used: {text}; the file must be {{\"servers\": \
+             {{\"name\": {{…}}}}}}, as an mcp.json is",
+            file.display()
+        );
+        Failure::new(ErrorKind::Invalid, text)
+    };
+    let text = fs_err::read_to_string(file)?;
+    let document: DefaultsDocument =
+        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let entries = document.servers.into_iter().map(|(name, entry)| {
+        let name = Alias::new(&name).map_err(|error| wrong(error.to_string()))?;
+        Ok(DefaultServer { name, entry: entry.get().to_owned() })
+    });
+    entries.collect()
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefaultsDocument {
+    servers: BTreeMap<String, Box<RawValue>>,
+}
+
 /// Reads a file that was named on the command line or in the settings, and so is approved.
 pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
     let loaded = load_file(path, &config::workspace_root()?, &config::variable)?;
@@ -26,7 +119,7 @@ pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
 }
 
 /// Reads the current folder's file, if its user has approved it (D27).
-pub(crate) fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
+pub(crate) async fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
     let path = usual();
     if !path.exists() {
         return Err(Failure::new(
@@ -36,7 +129,10 @@ pub(crate) fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
         ));
     }
     let folder = Folder::read(&path)?;
-    let why = match folder.standing(data)? {
+    let store = data.store().await?;
+    let standing = folder.standing(store.trusted_files()).await;
+    store.close().await;
+    let why = match standing? {
         Standing::Approved => {
             let root = config::workspace_root()?;
             let context =
@@ -50,9 +146,54 @@ pub(crate) fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
     };
     let text = format!(
         "mcp.json in this folder {why}, and the programs that it names would be started; look at \
-         them and approve them with `narthex trust`, or name the file with --config mcp.json"
+         them and approve them with `narthex trust`, or name the file with --config mcp.json if \
+         all its later changes are trusted as well"
     );
     Err(Failure::new(ErrorKind::Denied, text))
+}
+
+/// A file that configures servers, read without filling in anything, so that no value is in it.
+pub(crate) struct Unfilled {
+    pub(crate) path: PathBuf,
+    /// Whether it is the one of the folder or the one named by `--config`.
+    pub(crate) is_project: bool,
+    pub(crate) loaded: Result<LoadedConfig, Failure>,
+}
+
+/// The files that a daemon would follow here, those that there are.
+pub(crate) fn unfilled(settings: &Settings) -> Vec<Unfilled> {
+    let project = settings.config.clone().unwrap_or_else(usual);
+    let files = [settings.servers.clone().map(|path| (path, false)), Some((project, true))];
+    let there = files.into_iter().flatten().filter(|(path, _)| path.exists());
+    let read = |(path, is_project): (PathBuf, bool)| {
+        let loaded = read_unfilled(&path, is_project);
+        Unfilled { path, is_project, loaded }
+    };
+    there.map(read).collect()
+}
+
+/// The same file with its placeholders filled in, as the daemon would read it.
+pub(crate) fn filled(file: &Unfilled) -> Result<LoadedConfig, Failure> {
+    read_with(&file.path, file.is_project, &config::variable)
+}
+
+fn read_unfilled(path: &Path, is_project: bool) -> Result<LoadedConfig, Failure> {
+    let env = |name: &str| Some(format!("${{env:{name}}}"));
+    read_with(path, is_project, &env)
+}
+
+fn read_with(
+    path: &Path,
+    is_project: bool,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<LoadedConfig, Failure> {
+    let root = config::workspace_root()?;
+    let context = LoadContext { file: path, workspace_root: &root, env };
+    let folder = Folder::read(path)?;
+    match is_project {
+        true => Ok(parse(&folder.text, &context)?),
+        false => Ok(parse_settings(&folder.text, &context)?),
+    }
 }
 
 fn show_warnings(loaded: &LoadedConfig) {

@@ -20,6 +20,9 @@ pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if context.format.is_quiet() {
+        return Ok(ExitCode::SUCCESS);
+    }
     output::line(&format!("narthex runs at {} (process {})\n", state.url, state.pid))?;
     let rows: Vec<_> = rows
         .iter()

@@ -75,6 +75,13 @@ fn show(all: &[Listed], context: &Context) -> Result<ExitCode, Failure> {
         output::json(&json!({ "servers": servers }))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if context.format.is_quiet() {
+        let names = all.iter().flat_map(|one| one.tools.iter().map(|tool| (&one.row.alias, tool)));
+        for (alias, tool) in names {
+            output::line(&output::harmless(&format!("{alias} {}", tool.name)))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let rows: Vec<_> = all.iter().flat_map(table_rows).collect();
     output::line(&table::render(&["server", "tool", "description"], &rows))?;
     Ok(ExitCode::SUCCESS)

@@ -19,12 +19,15 @@ use crate::{
 
 const HIDDEN: &str = "[hidden]";
 
-pub(crate) fn run(args: &TrustArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let path = args.file.clone().unwrap_or_else(source::usual);
+pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, Failure> {
+    let path = args.file.unwrap_or_else(source::usual);
     let folder = Folder::read(&path)?;
     let loaded = unfilled(&folder, &path)?;
     let data = DataDir::open(&context.settings.data)?;
-    folder.approve(&data)?;
+    let store = data.store().await?;
+    let approved = folder.approve(store.trusted_files()).await;
+    store.close().await;
+    approved?;
     let servers: Vec<_> =
         loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings)).collect();
     if context.format.is_json() {
@@ -35,9 +38,18 @@ pub(crate) fn run(args: &TrustArgs, context: &Context) -> Result<ExitCode, Failu
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if context.format.is_quiet() {
+        return Ok(ExitCode::SUCCESS);
+    }
     for server in &servers {
         let text = |key: &str| server[key].as_str().unwrap_or_default();
         output::line(&format!("{:<16} {}", text("alias"), text("starts")))?;
+        if !text("folder").is_empty() {
+            output::line(&format!("{:<16} in {}", "", quoted(text("folder"))))?;
+        }
+        if server["is_confined"] == Value::Bool(true) {
+            output::line(&format!("{:<16} confined as its entry says", ""))?;
+        }
         for note in ["environment", "headers"] {
             let names: Vec<_> =
                 server[note].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -84,7 +96,14 @@ fn definition_shown(definition: &ServerDefinition, warnings: &[ConfigWarning]) -
                 if is_hidden { HIDDEN.to_owned() } else { quoted(arg) }
             }));
             let names: Vec<_> = target.env.keys().collect();
-            json!({ "alias": alias, "starts": words.join(" "), "environment": names })
+            json!({
+                "alias": alias,
+                "starts": words.join(" "),
+                // What a relative command is looked up from.
+                "folder": target.working_dir.as_ref().map(|folder| folder.display().to_string()),
+                "is_confined": target.confinement.as_ref().is_some_and(|all| !all.is_none()),
+                "environment": names,
+            })
         }
         Target::Http(target) => {
             let names: Vec<_> = target.headers.keys().collect();

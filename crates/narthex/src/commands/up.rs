@@ -7,9 +7,11 @@ use std::{
     time::Duration,
 };
 
+use narthex_control::Control;
 use narthex_http::{TokenHash, Workers};
-use narthex_model::ErrorKind;
-use narthex_registry::Registry;
+use narthex_model::{Alias, ErrorKind};
+use narthex_policy::RunPolicy;
+use narthex_registry::{Snapshot, watch::LayersEvent};
 use serde::Serialize;
 use serde_json::json;
 use tokio::{
@@ -19,7 +21,7 @@ use tokio::{
 
 use super::source;
 use crate::{
-    App, AppOptions, Doors,
+    App, AppOptions, Doors, Servers,
     cli::{Context, UpArgs},
     config,
     data_dir::{DaemonState, DataDir},
@@ -37,19 +39,19 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let _lock = data.lock()?;
     let token = data.client_token()?;
     let admin = data.admin_token()?;
-    let (file, loaded) = match &settings.config {
-        Some(file) => (file.clone(), source::read(file)?),
-        None => (source::usual(), source::read_trusted(&data)?),
-    };
+    let store = data.store().await?;
+    let followed = source::followed(settings, &data, store).await?;
+    let file = settings.config.clone().unwrap_or_else(source::usual);
     let listener = listen(&settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;
     let mut ends = stop_signal()?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {
-        config: loaded,
+        servers: Servers::Followed(Box::new(followed)),
         environment: config::base_environment(),
-        deadlines: settings.deadlines,
+        connections: settings.connections,
         gateway: settings.gateway_options()?,
+        policy: settings.policy.clone(),
         token,
         audit_dir: data.audit_dir(),
         doors: Some(Doors {
@@ -60,6 +62,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         }),
     })
     .await?;
+    tell_unknown(&settings.policy, &app.registry().snapshot());
     let state = DaemonState {
         pid: std::process::id(),
         url: format!("http://{address}"),
@@ -84,6 +87,17 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     Ok(ExitCode::SUCCESS)
 }
 
+/// Warns of names that `--tools` gives and no file has: most are misspelt.
+fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
+    let RunPolicy::Attached(named) = policy else { return };
+    let is_unknown = |alias: &&Alias| snapshot.get(alias.as_str()).is_none();
+    let unknown: Vec<_> = named.iter().filter(is_unknown).map(Alias::as_str).collect();
+    if !unknown.is_empty() {
+        let names = unknown.join(", ");
+        output::notice(&format!("warning: `tools` names servers that are not there: {names}"));
+    }
+}
+
 async fn serve(
     app: &App,
     state: &DaemonState,
@@ -92,7 +106,7 @@ async fn serve(
 ) -> Result<(), Failure> {
     reporter.listening(state)?;
     tokio::select! {
-        failed = reporter.follow(app.registry()) => failed,
+        failed = reporter.follow(app) => failed,
         () = ends => Ok(()),
     }
 }
@@ -168,8 +182,12 @@ enum Event<'a> {
     },
     /// A server is new or has changed.
     Server(&'a Row),
+    /// A server is not configured any more.
+    Removed { alias: &'a str },
     /// All servers have settled, for the first time.
     Ready { servers: &'a [Row] },
+    /// A configuration file cannot be used any more, or can be again.
+    File { file: &'a Path, error: Option<String> },
     /// Every child has ended.
     Stopped,
 }
@@ -219,9 +237,11 @@ impl Reporter<'_> {
         )
     }
 
-    /// Reports changes of servers for as long as it is polled.
-    async fn follow(&mut self, registry: &Registry) -> Result<(), Failure> {
+    /// Reports changes of servers and of what configures them, for as long as it is polled.
+    async fn follow(&mut self, app: &App) -> Result<(), Failure> {
+        let registry = app.registry();
         let mut changes = registry.changes();
+        let mut files = app.control().map(Control::file_events);
         let mut is_ready = false;
         loop {
             changes.borrow_and_update();
@@ -235,13 +255,55 @@ impl Reporter<'_> {
                 is_ready = true;
                 self.ready()?;
             }
-            if changes.changed().await.is_err() {
-                return Ok(());
+            let file_event = async {
+                match &mut files {
+                    Some(files) => files.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() {
+                    return Ok(());
+                },
+                event = file_event => match event {
+                    Some(event) => self.file(&event)?,
+                    None => files = None,
+                },
             }
         }
     }
 
+    /// Tells what became of a file that has changed.
+    fn file(&self, event: &LayersEvent) -> Result<(), Failure> {
+        let (file, error) = match event {
+            LayersEvent::Changed { warnings, .. } => {
+                if !self.context.format.is_json() {
+                    output::notice("the configuration has changed");
+                    warnings.iter().for_each(|one| output::notice(&format!("warning: {one}")));
+                }
+                return Ok(());
+            }
+            LayersEvent::Failed { file, error } => (file, Some(error.to_string())),
+            LayersEvent::Recovered { file } => (file, None),
+        };
+        if self.context.format.is_json() {
+            return output::json(&Event::File { file, error });
+        }
+        let what = error.map_or_else(
+            || "can be used again".to_owned(),
+            |error| format!("is not applied, and what was there before goes on: {error}"),
+        );
+        output::notice(&format!("{} {what}", file.display()));
+        Ok(())
+    }
+
     fn changed(&self, rows: &[Row]) -> Result<(), Failure> {
+        for gone in self.shown.iter().filter(|one| !rows.iter().any(|row| row.alias == one.alias)) {
+            match self.context.format.is_json() {
+                true => output::json(&Event::Removed { alias: &gone.alias })?,
+                false => output::line(&format!("{:<16} removed", gone.alias))?,
+            }
+        }
         for row in rows {
             let before = self.shown.iter().find(|before| before.alias == row.alias);
             if before == Some(row) {

@@ -12,8 +12,10 @@ pub(super) enum Shape {
     Number,
     /// Such as `500ms`, `30s`, `5m`.
     Duration,
-    /// In variables separated by commas.
+    /// In variables and flags separated by commas.
     List,
+    /// `true` or `false`.
+    Flag,
 }
 
 /// One setting.
@@ -30,20 +32,29 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 17] = [
+pub(super) const KEYS: [Key; 26] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
+    key("servers", "NARTHEX_SERVERS", Shape::Text),
+    key("default_servers", "NARTHEX_DEFAULT_SERVERS", Shape::Text),
+    key("confinement", "NARTHEX_CONFINEMENT", Shape::Text),
+    key("tools", "NARTHEX_TOOLS", Shape::List),
+    key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),
     key("limits.sessions", "NARTHEX_LIMITS_SESSIONS", Shape::Number),
     key("limits.connections", "NARTHEX_LIMITS_CONNECTIONS", Shape::Number),
+    key("limits.processes", "NARTHEX_LIMITS_PROCESSES", Shape::Number),
     key("limits.name_length", "NARTHEX_LIMITS_NAME_LENGTH", Shape::Number),
+    key("limits.output_tokens", "NARTHEX_LIMITS_OUTPUT_TOKENS", Shape::Number),
     key("timeouts.probe", "NARTHEX_TIMEOUTS_PROBE", Shape::Duration),
     key("timeouts.connect", "NARTHEX_TIMEOUTS_CONNECT", Shape::Duration),
+    key("timeouts.list", "NARTHEX_TIMEOUTS_LIST", Shape::Duration),
     key("timeouts.install", "NARTHEX_TIMEOUTS_INSTALL", Shape::Duration),
     key("timeouts.call", "NARTHEX_TIMEOUTS_CALL", Shape::Duration),
+    key("timeouts.idle_stop", "NARTHEX_TIMEOUTS_IDLE_STOP", Shape::Duration),
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
     key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
     key("telemetry.otlp_endpoint", "NARTHEX_OTLP_ENDPOINT", Shape::Text),
@@ -103,10 +114,11 @@ impl Layers {
                     Ok(number) => Value::Integer(number),
                     Err(_) => Value::String(text),
                 },
-                Shape::List => {
-                    let parts = text.split(',').map(|part| Value::String(part.trim().to_owned()));
-                    Value::Array(parts.collect())
-                }
+                Shape::Flag => match text.parse() {
+                    Ok(flag) => Value::Boolean(flag),
+                    Err(_) => Value::String(text),
+                },
+                Shape::List => parts(&text),
             };
             self.add(key, value, key.variable.to_owned());
         }
@@ -117,7 +129,8 @@ impl Layers {
         let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.path == path), value) else {
             return;
         };
-        self.add(key, Value::String(value), flag.to_owned());
+        let value = if key.shape == Shape::List { parts(&value) } else { Value::String(value) };
+        self.add(key, value, flag.to_owned());
     }
 
     fn add(&mut self, key: &Key, value: Value, source: String) {
@@ -128,6 +141,12 @@ impl Layers {
             }
         }
     }
+}
+
+/// The parts of a list in one text. A text without any is a list of none.
+fn parts(text: &str) -> Value {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    Value::Array(parts.map(|part| Value::String(part.to_owned())).collect())
 }
 
 /// What is wanted instead, if the value does not fit.
@@ -141,6 +160,8 @@ fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
         (Shape::Duration, _) => Some("a duration such as \"500ms\", \"30s\" or \"5m\""),
         (Shape::List, Value::Array(items)) if items.iter().all(Value::is_str) => None,
         (Shape::List, _) => Some("a list of texts"),
+        (Shape::Flag, Value::Boolean(_)) => None,
+        (Shape::Flag, _) => Some("true or false"),
     }
 }
 

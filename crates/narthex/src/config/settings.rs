@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    num::NonZeroU64,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -11,12 +12,13 @@ use fs_err as fs;
 use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::ErrorKind;
+use narthex_policy::RunPolicy;
 use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
 
 use super::layers::{Layers, parse_duration};
-use crate::failure::Failure;
+use crate::{ConnectionOptions, failure::Failure};
 
 const LISTEN: &str = "127.0.0.1:7717";
 
@@ -26,7 +28,9 @@ pub(crate) struct Flags {
     pub(crate) settings: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
+    pub(crate) servers: Option<PathBuf>,
     pub(crate) listen: Option<String>,
+    pub(crate) tools: Option<String>,
 }
 
 /// How log lines look.
@@ -44,13 +48,21 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     /// Named explicitly; `None` means the current folder's.
     pub(crate) config: Option<PathBuf>,
+    /// The user's servers, for all projects; `None` without a home directory.
+    pub(crate) servers: Option<PathBuf>,
+    /// Servers that are put there once.
+    pub(crate) default_servers: Option<PathBuf>,
+    /// Which servers the local run has.
+    pub(crate) policy: RunPolicy,
+    pub(crate) synthetic_tools: bool,
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
     pub(crate) limits: Limits,
     pub(crate) sessions_max: usize,
     pub(crate) connections_max: usize,
     pub(crate) name_length_max: usize,
-    pub(crate) deadlines: Deadlines,
+    pub(crate) output_tokens: Option<NonZeroU64>,
+    pub(crate) connections: ConnectionOptions,
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
@@ -69,6 +81,8 @@ impl Settings {
             call_timeout: self.call_timeout,
             sessions_max: self.sessions_max,
             name_limit: self.name_length_max,
+            output_tokens: self.output_tokens,
+            synthetic_tools: self.synthetic_tools,
             tracer: self.tracer.clone(),
             ..GatewayOptions::default()
         })
@@ -107,6 +121,8 @@ pub(super) fn load(
     let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
     layers.add_flag("data", "--data", text(&flags.data));
     layers.add_flag("config", "--config", text(&flags.config));
+    layers.add_flag("servers", "--servers", text(&flags.servers));
+    layers.add_flag("tools", "--tools", flags.tools.clone());
     layers.add_flag("listen", "--listen", flags.listen.clone());
     let settings = build(&mut layers, env);
     match layers.faults.is_empty() {
@@ -134,6 +150,8 @@ fn read_file(
 
 /// Below the user's folder for configurations.
 const FILE: &str = "narthex/narthex.toml";
+/// Beside it, the user's servers.
+const SERVERS_FILE: &str = "narthex/settings.json";
 
 fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Failure> {
     let text = |path: &str| Some(layers.get(path)?.value.as_str()?.to_owned());
@@ -145,10 +163,17 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         items.map(str::to_owned).collect::<Vec<_>>()
     };
     let usual_gateway = GatewayOptions::default();
-    let usual = Deadlines::default();
     let standard_endpoint = || env("OTEL_EXPORTER_OTLP_ENDPOINT").filter(|text| !text.is_empty());
     let format = text("log.format");
     let name_length = number("limits.name_length");
+    let flag = |path: &str| layers.get(path)?.value.as_bool();
+    let policy = match layers.get("tools") {
+        // Built-in and local: everything, unless somebody says otherwise (E21).
+        None => Ok(RunPolicy::AllAttached),
+        Some(given) => {
+            RunPolicy::of(&list("tools")).map_err(|error| format!("{}: {error}", given.source))
+        }
+    };
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
@@ -156,6 +181,14 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             None => usual_data(env)?,
         },
         config: text("config").map(PathBuf::from),
+        servers: match text("servers") {
+            Some(path) => Some(absolute(Path::new(&path))?),
+            None => super::user_folder(env, "XDG_CONFIG_HOME", ".config")
+                .map(|folder| folder.join(SERVERS_FILE)),
+        },
+        default_servers: text("default_servers").map(PathBuf::from),
+        policy: policy.clone().unwrap_or_default(),
+        synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),
         log_format: if format.as_deref() == Some("json") {
             LogFormat::Json
@@ -170,11 +203,10 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         connections_max: number("limits.connections")
             .unwrap_or(ServeOptions::default().max_connections),
         name_length_max: name_length.unwrap_or(usual_gateway.name_limit),
-        deadlines: Deadlines {
-            probe: duration("timeouts.probe").unwrap_or(usual.probe),
-            connect: duration("timeouts.connect").unwrap_or(usual.connect),
-            install: duration("timeouts.install").unwrap_or(usual.install),
-        },
+        output_tokens: number("limits.output_tokens")
+            .and_then(|most| NonZeroU64::new(most as u64))
+            .or(usual_gateway.output_tokens),
+        connections: connections(layers),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
@@ -182,8 +214,31 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
+    layers.faults.extend(policy.err());
     check(layers, format.as_deref(), name_length);
     Ok(settings)
+}
+
+/// Limits of the connections to servers.
+fn connections(layers: &Layers) -> ConnectionOptions {
+    let text = |path: &str| layers.get(path)?.value.as_str();
+    let duration = |path: &str| parse_duration(text(path)?);
+    let processes = layers.get("limits.processes").and_then(|given| given.value.as_integer());
+    let usual = ConnectionOptions::default();
+    let Deadlines { probe, connect, list, install } = usual.deadlines;
+    ConnectionOptions {
+        deadlines: Deadlines {
+            probe: duration("timeouts.probe").unwrap_or(probe),
+            connect: duration("timeouts.connect").unwrap_or(connect),
+            list: duration("timeouts.list").unwrap_or(list),
+            install: duration("timeouts.install").unwrap_or(install),
+        },
+        idle_stop: duration("timeouts.idle_stop"),
+        processes_max: processes
+            .and_then(|most| usize::try_from(most).ok())
+            .unwrap_or(usual.processes_max),
+        is_strict: text("confinement") == Some("strict"),
+    }
 }
 
 /// What the shape of a value does not tell.
@@ -193,6 +248,10 @@ fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) 
     let mut faults = Vec::new();
     if format.is_some_and(|format| !matches!(format, "text" | "json")) {
         faults.push(format!("{} must be `text` or `json`", source("log.format")));
+    }
+    let confinement = layers.get("confinement").and_then(|given| given.value.as_str());
+    if confinement.is_some_and(|word| !matches!(word, "none" | "strict")) {
+        faults.push(format!("{} must be `none` or `strict`", source("confinement")));
     }
     if name_length.is_some_and(|length| !(64..=narthex_model::QUALIFIED_NAME_MAX).contains(&length))
     {

@@ -33,6 +33,11 @@ pub(crate) fn read_client_token(data: &DataDir) -> Result<RunToken, Failure> {
     read(&data.client_token_file())
 }
 
+/// The token of a running daemon's operators.
+pub(crate) fn read_admin_token(data: &DataDir) -> Result<RunToken, Failure> {
+    read(&data.admin_token_file())
+}
+
 fn ensure(path: &Path) -> Result<RunToken, Failure> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);

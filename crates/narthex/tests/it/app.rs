@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use narthex::{App, AppOptions};
+use narthex::{App, AppOptions, ConnectionOptions, Servers};
 use narthex_gateway::{Endpoint, GatewayOptions, RunToken, Step};
 use narthex_model::Alias;
+use narthex_policy::RunPolicy;
 use narthex_registry::config;
 use narthex_supervisor::BaseEnvironment;
-use narthex_upstream::Deadlines;
 use narthex_wire::{Message, Raw, rpc};
 use serde_json::json;
 
@@ -35,10 +35,11 @@ async fn start(dir: &std::path::Path) -> App {
     let text = json!({ "servers": { "fixture": fixture_entry() } }).to_string();
     fs_err::write(&file, text).unwrap();
     App::start(AppOptions {
-        config: config::load_file(&file, dir, &|_| None).unwrap(),
+        servers: Servers::Fixed(config::load_file(&file, dir, &|_| None).unwrap()),
         environment: BaseEnvironment::from_process(),
-        deadlines: Deadlines::default(),
+        connections: ConnectionOptions::default(),
         gateway: GatewayOptions::default(),
+        policy: RunPolicy::AllAttached,
         token: RunToken::generate().unwrap(),
         audit_dir: dir.join("audit"),
         doors: None,

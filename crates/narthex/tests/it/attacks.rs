@@ -234,6 +234,10 @@ async fn s13_headers_that_belie_the_body_reach_no_server() {
     assert!(world.audit().await.iter().filter(|record| record["outcome"] == "ok").count() == 2);
 }
 
+/// What the names of the gateway's own tools end with.
+const OWN_TOOLS: [&str; 4] =
+    ["__list_resources", "__read_resource", "__list_prompts", "__get_prompt"];
+
 /// S24: names that look like others, or would be made equal by joining or cutting, each reach
 /// their own server under its own name; what is in no list reaches nobody.
 #[tokio::test]
@@ -261,6 +265,8 @@ async fn s24_look_alike_names_never_reach_another_server() {
         .unwrap()
         .iter()
         .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        // The gateway's own tools call methods of other names.
+        .filter(|name| !OWN_TOOLS.iter().any(|own| name.contains(own)))
         .collect();
     servers.iter().for_each(|server| server.answer_with(Reply::Json(DONE.to_owned())));
     let mut reached = std::collections::BTreeSet::new();

@@ -62,25 +62,53 @@ fn commands() -> Vec<String> {
     commands
 }
 
+/// Commands that have commands of their own.
+const GROUPS: [&str; 3] = ["check", "daemon", "mcp"];
+
 #[test]
 fn shown_commands_and_flags_exist() {
     let place = Place::new();
     let mut seen = BTreeSet::new();
     for command in commands() {
-        let mut words = command.split([' ', '[', ']']);
-        let subcommand = words.next().unwrap_or_default();
-        if subcommand.starts_with('-') {
-            place.run([subcommand]).succeeded();
+        let mut words = command.split([' ', '[', ']']).peekable();
+        let first = words.next().unwrap_or_default();
+        if first.starts_with('-') {
+            place.run([first]).succeeded();
             continue;
         }
-        let help = place.run([subcommand, "--help"]).succeeded().stdout;
-        for flag in words.filter(|word| word.starts_with("--")) {
-            let is_listed = help.split_whitespace().any(|word| word.trim_matches(',') == flag);
-            assert!(is_listed, "`narthex {subcommand}` has no {flag}");
+        let mut path = vec![first];
+        if GROUPS.contains(&first) {
+            path.extend(words.next());
         }
-        seen.insert(subcommand.to_owned());
+        let help = place.run(path.iter().chain(&["--help"])).succeeded().stdout;
+        for flag in words.filter(|word| word.starts_with("--") && word.len() > 2) {
+            let is_listed = help.split_whitespace().any(|word| word.trim_matches(',') == flag);
+            assert!(is_listed, "`narthex {}` has no {flag}", path.join(" "));
+        }
+        seen.insert(path.join(" "));
     }
-    let all = ["call", "completions", "connect", "status", "tools", "trust", "up"];
+    let all = [
+        "call",
+        "check mcp",
+        "completions",
+        "connect",
+        "daemon status",
+        "daemon stop",
+        "init",
+        "mcp add",
+        "mcp disable",
+        "mcp enable",
+        "mcp list",
+        "mcp logs",
+        "mcp reconnect",
+        "mcp reload",
+        "mcp remove",
+        "mcp test",
+        "status",
+        "tools",
+        "trust",
+        "up",
+    ];
     assert_eq!(seen, all.map(str::to_owned).into());
 }
 

@@ -3,14 +3,18 @@
 //!
 //! A bare server keeps the bytes that reach it and answers with given ones. Both are compared as
 //! texts, after nothing but filling those three holes anew. Streams and lines carry a message in
-//! one line, so there a raw line end between two tokens is a blank.
+//! one line, so there a raw line end between two tokens is a blank. Servers are reached over all
+//! three transports, and clients come through all three doors.
+
+use std::process::Stdio;
 
 use proptest::{prelude::*, test_runner::TestRunner};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::{
     recorder::{Era, Recorder, Reply, holes_of},
+    support::Place,
     template::{self, Holes, Request, fill, one_line},
     world::{Client, Socket, World, initialize, modern_headers},
 };
@@ -189,6 +193,130 @@ fn d2_requests_and_answers_survive_over_sockets_between_modern_peers() {
     over_a_socket(Era::Modern);
 }
 
+/// What a server over one channel says with a call: what else it says belongs to no call there.
+fn exchange_over_a_channel(era: Era) -> impl Strategy<Value = Exchange> {
+    let before = prop::collection::vec(template::progress(), 0..3);
+    (template::request(meta(era)), before, template::answer(), holes()).prop_map(
+        |(request, mut before, answer, holes)| {
+            if !request.template.contains(template::TOKEN) {
+                before.clear();
+            }
+            Exchange { request, before, answer, is_stream: true, holes }
+        },
+    )
+}
+
+/// A client of one of the doors that a test goes through.
+enum Door {
+    Http(Box<Client>),
+    Lines(Socket),
+}
+
+impl Door {
+    /// Sends a request and reads as many messages as are expected, as lines show them.
+    async fn exchange(&mut self, era: Era, exchange: &Exchange) -> Vec<String> {
+        let request = fill(&exchange.request.template, &exchange.holes);
+        let mut got = Vec::new();
+        match self {
+            Self::Http(client) => {
+                let headers = headers(era, exchange.request.method, exchange.request.name);
+                let reply = client.post(&headers, request).await;
+                got.extend(reply.messages.iter().map(|text| one_line(text)));
+            }
+            Self::Lines(socket) => {
+                socket.send(&one_line(&request)).await;
+                for _ in exchange.expected() {
+                    got.push(socket.next().await);
+                }
+            }
+        }
+        got
+    }
+}
+
+/// Requests and answers through both doors of one program.
+fn over_a_channel(era: Era, server: impl AsyncFnOnce() -> Recorder) {
+    let setup = Runtime::new().unwrap();
+    let (mut server, world, doors) = setup.block_on(async {
+        let server = server().await;
+        let world = World::over_entry(&server.entry).await;
+        let http = Door::Http(Box::new(client(&world, era).await));
+        let lines = Door::Lines(socket(&world, era).await);
+        (server, world, [http, lines])
+    });
+    for mut door in doors {
+        rounds(128, exchange_over_a_channel(era), |exchange| {
+            setup.block_on(async {
+                server.answer_with(exchange.reply());
+                let got = door.exchange(era, &exchange).await;
+                // A POST carries what a POST brought as it was.
+                let is_exact = !server.url.is_empty() && matches!(door, Door::Http(_));
+                let shown = |text: &str| if is_exact { text.to_owned() } else { one_line(text) };
+                check_arrived(&mut server, &exchange.request.template, shown).await;
+                let expected = exchange.expected();
+                assert_eq!(got, expected.iter().map(|text| one_line(text)).collect::<Vec<_>>());
+            });
+        });
+    }
+    setup.block_on(world.app.drain());
+}
+
+#[test]
+fn d2_requests_and_answers_survive_to_legacy_servers_over_stdio() {
+    over_a_channel(Era::Legacy, async || Recorder::stdio(Era::Legacy));
+}
+
+#[test]
+fn d2_requests_and_answers_survive_to_modern_servers_over_stdio() {
+    over_a_channel(Era::Modern, async || Recorder::stdio(Era::Modern));
+}
+
+#[test]
+fn d2_requests_and_answers_survive_to_servers_over_http_and_sse() {
+    over_a_channel(Era::Legacy, Recorder::sse);
+}
+
+/// A client that speaks through the built program, to a daemon of its own.
+fn over_connect(era: Era) {
+    let setup = Runtime::new().unwrap();
+    let mut server = setup.block_on(Recorder::start(era));
+    let place = Place::with(&json!({ "raw": server.entry }));
+    let daemon = place.up();
+    let mut socket = setup.block_on(async {
+        let mut command =
+            tokio::process::Command::from(place.command(["connect", "--server", "raw"]));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let mut socket = Socket::of(child.stdout.take().unwrap(), child.stdin.take().unwrap());
+        if era == Era::Legacy {
+            let answer = socket.ask(&initialize(json!({}))).await;
+            assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+        }
+        (socket, child)
+    });
+    rounds(128, exchange(era), |exchange| {
+        setup.block_on(async {
+            server.answer_with(exchange.reply());
+            socket.0.send(&one_line(&fill(&exchange.request.template, &exchange.holes))).await;
+            check_arrived(&mut server, &exchange.request.template, one_line).await;
+            for expected in exchange.expected() {
+                assert_eq!(socket.0.next().await, one_line(&expected));
+            }
+        });
+    });
+    drop(daemon);
+}
+
+#[test]
+fn d2_requests_and_answers_survive_over_connect_between_legacy_peers() {
+    over_connect(Era::Legacy);
+}
+
+#[test]
+fn d2_requests_and_answers_survive_over_connect_between_modern_peers() {
+    over_connect(Era::Modern);
+}
+
 /// Notifications of clients have nothing that may change.
 #[test]
 fn d2_notifications_of_clients_survive() {
@@ -237,30 +365,36 @@ fn template_free_request(era: Era) -> String {
 /// What a server says by itself, on the link that sessions share and on one of a session's own.
 #[test]
 fn d2_notifications_of_servers_survive() {
-    let setup = Runtime::new().unwrap();
     for capabilities in [json!({}), json!({"sampling": {}})] {
-        let (server, world, _client, mut stream, mut socket) = setup.block_on(async {
-            let server = Recorder::start(Era::Legacy).await;
-            let world = World::over_raw(&server.url).await;
-            let mut client = world.legacy("/mcp/raw", capabilities.clone()).await;
-            let stream = client.listen().await;
-            let mut socket = world.socket("raw").await;
-            socket.ask(&initialize(capabilities.clone())).await;
-            // A link of one's own is opened with the first request.
-            let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
-            client.post(&[], list.to_string()).await;
-            socket.ask(&list).await;
-            (server, world, client, stream, socket)
-        });
-        rounds(128, template::notification(&[]), |template| {
-            setup.block_on(async {
-                server.say(&template).await;
-                assert_eq!(stream.next().await.unwrap(), one_line(&template));
-                assert_eq!(socket.next().await, one_line(&template));
-            });
-        });
-        setup.block_on(world.app.drain());
+        notifications_of(async || Recorder::start(Era::Legacy).await, &capabilities);
+        notifications_of(Recorder::sse, &capabilities);
     }
+    notifications_of(async || Recorder::stdio(Era::Legacy), &json!({}));
+}
+
+fn notifications_of(server: impl AsyncFnOnce() -> Recorder, capabilities: &Value) {
+    let setup = Runtime::new().unwrap();
+    let (server, world, _client, mut stream, mut socket) = setup.block_on(async {
+        let server = server().await;
+        let world = World::over_entry(&server.entry).await;
+        let mut client = world.legacy("/mcp/raw", capabilities.clone()).await;
+        let stream = client.listen().await;
+        let mut socket = world.socket("raw").await;
+        socket.ask(&initialize(capabilities.clone())).await;
+        // A link of one's own is opened with the first request.
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        client.post(&[], list.to_string()).await;
+        socket.ask(&list).await;
+        (server, world, client, stream, socket)
+    });
+    rounds(128, template::notification(&[]), |template| {
+        setup.block_on(async {
+            server.say(&template).await;
+            assert_eq!(stream.next().await.unwrap(), one_line(&template));
+            assert_eq!(socket.next().await, one_line(&template));
+        });
+    });
+    setup.block_on(world.app.drain());
 }
 
 /// A server's question on a call's stream, and the client's answer to it.

@@ -1,4 +1,5 @@
-//! A bare HTTP MCP server that keeps what it is sent, byte for byte, and answers with given bytes.
+//! A bare MCP server that keeps what it is sent, byte for byte, and answers with given bytes: over
+//! Streamable HTTP, over HTTP+SSE, or over the pipes of a child process.
 
 use std::{
     convert::Infallible,
@@ -17,11 +18,16 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use serde_json::{json, value::RawValue};
-use tokio::{net::TcpListener, sync::mpsc};
+use serde_json::{Value, json, value::RawValue};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::{TcpListener, unix::pipe},
+    sync::mpsc,
+};
 use tokio_util::task::TaskTracker;
 
-use crate::template::{Holes, fill};
+use crate::template::{Holes, fill, one_line};
 
 /// Longer than anything here takes, however busy the machine is.
 const SOON: Duration = Duration::from_secs(60);
@@ -34,7 +40,7 @@ pub(crate) enum Era {
     Modern,
 }
 
-/// One POST, as it came.
+/// One POST or line, as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Got {
     pub(crate) headers: HeaderMap,
@@ -54,19 +60,53 @@ pub(crate) enum Reply {
 /// The server, until it is dropped.
 pub(crate) struct Recorder {
     pub(crate) url: String,
+    /// How it stands in an `mcp.json`.
+    pub(crate) entry: Value,
     shared: Arc<Shared>,
     got: mpsc::Receiver<Got>,
+    _pipes: Option<TempDir>,
 }
 
 struct Shared {
     era: Era,
+    /// Where it answers on the stream that the client opened first.
+    is_sse: bool,
     tools: Vec<String>,
     reply: Mutex<Option<Reply>>,
     got: mpsc::Sender<Got>,
     /// Everything, also what belongs to handshakes and lists.
     all: Mutex<Vec<Got>>,
     /// The streams that clients opened for what the server says by itself.
-    streams: Mutex<Vec<mpsc::Sender<Bytes>>>,
+    streams: Mutex<Vec<Outlet>>,
+    /// All streams of HTTP+SSE, by the number in the address for their messages.
+    channels: Mutex<Vec<mpsc::Sender<Bytes>>>,
+}
+
+/// A way out for what the server says by itself.
+struct Outlet {
+    sender: mpsc::Sender<Bytes>,
+    frame: fn(&str) -> Bytes,
+}
+
+/// What is said to a message.
+enum Said {
+    /// Nothing but that it was taken.
+    Nothing,
+    /// What belongs to handshakes and lists.
+    Own { text: String, opens_session: bool },
+    /// What the test wants, with its holes filled.
+    Reply(Reply),
+}
+
+impl Said {
+    /// Where there is nothing but messages.
+    fn texts(self) -> Vec<String> {
+        match self {
+            Self::Nothing | Self::Reply(Reply::Status(_)) => vec![],
+            Self::Own { text, .. } | Self::Reply(Reply::Json(text)) => vec![text],
+            Self::Reply(Reply::Events(texts)) => texts,
+        }
+    }
 }
 
 /// The parts of a message that a reader cannot do without.
@@ -108,20 +148,46 @@ impl Recorder {
 
     /// With these tools, and `h`, which mirrors an argument in a header.
     pub(crate) async fn with_tools(era: Era, tools: &[&str]) -> Self {
+        let (shared, got) = shared(era, tools, false);
+        Self::over_http(shared, got).await
+    }
+
+    /// A legacy one over HTTP+SSE.
+    pub(crate) async fn sse() -> Self {
+        let (shared, got) = shared(Era::Legacy, &["t"], true);
+        Self::over_http(shared, got).await
+    }
+
+    async fn over_http(shared: Arc<Shared>, got: mpsc::Receiver<Got>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let (sender, got) = mpsc::channel(QUEUE);
-        let shared = Arc::new(Shared {
-            era,
-            tools: tools.iter().map(|name| (*name).to_owned()).collect(),
-            reply: Mutex::default(),
-            got: sender,
-            all: Mutex::default(),
-            streams: Mutex::default(),
-        });
+        let transport = if shared.is_sse { "sse" } else { "http" };
+        let entry = json!({ "transport": transport, "url": url });
         let tasks = TaskTracker::new();
         tasks.spawn(accept(listener, shared.clone(), tasks.clone()));
-        Self { url, shared, got }
+        Self { url, entry, shared, got, _pipes: None }
+    }
+
+    /// Behind a child process, which hands on what goes through its pipes. There can be one child.
+    pub(crate) fn stdio(era: Era) -> Self {
+        let (shared, got) = shared(era, &["t"], false);
+        let dir = tempfile::tempdir().unwrap();
+        let [asked, answered] = ["asked", "answered"].map(|name| {
+            let path = dir.path().join(name);
+            let made = std::process::Command::new("mkfifo").arg(&path).status();
+            assert!(made.unwrap().success());
+            path
+        });
+        // Open on both ends here, so that neither is at its end before the child is there.
+        let mut pipe = pipe::OpenOptions::new();
+        let pipe = pipe.read_write(true);
+        let lines = BufReader::new(pipe.open_receiver(&asked).unwrap()).lines();
+        let answers = pipe.open_sender(&answered).unwrap();
+        let script = r#"cat "$1" & exec cat > "$0""#;
+        let entry = json!({ "transport": "stdio", "command": "sh",
+            "args": ["-c", script, asked, answered] });
+        TaskTracker::new().spawn(converse(shared.clone(), lines, answers));
+        Self { url: String::new(), entry, shared, got, _pipes: Some(dir) }
     }
 
     /// From now on requests are kept for [`Self::next`] and answered with this.
@@ -147,9 +213,8 @@ impl Recorder {
 
     /// Says something on every stream of the server's own. Waits until there is one.
     pub(crate) async fn say(&self, message: &str) {
-        let event = event(message);
         let sent = async {
-            while !self.shared.tell(&event) {
+            while !self.shared.tell(message) {
                 tokio::task::yield_now().await;
             }
         };
@@ -159,10 +224,49 @@ impl Recorder {
 
 impl Shared {
     /// Whether anybody listens.
-    fn tell(&self, event: &Bytes) -> bool {
+    fn tell(&self, message: &str) -> bool {
         let mut open = lock(&self.streams);
-        open.retain(|stream| stream.try_send(event.clone()).is_ok());
+        open.retain(|stream| stream.sender.try_send((stream.frame)(message)).is_ok());
         !open.is_empty()
+    }
+}
+
+fn shared(era: Era, tools: &[&str], is_sse: bool) -> (Arc<Shared>, mpsc::Receiver<Got>) {
+    let (sender, got) = mpsc::channel(QUEUE);
+    let shared = Shared {
+        era,
+        is_sse,
+        tools: tools.iter().map(|name| (*name).to_owned()).collect(),
+        reply: Mutex::default(),
+        got: sender,
+        all: Mutex::default(),
+        streams: Mutex::default(),
+        channels: Mutex::default(),
+    };
+    (Arc::new(shared), got)
+}
+
+/// Takes lines and answers in lines.
+async fn converse(
+    shared: Arc<Shared>,
+    mut lines: Lines<BufReader<pipe::Receiver>>,
+    mut answers: pipe::Sender,
+) {
+    let (sender, mut said) = mpsc::channel::<Bytes>(QUEUE);
+    lock(&shared.streams).push(Outlet { sender, frame: line_of });
+    loop {
+        let texts = tokio::select! {
+            Ok(Some(line)) = lines.next_line() => {
+                let got = Got { headers: HeaderMap::new(), body: line.into() };
+                let texts = taken(&shared, got).await.texts();
+                texts.iter().map(|text| line_of(text)).collect()
+            }
+            Some(text) = said.recv() => vec![text],
+            else => return,
+        };
+        for text in texts {
+            answers.write_all(&text).await.unwrap();
+        }
     }
 }
 
@@ -184,57 +288,88 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Answe
         return Ok(own_stream(&shared));
     }
     let Ok(body) = body.collect().await else { return Ok(status(StatusCode::BAD_REQUEST)) };
-    let body = body.to_bytes();
-    let got = Got { headers: parts.headers, body: body.clone() };
-    if parts.method == Method::POST {
-        lock(&shared.all).push(got.clone());
-    }
     if parts.method != Method::POST {
         return Ok(status(StatusCode::OK));
     }
-    let envelope: Envelope<'_> = serde_json::from_slice(&body).unwrap();
-    let method = envelope.method.as_deref().unwrap_or_default();
-    if let Some(answer) = handshake(&shared, method, envelope.id) {
-        return Ok(answer);
-    }
-    let reply = lock(&shared.reply).clone();
-    let Some(reply) = reply else { return Ok(listed(&shared.tools, method, envelope.id)) };
-    shared.got.send(got).await.unwrap();
-    if envelope.method.is_none() || envelope.id.is_none() {
+    let said = taken(&shared, Got { headers: parts.headers, body: body.to_bytes() }).await;
+    if shared.is_sse {
+        let number = parts.uri.path().rsplit('/').next().unwrap().parse::<usize>();
+        let Ok(number) = number else { return Ok(status(StatusCode::METHOD_NOT_ALLOWED)) };
+        let channel = lock(&shared.channels)[number].clone();
+        for text in said.texts() {
+            channel.try_send(event(&text)).unwrap();
+        }
         return Ok(status(StatusCode::ACCEPTED));
     }
-    let holes = holes_of(&body);
-    Ok(match reply {
-        Reply::Json(text) => json_body(fill(&text, &holes)),
-        Reply::Events(texts) => {
-            stream_body(texts.iter().map(|text| event(&fill(text, &holes))).collect())
+    Ok(match said {
+        Said::Nothing => status(StatusCode::ACCEPTED),
+        Said::Own { text, opens_session } => {
+            let mut answer = json_body(text);
+            if opens_session {
+                let session = HeaderValue::from_static("recorded");
+                answer.headers_mut().insert("mcp-session-id", session);
+            }
+            answer
         }
-        Reply::Status(code) => status(StatusCode::from_u16(code).unwrap()),
+        Said::Reply(Reply::Json(text)) => json_body(text),
+        Said::Reply(Reply::Events(texts)) => {
+            stream_body(texts.iter().map(|text| event(text)).collect())
+        }
+        Said::Reply(Reply::Status(code)) => status(StatusCode::from_u16(code).unwrap()),
     })
 }
 
-fn handshake(shared: &Shared, method: &str, id: Option<&RawValue>) -> Option<Answer> {
+/// Keeps a message, and says what is answered.
+async fn taken(shared: &Shared, got: Got) -> Said {
+    lock(&shared.all).push(got.clone());
+    let body = got.body.clone();
+    let envelope: Envelope<'_> = serde_json::from_slice(&body).unwrap();
+    let method = envelope.method.as_deref().unwrap_or_default();
+    if let Some(said) = handshake(shared, method, envelope.id) {
+        return said;
+    }
+    let reply = lock(&shared.reply).clone();
+    let Some(reply) = reply else {
+        let text = listed(&shared.tools, method, envelope.id);
+        return Said::Own { text, opens_session: false };
+    };
+    shared.got.send(got).await.unwrap();
+    if envelope.method.is_none() || envelope.id.is_none() {
+        return Said::Nothing;
+    }
+    let holes = holes_of(&body);
+    Said::Reply(match reply {
+        Reply::Json(text) => Reply::Json(fill(&text, &holes)),
+        Reply::Events(texts) => {
+            Reply::Events(texts.iter().map(|text| fill(text, &holes)).collect())
+        }
+        Reply::Status(code) => Reply::Status(code),
+    })
+}
+
+fn handshake(shared: &Shared, method: &str, id: Option<&RawValue>) -> Option<Said> {
     let capabilities = json!({"tools": {}, "prompts": {}, "resources": {}, "completions": {}});
+    let own = |text| Some(Said::Own { text, opens_session: method == "initialize" });
     match (method, shared.era) {
-        ("notifications/initialized", _) => Some(status(StatusCode::ACCEPTED)),
+        ("notifications/initialized", _) => Some(Said::Nothing),
         ("initialize", Era::Legacy) => {
             let result = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
                 "serverInfo": {"name": "recorder", "version": "1"}});
-            let mut answer = json_body(response(id, &result));
-            answer.headers_mut().insert("mcp-session-id", HeaderValue::from_static("recorded"));
-            Some(answer)
+            own(response(id, &result))
         }
-        ("server/discover", Era::Modern) => Some(json_body(response(
+        ("server/discover", Era::Modern) => own(response(
             id,
             &json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
                 "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private"}),
-        ))),
-        ("initialize" | "server/discover", _) => Some(json_body(unknown(id))),
+        )),
+        ("initialize" | "server/discover", _) => {
+            Some(Said::Own { text: unknown(id), opens_session: false })
+        }
         _ => None,
     }
 }
 
-fn listed(tools: &[String], method: &str, id: Option<&RawValue>) -> Answer {
+fn listed(tools: &[String], method: &str, id: Option<&RawValue>) -> String {
     let region = json!({"type": "string", "x-mcp-header": "Region"});
     let mirrored = json!({"type": "object", "properties": {"region": region}});
     let plain = |name| json!({"name": name, "inputSchema": {"type": "object"}});
@@ -245,12 +380,12 @@ fn listed(tools: &[String], method: &str, id: Option<&RawValue>) -> Answer {
         "prompts/list" => json!({"prompts": [{"name": "p"}]}),
         "resources/list" => json!({"resources": [{"uri": "x://r", "name": "r"}]}),
         "resources/templates/list" => json!({"resourceTemplates": []}),
-        _ => return json_body(unknown(id)),
+        _ => return unknown(id),
     };
-    json_body(response(id, &list))
+    response(id, &list)
 }
 
-fn response(id: Option<&RawValue>, result: &serde_json::Value) -> String {
+fn response(id: Option<&RawValue>, result: &Value) -> String {
     let mut result = result.clone();
     result["resultType"] = "complete".into();
     result["ttlMs"] = 0.into();
@@ -285,7 +420,13 @@ fn stream_body(events: Vec<Bytes>) -> Answer {
 
 fn own_stream(shared: &Shared) -> Answer {
     let (sender, receiver) = mpsc::channel(QUEUE);
-    lock(&shared.streams).push(sender);
+    if shared.is_sse {
+        let mut channels = lock(&shared.channels);
+        let address = format!("event: endpoint\ndata: /messages/{}\n\n", channels.len());
+        sender.try_send(address.into()).unwrap();
+        channels.push(sender.clone());
+    }
+    lock(&shared.streams).push(Outlet { sender, frame: event });
     channel_body(receiver)
 }
 
@@ -308,6 +449,11 @@ impl Body for Queued {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.0.poll_recv(cx).map(|chunk| chunk.map(|chunk| Ok(Frame::data(chunk))))
     }
+}
+
+/// One line, in which raw line ends are blanks.
+fn line_of(message: &str) -> Bytes {
+    format!("{}\n", one_line(message)).into()
 }
 
 /// One event; raw line ends split it into lines.

@@ -5,7 +5,9 @@ use std::{
     net::TcpListener,
 };
 
-use crate::support::{Done, Place};
+use serde_json::json;
+
+use crate::support::{Done, Place, fixture_entry};
 
 fn with_variable(place: &Place, name: &str, value: &str) -> Done {
     let mut command = place.command(["status"]);
@@ -30,6 +32,71 @@ fn unknown_and_wrong_settings_are_all_told() {
     with_variable(&place, "NARTHEX_LIMITS_SESSIONS", "many")
         .failed(2, &["NARTHEX_LIMITS_SESSIONS must be a whole number"]);
     with_variable(&place, "NARTHEX_LOG", "a=b=c").failed(2, &["log level"]);
+}
+
+/// E21, E150: everything by default, what is named by flag or variable, or nothing; in lists and in
+/// the gateway's own tools alike.
+#[test]
+fn e21_up_gives_every_server_unless_some_are_named() {
+    let place = Place::with(&json!({ "one": fixture_entry(), "two": fixture_entry() }));
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    for (flag, variable, expected) in [
+        (None, None, &["one", "two"][..]),
+        (None, Some("two"), &["two"]),
+        (Some("one"), Some("two"), &["one"]),
+        (Some("two, one"), None, &["one", "two"]),
+        (Some("one,*"), None, &["one", "two"]),
+        (Some(""), None, &[]),
+        (Some("ghost"), None, &[]),
+    ] {
+        let mut words = up.to_vec();
+        words.extend(flag.iter().flat_map(|names| ["--tools", *names]));
+        let daemon = place.start_with(&words, |command| {
+            command.envs(variable.map(|names| ("NARTHEX_TOOLS", names)));
+        });
+        daemon.event("ready");
+        let listed = place.run(["tools", "--json"]).succeeded().json();
+        let servers = listed["servers"].as_array().unwrap().iter();
+        let servers: Vec<_> = servers.map(|server| server["alias"].as_str().unwrap()).collect();
+        assert_eq!(servers, expected, "{flag:?} {variable:?}");
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }}});
+        let answer = place.feed(&["connect"], &[list]).succeeded().stdout;
+        for name in ["one", "two"] {
+            let is_listed = answer.contains(&format!("mcp__{name}__"));
+            assert_eq!(is_listed, expected.contains(&name), "{flag:?} {variable:?} {name}");
+        }
+    }
+    place.run([&up[..], &["--tools", "No Name"]].concat()).failed(2, &["--tools", "`No Name`"]);
+}
+
+#[test]
+fn e19_own_tools_and_limits_of_output_are_settings() {
+    let place = Place::new();
+    place.write("narthex.toml", "synthetic_tools = \"no\"\n[limits]\noutput_tokens = 0\n");
+    place.run(["status", "--settings", "narthex.toml"]).failed(
+        2,
+        &["`synthetic_tools` must be true or false", "`limits.output_tokens` must be a whole"],
+    );
+    with_variable(&place, "NARTHEX_SYNTHETIC_TOOLS", "0").failed(2, &["must be true or false"]);
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&up, |command| {
+        command.env("NARTHEX_SYNTHETIC_TOOLS", "false").env("NARTHEX_LIMITS_OUTPUT_TOKENS", "10");
+    });
+    daemon.event("ready");
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let list =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}});
+    let params = json!({"name": "mcp__fixture__blob", "arguments": {"bytes": 50}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params});
+    let answers = place.feed(&["connect"], &[list, call]).succeeded().stdout;
+    assert!(answers.contains("mcp__fixture__echo") && !answers.contains("list_resources"));
+    assert!(answers.contains("10 of 13 tokens shown"), "{answers}");
 }
 
 #[test]

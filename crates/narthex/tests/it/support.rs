@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Longer than anything here takes, however busy the machine is.
-const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_narthex");
 
@@ -180,6 +180,28 @@ impl Daemon {
             let event: Value = serde_json::from_str(&line).unwrap();
             if event["event"] == kind {
                 return event;
+            }
+        }
+    }
+
+    /// The first row of this server that is told.
+    #[track_caller]
+    pub(crate) fn server(&self, alias: &str) -> Value {
+        loop {
+            let row = self.event("server");
+            if row["alias"] == alias {
+                return row;
+            }
+        }
+    }
+
+    /// The first row of this server that is told in this state.
+    #[track_caller]
+    pub(crate) fn server_in(&self, alias: &str, state: &str) -> Value {
+        loop {
+            let row = self.server(alias);
+            if row["status"] == state {
+                return row;
             }
         }
     }

@@ -1,8 +1,10 @@
 //! A folder's `mcp.json` starts nothing until it was approved (D27).
 
+use std::process::Stdio;
+
 use serde_json::json;
 
-use crate::support::Place;
+use crate::support::{Done, Place};
 
 const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
 
@@ -20,7 +22,7 @@ fn d27_trust_holds_for_one_content() {
     let place = Place::new();
     let done = place.run(["trust"]).succeeded();
     assert!(done.stdout.contains("narthex-fixture --stdio"), "{done:?}");
-    assert_eq!(place.mode("data/trust.json"), 0o600);
+    assert_eq!(place.mode("data/store.db"), 0o600);
     let daemon = place.start(&UP);
     daemon.event("ready");
     drop(daemon);
@@ -30,11 +32,85 @@ fn d27_trust_holds_for_one_content() {
     place.start(&UP).event("ready");
 }
 
+/// The daemon has its data directory to itself, but not the store.
+#[test]
+fn a_file_can_be_trusted_beside_a_daemon() {
+    let place = Place::new();
+    place.run(["trust"]).succeeded();
+    let daemon = place.start(&UP);
+    daemon.event("ready");
+    place.write("mcp.json", r#"{"servers": {}}"#);
+    place.run(["trust"]).succeeded();
+    drop(daemon);
+    place.start(&UP).event("ready");
+}
+
+/// Many at once make one store and lose nothing of each other's.
+#[test]
+fn files_can_be_trusted_at_the_same_time() {
+    let place = Place::new();
+    let folders: Vec<_> = (0..6).map(|number| format!("folder-{number}")).collect();
+    let file = |folder: &str| format!("{folder}/mcp.json");
+    let trusting = folders.iter().map(|folder| {
+        fs_err::create_dir(place.path(folder)).unwrap();
+        place.write(&file(folder), r#"{"servers": {}}"#);
+        place.command(["trust", &file(folder)]).stdout(Stdio::null()).spawn().unwrap()
+    });
+    for mut child in trusting.collect::<Vec<_>>() {
+        assert!(child.wait().unwrap().success());
+    }
+    for folder in &folders {
+        place.write(&file(folder), r#"{"servers":  {}}"#);
+        let output = place.command(UP).current_dir(place.path(folder)).output().unwrap();
+        Done::from(output).failed(1, &["has changed"]);
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_used_says_what_to_do() {
+    let place = Place::new();
+    place.run(["trust"]).succeeded();
+    place.set_mode("data/store.db", 0o644);
+    place.run(UP).failed(1, &["denied", "store.db", "chmod 600"]);
+    place.write("data/store.db", &"no database ".repeat(100));
+    place.set_mode("data/store.db", 0o600);
+    place.run(["trust"]).failed(1, &["unavailable", "store.db", "damaged", "move it away"]);
+}
+
+/// What names its file needs no approval, and without a daemon no store.
+#[test]
+fn without_need_there_is_no_store() {
+    let place = Place::new();
+    let call = ["call", "--config", "mcp.json", "fixture", "echo", "message=x"];
+    place.run(call).succeeded();
+    assert!(place.path("data").is_dir());
+    assert!(!place.path("data/store.db").exists());
+}
+
 #[test]
 fn without_a_file_the_remedy_is_told() {
     let place = Place::new();
     fs_err::remove_file(place.path("mcp.json")).unwrap();
-    place.run(UP).failed(1, &["no mcp.json", "--config"]);
+    place.run(["call", "x", "y"]).failed(1, &["narthex up", "--config"]);
+    let daemon = place.start(&UP);
+    daemon.event("ready");
+}
+
+/// D27, E118: a change of the folder's file counts once it is approved, and until then what was
+/// approved goes on.
+#[test]
+fn d27_a_change_counts_once_it_is_trusted() {
+    let place = Place::new();
+    place.run(["trust"]).succeeded();
+    let daemon = place.start(&UP);
+    daemon.event("ready");
+    let more = json!({ "fixture": crate::support::fixture_entry(), "more": {
+        "transport": "stdio", "command": "no-such-program-here" } });
+    place.write("mcp.json", &json!({ "servers": more }).to_string());
+    let refused = daemon.event("file");
+    assert!(refused["error"].as_str().unwrap().contains("narthex trust"), "{refused}");
+    place.run(["trust"]).succeeded();
+    daemon.server_in("more", "error");
 }
 
 /// S27: what is shown holds no value of the environment and no literal secret.
@@ -56,10 +132,23 @@ fn s27_trust_shows_no_secrets() {
     for words in [&["trust"][..], &["trust", "--json"]] {
         let mut command = place.command(words);
         let output = command.env("HIDDEN_ONE", "hidden-one").output().unwrap();
-        let done = crate::support::Done::from(output).succeeded();
+        let done = Done::from(output).succeeded();
         assert!(done.stdout.contains("${env:HIDDEN_ONE}"), "{done:?}");
         assert!(done.stdout.contains("API_KEY") && done.stdout.contains("host.example"));
         let all = format!("{}{}", done.stdout, done.stderr);
         assert!(!all.contains("hidden-"), "{all}");
     }
+}
+
+/// D27: what is approved is shown with the folder from which its command is looked up.
+#[test]
+fn d27_trust_shows_where_a_program_would_run() {
+    let place = Place::with(&json!({
+        "one": { "transport": "stdio", "command": "./run", "cwd": "elsewhere",
+                 "confinement": "strict" },
+    }));
+    let done = place.run(["trust"]).succeeded();
+    assert!(done.stdout.contains("./run"), "{done:?}");
+    assert!(done.stdout.contains("/elsewhere"), "{done:?}");
+    assert!(done.stdout.contains("confined"), "{done:?}");
 }

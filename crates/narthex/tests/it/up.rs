@@ -1,6 +1,9 @@
 //! `narthex up`: events, tokens, one daemon for each data directory, and an end without remains.
 
-use std::process::{Child, Stdio};
+use std::{
+    process::{Child, Stdio},
+    time::{Duration, SystemTime},
+};
 
 use fs_err as fs;
 use serde_json::json;
@@ -97,7 +100,13 @@ fn sigterm_ends_everything_and_leaves_no_child() {
     let place = Place::new();
     let mut daemon = place.up();
     let children = descendants(daemon.pid());
-    assert_eq!(children.len(), 1, "{children:?}");
+    // The server, and the shim above it.
+    assert_eq!(children.len(), 2, "{children:?}");
+    let shim = fs::read_to_string(format!("/proc/{}/status", children[0])).unwrap();
+    assert!(shim.contains("Name:\tnarthex-shim") && shim.contains("Threads:\t1\n"), "{shim}");
+    let memory = shim.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    let memory: u32 = memory.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(memory < 2048, "{memory} KiB");
     daemon.signal("TERM");
     daemon.event("stopped");
     assert_eq!(daemon.wait().code(), Some(0));
@@ -127,8 +136,48 @@ fn a_second_signal_ends_at_once() {
     daemon.signal("TERM");
     daemon.signal("INT");
     assert_eq!(daemon.wait().code(), Some(0));
-    assert!(children.iter().all(|pid| !is_alive(*pid)), "{children:?}");
+    wait_for_the_end_of(&children);
     call.wait().unwrap();
+}
+
+/// R-M18: killed, the daemon can do nothing any more, and still nobody stays.
+#[test]
+fn d22_a_killed_daemon_takes_along_who_left_their_group() {
+    let script = r#"setsid sh -c 'trap "" TERM; exec sleep 1000' & (setsid sleep 1000 &)
+        exec "$0" --stdio"#;
+    let args = json!(["-c", script, fixture()]);
+    let entry = json!({ "transport": "stdio", "command": "sh", "args": args });
+    let place = Place::with(&json!({ "fixture": entry }));
+    let mut daemon = place.up();
+    let children = descendants(daemon.pid());
+    assert_eq!(children.len(), 4, "{children:?}");
+    daemon.signal("KILL");
+    daemon.wait();
+    wait_for_the_end_of(&children);
+}
+
+/// D22: confined by a word, a server still works; one that cannot be confined is an `error` row.
+#[test]
+fn d22_entries_confine_their_servers() {
+    let with = |confinement| {
+        let mut entry = fixture_entry();
+        entry["confinement"] = confinement;
+        entry
+    };
+    let place = Place::with(&json!({
+        "fixture": with(json!("strict")),
+        "lost": with(json!({ "filesystem": { "read": ["no-such-folder"] } })),
+    }));
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    let ready = daemon.event("ready");
+    assert_eq!(ready["servers"][0]["status"], "ready", "{ready}");
+    let why = ready["servers"][1]["error"]["message"].as_str().unwrap();
+    assert!(why.contains("no-such-folder` does not exist"), "{why}");
+    let done = place.run(["call", "fixture", "echo", "message=confined"]).succeeded();
+    assert_eq!(done.stdout, "confined\n");
+    let server = *descendants(daemon.pid()).last().unwrap();
+    let status = fs::read_to_string(format!("/proc/{server}/status")).unwrap();
+    assert!(status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t2"), "{status}");
 }
 
 #[test]
@@ -156,6 +205,15 @@ fn open_call(place: &Place, duration: &str) -> Child {
 fn calls_so_far(place: &Place) -> u64 {
     let done = place.run(["call", "fixture", "fixture_stats", "--json"]).succeeded();
     done.json()["structuredContent"]["calls"].as_u64().unwrap()
+}
+
+/// Waits for processes that are not ours to wait for.
+fn wait_for_the_end_of(processes: &[u32]) {
+    let began = SystemTime::now();
+    while processes.iter().any(|pid| is_alive(*pid)) {
+        assert!(began.elapsed().unwrap() < Duration::from_secs(60), "{processes:?}");
+        std::thread::yield_now();
+    }
 }
 
 fn is_alive(pid: u32) -> bool {

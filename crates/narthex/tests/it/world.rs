@@ -6,19 +6,18 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use narthex::{App, AppOptions, Doors};
+use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::config;
 use narthex_supervisor::BaseEnvironment;
-use narthex_upstream::Deadlines;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::{TcpListener, TcpStream, UnixStream, unix},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, Lines},
+    net::{TcpListener, TcpStream, UnixStream},
 };
 use tokio_util::task::TaskTracker;
 
@@ -49,10 +48,11 @@ impl World {
         let text = token.expose().to_owned();
         let workers = Workers::start().unwrap();
         let options = AppOptions {
-            config: config::load_file(&file, dir.path(), &|_| None).unwrap(),
+            servers: Servers::Fixed(config::load_file(&file, dir.path(), &|_| None).unwrap()),
             environment: BaseEnvironment::from_process(),
-            deadlines: Deadlines::default(),
+            connections: ConnectionOptions::default(),
             gateway,
+            policy: RunPolicy::AllAttached,
             token,
             audit_dir: dir.path().join("audit"),
             doors: Some(Doors {
@@ -69,7 +69,12 @@ impl World {
 
     /// One server named `raw` at this address, and ready.
     pub(crate) async fn over_raw(url: &str) -> Self {
-        let world = Self::over(&json!({ "raw": http_entry(url) })).await;
+        Self::over_entry(&http_entry(url)).await
+    }
+
+    /// One server named `raw`, and ready.
+    pub(crate) async fn over_entry(entry: &Value) -> Self {
+        let world = Self::over(&json!({ "raw": entry })).await;
         let snapshot = world.app.registry().snapshot();
         assert!(snapshot.servers[0].is_ready(), "{:?}", snapshot.servers[0].error);
         world
@@ -102,7 +107,7 @@ impl World {
     pub(crate) async fn socket(&self, name: &str) -> Socket {
         let path = self.dir.path().join("run").join(format!("{name}.sock"));
         let (reader, writer) = UnixStream::connect(path).await.unwrap().into_split();
-        Socket { lines: BufReader::new(reader).lines(), writer }
+        Socket::of(reader, writer)
     }
 
     pub(crate) fn audit_file(&self) -> PathBuf {
@@ -349,19 +354,28 @@ impl Stream {
     }
 }
 
-/// One client over a Unix socket.
+/// One client over a Unix socket, or anything else that carries lines.
 pub(crate) struct Socket {
-    lines: Lines<BufReader<unix::OwnedReadHalf>>,
-    writer: unix::OwnedWriteHalf,
+    lines: Lines<BufReader<Box<dyn AsyncRead + Send + Unpin>>>,
+    writer: Box<dyn AsyncWrite + Send + Unpin>,
 }
 
 impl Socket {
+    pub(crate) fn of(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        let reader: Box<dyn AsyncRead + Send + Unpin> = Box::new(reader);
+        Self { lines: BufReader::new(reader).lines(), writer: Box::new(writer) }
+    }
+
     pub(crate) async fn send(&mut self, line: &str) {
         self.send_bytes(line.as_bytes()).await;
     }
 
     pub(crate) async fn send_bytes(&mut self, line: &[u8]) {
         self.writer.write_all(&[line, b"\n"].concat()).await.unwrap();
+        self.writer.flush().await.unwrap();
     }
 
     pub(crate) async fn next(&mut self) -> String {

@@ -1,7 +1,7 @@
 //! The file as a whole: which of the documents it is, and its entries in order.
 
 use super::{
-    ConfigFileError, Entry, FileProblem, LoadContext, LoadedConfig,
+    ConfigFileError, ConfigWarning, Entry, FileProblem, LoadContext, LoadedConfig,
     nearest::nearest,
     node::{Node, Place, field, shortened},
     placeholder::Dialect,
@@ -111,6 +111,27 @@ pub(super) fn read_settings(
     text: &[u8],
     context: &LoadContext<'_>,
 ) -> Result<LoadedConfig, ConfigFileError> {
+    let LoadedConfig { entries, mut warnings } = read_settings_with_faults(text, context)?;
+    let at = Place::root("mcp").key(STRICT);
+    let mut usable = Vec::with_capacity(entries.len());
+    for entry in entries {
+        match entry {
+            Entry::Server(_) => usable.push(entry),
+            Entry::Fault(fault) => warnings.push(ConfigWarning {
+                file: context.file.to_owned(),
+                path: at.key(&fault.name).to_string(),
+                message: format!("skipped: {}", fault.error.message),
+            }),
+        }
+    }
+    Ok(LoadedConfig { entries: usable, warnings })
+}
+
+/// The same with the faults among the entries.
+pub(super) fn read_settings_with_faults(
+    text: &[u8],
+    context: &LoadContext<'_>,
+) -> Result<LoadedConfig, ConfigFileError> {
     let node = Node::parse(text, context.file)?;
     let Node::Object(fields) = &node else {
         let problem = FileProblem::NotAnObject { found: node.found() };
@@ -125,14 +146,6 @@ pub(super) fn read_settings(
             entries = strict_entries(&mut reader, servers, &at);
         }
     }
-    entries.retain(|entry| match entry {
-        Entry::Server(_) => true,
-        Entry::Fault(fault) => {
-            let place = at.key(STRICT).key(&fault.name);
-            reader.warn(&place, format!("skipped: {}", fault.error.message));
-            false
-        }
-    });
     Ok(LoadedConfig { entries, warnings: reader.warnings })
 }
 

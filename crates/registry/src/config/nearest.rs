@@ -1,7 +1,7 @@
 //! Finds the known word that a misspelt one was meant to be.
 
 /// Other programs' words for the same thing.
-const SYNONYMS: [(&str, &str); 14] = [
+const SYNONYMS: [(&str, &str); 20] = [
     ("type", "transport"),
     ("transportType", "transport"),
     ("transport_type", "transport"),
@@ -14,6 +14,12 @@ const SYNONYMS: [(&str, &str); 14] = [
     ("workingDirectory", "cwd"),
     ("request_timeout", "timeoutMs"),
     ("mcp_servers", "mcpServers"),
+    ("includeTools", "tools"),
+    ("excludeTools", "tools"),
+    ("allowedTools", "tools"),
+    ("disabledTools", "tools"),
+    ("enabled_tools", "tools"),
+    ("disabled_tools", "tools"),
     ("apiKey", "key"),
     ("prefix", "valuePrefix"),
 ];

@@ -29,6 +29,8 @@ pub(super) enum EntryProblem {
     NoCommand,
     #[error("{found} stands where {wanted} belongs; write {wanted}")]
     WrongType { found: &'static str, wanted: &'static str },
+    #[error("`{found}` is no duration; write a number with its unit, such as `500ms` or `30s`")]
+    BadDuration { found: String },
     #[error("the text holds a NUL character; remove it")]
     Nul,
     #[error(
@@ -52,6 +54,15 @@ pub(super) enum EntryProblem {
     UnknownAuthMode { found: String },
     #[error("`{key}` is missing; the auth mode `{mode}` needs it")]
     NoAuthField { key: &'static str, mode: &'static str },
+    #[error(
+        "`{key}` is not known here, and a server must not run with less confinement than was \
+             meant; use `{known}`"
+    )]
+    ConfinementKey { key: String, known: String },
+    #[error("this is no confinement; use {wanted}")]
+    ConfinementWord { wanted: &'static str },
+    #[error("this limits nothing; say what is to be limited, or write `\"strict\"` or `\"none\"`")]
+    ConfinementEmpty,
     #[error(transparent)]
     Placeholder(#[from] PlaceholderError),
 }
@@ -74,6 +85,7 @@ impl EntryProblem {
             Self::BadUrl { .. } => "url_invalid",
             Self::NoCommand => "command_missing",
             Self::WrongType { .. } => "type_wrong",
+            Self::BadDuration { .. } => "duration_invalid",
             Self::Nul => "text_invalid",
             Self::BadEnvName { .. } => "env_name_invalid",
             Self::BadHeaderName { .. } => "header_name_invalid",
@@ -83,6 +95,9 @@ impl EntryProblem {
             Self::NoAuthMode => "auth_mode_missing",
             Self::UnknownAuthMode { .. } => "auth_mode_unknown",
             Self::NoAuthField { .. } => "auth_field_missing",
+            Self::ConfinementKey { .. } => "confinement_key_unknown",
+            Self::ConfinementWord { .. } => "confinement_invalid",
+            Self::ConfinementEmpty => "confinement_empty",
             Self::Placeholder(error) => error.code(),
         }
     }

@@ -53,6 +53,11 @@ impl<'a> Reader<'a> {
         self.faults.iter().any(|(at, _)| at == place)
     }
 
+    /// Whether a fault at this place or inside it has been told.
+    pub(super) fn has_fault_within(&self, place: &Place) -> bool {
+        self.faults.iter().any(|(at, _)| at.is_within(place))
+    }
+
     pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>) {
         self.warnings.push(ConfigWarning {
             file: self.context.file.to_owned(),
@@ -192,6 +197,10 @@ impl<'a> Reader<'a> {
     pub(super) fn unknown_keys(&mut self, fields: &Fields, at: &Place, known: &[&str]) {
         for (key, _) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
             match nearest(key, known) {
+                Some(meant) if meant == "confinement" => {
+                    let key = shortened(key);
+                    self.fault(at, EntryProblem::ConfinementKey { key, known: meant.to_owned() });
+                }
                 Some(meant) => {
                     let key = shortened(key);
                     self.warn(at, format!("`{key}` is not known here; did you mean `{meant}`?"));

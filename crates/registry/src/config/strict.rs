@@ -11,17 +11,27 @@ use super::{
 };
 
 /// The keys of an entry. The references are known only to be refused.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 25] = [
     "transport",
     "url",
     "command",
     "args",
     "env",
     "cwd",
+    "confinement",
     "headers",
     "auth",
     "timeoutMs",
     "timeout",
+    "mountTimeout",
+    "mount_timeout",
+    "maxOutputTokens",
+    "max_output_tokens",
+    "maxOutputBytes",
+    "max_output_bytes",
+    "tools",
+    "resources",
+    "prompts",
     "disabled",
     "name",
     "valueRef",
@@ -49,6 +59,9 @@ fn definition(
     reader.unknown_keys(fields, at, &KEYS);
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
+    let mount_timeout = reader.mount_timeout(fields, at);
+    let output = reader.output(fields, at);
+    let exposed = reader.exposed(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
     let Some(wanted) = wanted(reader, fields, at) else {
         // The block is checked all the same, so that one look tells every fault.
@@ -56,7 +69,8 @@ fn definition(
         return None;
     };
     let target = reader.target(fields, at, wanted, "url")?;
-    Some(ServerDefinition { alias: alias?, target, timeout, is_disabled, filled_in: Vec::new() })
+    let server = ServerDefinition::new(alias?, target);
+    Some(ServerDefinition { timeout, mount_timeout, output, exposed, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {

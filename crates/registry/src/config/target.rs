@@ -3,7 +3,6 @@
 use std::{
     collections::{BTreeMap, HashSet},
     path::PathBuf,
-    time::Duration,
 };
 
 use narthex_model::{HttpTarget, Secret, ServerAuth, StdioTarget, Target};
@@ -15,9 +14,6 @@ use super::{
     reader::{Fields, Reader},
     secrets,
 };
-
-/// The longest a call may take (E86).
-const TIMEOUT_MAX_MS: f64 = 600_000.0;
 
 /// Headers that narthex sets itself.
 const OWN_HEADERS: [&str; 10] = [
@@ -60,7 +56,7 @@ impl Reader<'_> {
                 self.stdio(fields, at).map(Target::Stdio)
             }
             Wanted::Http { is_sse } => {
-                self.unused(fields, at, &["command", "args", "env", "cwd"], "http");
+                self.unused(fields, at, &["command", "args", "env", "cwd", "confinement"], "http");
                 let url = self.filled(fields, at, url_key);
                 if url.is_none() {
                     self.fault_if_absent(fields, at, url_key, EntryProblem::NoUrl);
@@ -82,13 +78,14 @@ impl Reader<'_> {
         let env = self.env(fields, at);
         let cwd = self.filled(fields, at, "cwd").map(|cwd| cwd.value);
         let working_dir = cwd.map(|cwd| self.context.workspace_root.join(cwd));
+        let confinement = self.confinement(fields, at, working_dir.as_ref()).map(Box::new);
         let command = command?.value;
         if args.is_empty() && command.contains(char::is_whitespace) {
             let place = at.key("command");
             self.warn(&place, "this is one program's name; put its arguments into `args`");
         }
         let command = self.program(command, working_dir.as_ref());
-        Some(StdioTarget { command, args, env, working_dir })
+        Some(StdioTarget { command, args, env, working_dir, confinement })
     }
 
     /// A program named by a relative path is looked for where the entry runs, not where the
@@ -216,47 +213,6 @@ impl Reader<'_> {
             self.warn(&at.key(key), format!("ignored: {transport} servers do not use it"));
         }
     }
-
-    /// `timeoutMs`, or `timeout` as a duration with its unit (E86, E116).
-    pub(super) fn timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
-        if let Some(node) = field(fields, "timeoutMs") {
-            let place = at.key("timeoutMs");
-            let Node::Number(number) = node else {
-                self.warn(&place, format!("ignored: {} is no number of ms", node.found()));
-                return None;
-            };
-            return Some(self.clamped(&place, number.as_f64()?));
-        }
-        let node = field(fields, "timeout")?;
-        let place = at.key("timeout");
-        let ms = if let Node::Text(text) = node { duration_ms(text) } else { None };
-        if ms.is_none() {
-            self.warn(
-                &place,
-                "ignored: programs disagree on its unit; write `timeoutMs` with a number of ms, \
-                 or a duration such as `30s`",
-            );
-        }
-        ms.map(|ms| self.clamped(&place, ms))
-    }
-
-    fn clamped(&mut self, place: &Place, ms: f64) -> Duration {
-        let held = ms.trunc().clamp(1.0, TIMEOUT_MAX_MS);
-        if (held - ms.trunc()).abs() > 0.0 {
-            self.warn(place, format!("held within 1..{TIMEOUT_MAX_MS} ms: {held} ms is used"));
-        }
-        Duration::from_secs_f64(held / 1000.0)
-    }
-}
-
-/// `500ms`, `30s`, `2m` or `1h` as milliseconds.
-fn duration_ms(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let units = [("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0), ("h", 3_600_000.0)];
-    let (number, factor) =
-        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
-    let number: f64 = number.trim().parse().ok()?;
-    number.is_finite().then_some(number * factor)
 }
 
 /// The characters that HTTP allows in a header's name.

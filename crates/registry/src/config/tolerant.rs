@@ -14,7 +14,7 @@ use super::{
 };
 
 /// The keys of an entry that mean something here, the spellings of other programs included.
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 30] = [
     "transport",
     "type",
     "transportType",
@@ -25,10 +25,20 @@ const KEYS: [&str; 20] = [
     "args",
     "env",
     "cwd",
+    "confinement",
     "headers",
     "auth",
     "timeoutMs",
     "timeout",
+    "mountTimeout",
+    "mount_timeout",
+    "maxOutputTokens",
+    "max_output_tokens",
+    "maxOutputBytes",
+    "max_output_bytes",
+    "tools",
+    "resources",
+    "prompts",
     "disabled",
     "enabled",
     "name",
@@ -73,6 +83,9 @@ fn definition(
     reader.unknown_keys(fields, at, &KEYS);
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
+    let mount_timeout = reader.mount_timeout(fields, at);
+    let output = reader.output(fields, at);
+    let exposed = reader.exposed(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled") == Some(true)
         || reader.flag(fields, at, "enabled") == Some(false);
     if is_disabled {
@@ -84,7 +97,8 @@ fn definition(
         .unwrap_or("url");
     let wanted = wanted(reader, fields, at, url_key)?;
     let target = reader.target(fields, at, wanted, url_key)?;
-    Some(ServerDefinition { alias, target, timeout, is_disabled, filled_in: Vec::new() })
+    let server = ServerDefinition::new(alias, target);
+    Some(ServerDefinition { timeout, mount_timeout, output, exposed, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {

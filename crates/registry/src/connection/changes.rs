@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use narthex_upstream::{Link, LinkError};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::relist;
+use super::{Connection, relist};
 use crate::registry::Shared;
 
 /// All three kinds of lists.
@@ -20,7 +20,12 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// Hears changes until the link ends or the server says that it announces none. `acknowledged`
 /// hears when it will.
-pub(super) async fn hear(shared: Arc<Shared>, link: Arc<Link>, acknowledged: oneshot::Sender<()>) {
+pub(super) async fn hear(
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    link: Arc<Link>,
+    acknowledged: oneshot::Sender<()>,
+) {
     let mut acknowledged = Some(acknowledged);
     let mut pause = PAUSE_MIN;
     loop {
@@ -51,7 +56,7 @@ pub(super) async fn hear(shared: Arc<Shared>, link: Arc<Link>, acknowledged: one
         tokio::select! {
             biased;
             () = shared.shutdown.cancelled() => return,
-            () = relist(&shared, link.alias(), &link) => {}
+            () = relist(&shared, &connection, &link) => {}
         }
     }
 }

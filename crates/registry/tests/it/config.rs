@@ -1,8 +1,11 @@
 //! Reading `mcp.json`: what is accepted, what is refused, and in which words.
 
 mod auth;
+mod confinement;
 mod documents;
 mod entries;
+mod exposed;
+mod limits;
 mod list;
 mod properties;
 mod tolerant;

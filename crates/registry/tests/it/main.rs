@@ -3,10 +3,24 @@
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod embedding;
+#[cfg(test)]
+mod layers;
+#[cfg(test)]
+mod misbehaving;
+#[cfg(test)]
+mod mounts;
+#[cfg(test)]
 #[path = "../../../upstream/tests/it/peer.rs"]
 #[expect(dead_code, reason = "the upstream's tests, to which it belongs, use all of it")]
 mod peer;
 #[cfg(test)]
 mod servers;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod unruly;
+#[cfg(test)]
+mod verbs;
 #[cfg(test)]
 mod world;

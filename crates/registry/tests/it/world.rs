@@ -6,13 +6,10 @@ use bytes::Bytes;
 use narthex_model::{
     Alias, HttpTarget, Secret, ServerAuth, ServerDefinition, ServerState, StdioTarget, Target,
 };
-use narthex_registry::{
-    Registry, RegistryOptions, ServerRow, Snapshot,
-    config::{Entry, LoadedConfig},
-};
+use narthex_registry::{Declared, Registry, RegistryOptions, ServerRow, Snapshot, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};
-use narthex_wire::{Limits, Revision};
+use narthex_wire::Revision;
 use serde_json::{Value, json};
 
 /// No wait in these tests may need longer, on however busy a machine.
@@ -46,12 +43,12 @@ pub(crate) fn start(definitions: impl IntoIterator<Item = ServerDefinition>) -> 
 /// The same with another deadline for connecting and for listing.
 pub(crate) fn start_within(connect: Duration, entries: Vec<Entry>) -> Registry {
     let registry = Registry::new(RegistryOptions {
-        identity: identity(),
-        deadlines: Deadlines { connect, ..Deadlines::default() },
-        limits: Limits::default(),
-        environment: BaseEnvironment::from_process(),
-    });
-    registry.start(LoadedConfig { entries, warnings: Vec::new() });
+        deadlines: Deadlines { connect, list: connect, ..Deadlines::default() },
+        ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
+    })
+    .unwrap();
+    let set = entries.into_iter().map(Declared::from).collect();
+    registry.apply(set).unwrap();
     registry
 }
 
@@ -80,6 +77,7 @@ pub(crate) fn program(name: &str, command: &str, args: &[&str]) -> ServerDefinit
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         env: BTreeMap::new(),
         working_dir: None,
+        confinement: None,
     };
     define(name, Target::Stdio(target))
 }
@@ -97,20 +95,24 @@ pub(crate) fn with_env(
 
 /// A legacy server in a few lines of shell, without any tool; it ends at a `tools/call`.
 pub(crate) fn shell(name: &str) -> ServerDefinition {
-    let script = format!(
+    program(name, "sh", &["-c", &shell_script()])
+}
+
+/// What such a server runs.
+pub(crate) fn shell_script() -> String {
+    format!(
         r#"while read -r line; do id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in
         *tools/call*) exit 9;;
         *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" '{}';;
         *'"id"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{}}}}\n' "$id";;
         esac; done"#,
         initialize_result()
-    );
-    program(name, "sh", &["-c", &script])
+    )
 }
 
 fn define(name: &str, target: Target) -> ServerDefinition {
     let alias = Alias::new(name).unwrap();
-    ServerDefinition { alias, target, timeout: None, is_disabled: false, filled_in: Vec::new() }
+    ServerDefinition::new(alias, target)
 }
 
 /// Waits for a snapshot that `is_it`; each on the way keeps the rules of side data (E33).

@@ -6,14 +6,11 @@ use bytes::Bytes;
 use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
-use narthex_registry::{
-    Registry, RegistryOptions, Snapshot,
-    config::{Entry, LoadedConfig},
-};
+use narthex_registry::{Declared, Registry, RegistryOptions, Snapshot, config::Entry};
 use narthex_socket::{SocketDoor, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::fixture::{Eras, Options, Running};
-use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Revision};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -44,7 +41,7 @@ impl World {
         let fixture = Running::http(Options { eras, ..Options::default() }).await.unwrap();
         let alias = Alias::new("fix").unwrap();
         let limits = Limits { message_bytes: 4 * 1024 * 1024 };
-        let gateway = gateway(entry(alias.clone(), &fixture.url), limits);
+        let gateway = gateway(entry(alias, &fixture.url), limits);
         let ready = |snapshot: &Snapshot| snapshot.is_settled();
         let snapshot = gateway.registry().wait_until(PATIENCE, ready).await;
         assert!(snapshot.servers.iter().all(|row| row.is_ready()), "{snapshot:?}");
@@ -53,7 +50,7 @@ impl World {
         gateway.runs().insert(run.clone());
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("run");
-        let door = SocketDoor::bind(&folder, run, [alias], gateway.clone(), options).unwrap();
+        let door = SocketDoor::bind(&folder, run, gateway.clone(), options).unwrap();
         let stop = CancellationToken::new();
         let doors = TaskTracker::new();
         doors.spawn(door.serve(stop.clone()));
@@ -81,27 +78,22 @@ impl World {
 fn entry(alias: Alias, url: &str) -> Entry {
     let (headers, auth) = (BTreeMap::new(), ServerAuth::None);
     let target = Target::Http(HttpTarget { url: url.to_owned(), is_sse: false, headers, auth });
-    Entry::Server(ServerDefinition {
-        alias,
-        target,
-        timeout: None,
-        is_disabled: false,
-        filled_in: Vec::new(),
-    })
+    Entry::Server(ServerDefinition::new(alias, target))
 }
 
 fn gateway(entry: Entry, limits: Limits) -> Gateway {
+    let identity = ClientIdentity {
+        info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
+        capabilities: Bytes::from_static(b"{}"),
+        revision: Revision::LEGACY_LATEST,
+    };
     let registry = Registry::new(RegistryOptions {
-        identity: ClientIdentity {
-            info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
-            capabilities: Bytes::from_static(b"{}"),
-            revision: Revision::LEGACY_LATEST,
-        },
-        deadlines: Deadlines::default(),
         limits,
-        environment: BaseEnvironment::from_process(),
-    });
-    registry.start(LoadedConfig { entries: vec![entry], warnings: Vec::new() });
+        ..RegistryOptions::new(identity, BaseEnvironment::from_process())
+    })
+    .unwrap();
+    let set = vec![entry].into_iter().map(Declared::from).collect();
+    registry.apply(set).unwrap();
     let options = GatewayOptions { limits, ..GatewayOptions::default() };
     Gateway::new(registry, Audit::disabled(), options).unwrap()
 }

@@ -6,6 +6,8 @@
     reason = "this whole program is tests; clippy looks for the module of unit tests"
 )]
 
+#[cfg(target_os = "linux")]
+mod confinement;
 mod drop_and_daemon;
 mod environment;
 mod logs;
@@ -13,3 +15,5 @@ mod missing;
 mod simulation;
 mod stop;
 mod support;
+#[cfg(target_os = "linux")]
+mod trees;

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use narthex_supervisor::{ChildIo, Process, ProcessState};
+use narthex_supervisor::{ChildIo, Process, ProcessState, Shim};
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_util::task::TaskTracker;
 
-use crate::support::{DEAF, DEAF_LEAVER, LEAVER, POLITE, drain, in_time, members, shell, start};
+use crate::support::{
+    DEAF, DEAF_LEAVER, LEAVER, POLITE, drain, in_time, members, shell, shim, start,
+};
 
 /// One step. The number picks one of the processes that are there.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 struct World {
+    shim: Shim,
     tracker: TaskTracker,
     living: Vec<(Process, Option<ChildIo>)>,
     groups: Vec<u32>,
@@ -69,6 +72,7 @@ impl World {
     async fn start(&mut self, script: &str) {
         let mut spec = shell(script);
         spec.stop_grace = Duration::from_millis(20);
+        spec.shim = self.shim.clone();
         let (process, io) = start(spec, &self.tracker).await;
         self.groups.push(process.id());
         self.living.push((process, Some(io)));
@@ -106,6 +110,16 @@ fn crash(process: &Process) {
 
 #[test]
 fn every_order_of_events_ends_clean() {
+    simulate(&shim());
+}
+
+/// With nothing but process groups.
+#[test]
+fn every_order_of_events_ends_clean_without_a_shim() {
+    simulate(&Shim::Absent);
+}
+
+fn simulate(shim: &Shim) {
     let config = Config {
         cases: 48,
         rng_seed: RngSeed::Fixed(0x6e61_7274_6865_7800),
@@ -117,8 +131,12 @@ fn every_order_of_events_ends_clean() {
     TestRunner::new(config)
         .run(&steps, |steps| {
             runtime.block_on(async {
-                let mut world =
-                    World { tracker: TaskTracker::new(), living: Vec::new(), groups: Vec::new() };
+                let mut world = World {
+                    shim: shim.clone(),
+                    tracker: TaskTracker::new(),
+                    living: Vec::new(),
+                    groups: Vec::new(),
+                };
                 for step in steps {
                     world.take(step).await;
                 }

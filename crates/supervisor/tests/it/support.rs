@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use narthex_supervisor::{BaseEnvironment, ChildIo, Process, ProcessSpec};
+use narthex_supervisor::{BaseEnvironment, ChildIo, Process, ProcessSpec, Shim};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
@@ -25,7 +25,18 @@ pub(crate) const POLITE: &str = "echo ready; exec sleep 1000";
 pub(crate) fn shell(script: &str) -> ProcessSpec {
     let mut spec = ProcessSpec::new("sh", BaseEnvironment::from_process());
     spec.args = vec!["-c".to_owned(), script.to_owned()];
+    spec.shim = shim();
     spec
+}
+
+/// The shim of this crate: the tests' own `main` cannot be one.
+pub(crate) fn shim() -> Shim {
+    Shim::Program(env!("CARGO_BIN_EXE_narthex-shim").into())
+}
+
+/// As `shell`, with nothing but the process group to hold the child by.
+pub(crate) fn unshimmed(script: &str) -> ProcessSpec {
+    ProcessSpec { shim: Shim::Absent, ..shell(script) }
 }
 
 /// Starts a script and waits for the `ready` on its stdout.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use http::{HeaderValue, Uri};
-use narthex_testkit::load::{Era, IdlePlan, Plan, Target, Work};
+use narthex_testkit::load::{Era, IdlePlan, Plan, StdioPlan, Target, Work};
 use serde::Serialize;
 
 /// Calls an MCP server over HTTP as fast as it answers, and checks every answer.
@@ -21,6 +21,8 @@ struct Cli {
 enum Command {
     /// Measure calls in a closed loop
     Run(RunArgs),
+    /// Measure calls of a program over its standard input and output
+    Stdio(StdioArgs),
     /// Measure what idle sessions cost
     Idle(IdleArgs),
     /// Count the tools that are listed
@@ -71,6 +73,31 @@ struct RunArgs {
 }
 
 #[derive(Args)]
+struct StdioArgs {
+    /// The protocol era: legacy or modern
+    #[arg(long)]
+    era: Era,
+    /// What to do: echo, blob or list
+    #[arg(long, default_value = "echo")]
+    work: String,
+    /// Bytes of a blob, or tools of the list
+    #[arg(long, default_value_t = 0)]
+    size: usize,
+    /// How many calls are open at any time
+    #[arg(long, default_value_t = 1)]
+    callers: usize,
+    /// How long to call before measuring
+    #[arg(long, default_value_t = 500)]
+    warm_up_ms: u64,
+    /// How long to measure
+    #[arg(long, default_value_t = 2000)]
+    window_ms: u64,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    program: Vec<String>,
+}
+
+#[derive(Args)]
 struct IdleArgs {
     #[command(flatten)]
     target: TargetArgs,
@@ -92,6 +119,7 @@ struct Tools {
 async fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Run(args) => print(&run(args).await?),
+        Command::Stdio(args) => print(&args.read()?.run().await?),
         Command::Idle(args) => {
             let (target, watched) = args.target.read()?;
             let (sessions, has_streams) = (args.sessions, args.streams);
@@ -115,6 +143,21 @@ async fn run(args: RunArgs) -> anyhow::Result<impl Serialize> {
         fixtures: args.fixture,
     };
     plan.run().await
+}
+
+impl StdioArgs {
+    fn read(self) -> anyhow::Result<StdioPlan> {
+        let mut words = self.program.into_iter();
+        Ok(StdioPlan {
+            program: words.next().context("no program is named")?.into(),
+            args: words.collect(),
+            era: self.era,
+            work: Work::new(&self.work, self.size)?,
+            callers: self.callers,
+            warm_up: Duration::from_millis(self.warm_up_ms),
+            window: Duration::from_millis(self.window_ms),
+        })
+    }
 }
 
 impl TargetArgs {

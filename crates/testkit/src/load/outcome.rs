@@ -1,8 +1,10 @@
 //! What a measurement found.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::time::Instant;
 
 use super::watch::{Watch, as_f64};
 
@@ -56,6 +58,15 @@ impl Tally {
         self.doubled += other.doubled;
         self.reconnected += other.reconnected;
         self.first_problem = self.first_problem.take().or(other.first_problem);
+    }
+
+    /// Counts a right answer; its latency only if it came within the window.
+    pub(super) fn note_right(&mut self, call: Range<Instant>, window: Range<Instant>) {
+        self.right += 1;
+        if window.contains(&call.end) {
+            let took = call.end.duration_since(call.start).as_nanos();
+            self.latencies_ns.push(u64::try_from(took).unwrap_or(u64::MAX));
+        }
     }
 
     pub(super) fn into_outcome(

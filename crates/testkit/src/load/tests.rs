@@ -53,3 +53,32 @@ async fn idle_sessions_are_opened_and_ended() {
     let counts = running.fixture.counts();
     assert_eq!(counts.initializes, counts.sessions_deleted);
 }
+
+/// The load generator against a child: this program itself cannot be one, so a shell answers.
+#[tokio::test]
+async fn calls_over_stdio_are_counted_and_checked() {
+    let echo = r#"while read -r line; do id=${line#*'"id":'}; id=${id%%[,\}]*}
+        printf '{"id":%s,"result":{"content":[{"type":"text","text":"message %s"}]}}\n' $id $id
+        done"#;
+    let plan = super::StdioPlan {
+        program: "sh".into(),
+        args: vec!["-c".to_owned(), echo.to_owned()],
+        era: Era::Modern,
+        work: Work::Echo,
+        callers: 4,
+        warm_up: Duration::from_millis(20),
+        window: Duration::from_millis(200),
+    };
+    let outcome = plan.run().await.unwrap();
+    assert!(outcome.timed > 0, "{outcome:?}");
+    assert_eq!((outcome.right, outcome.failed), (outcome.sent, 0), "{outcome:?}");
+    let wrong = super::StdioPlan {
+        args: vec!["-c".to_owned(), echo.replace("message", "other")],
+        ..plan.clone()
+    };
+    let outcome = wrong.run().await.unwrap();
+    assert_eq!((outcome.right, outcome.wrong), (0, outcome.sent), "{outcome:?}");
+    let dying = super::StdioPlan { args: vec!["-c".to_owned(), "read -r x".to_owned()], ..plan };
+    let outcome = dying.run().await.unwrap();
+    assert_eq!((outcome.right, outcome.failed), (0, 4), "{outcome:?}");
+}

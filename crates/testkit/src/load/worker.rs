@@ -15,9 +15,9 @@ use super::outcome::Tally;
 use super::script::{Era, SESSION, Script, Work};
 
 /// The first id of the first connection. All ids have as many digits.
-const FIRST_ID: u64 = 1_000_000_000;
+pub(super) const FIRST_ID: u64 = 1_000_000_000;
 /// How many calls a connection can make.
-const IDS: u64 = 10_000_000;
+pub(super) const IDS: u64 = 10_000_000;
 
 /// An open connection, with a session if the era has them.
 pub(super) struct Peer {
@@ -113,13 +113,7 @@ impl Worker {
             let outcome = self.call(&prefix, id, &mut checker, &mut tally).await;
             let now = Instant::now();
             match outcome {
-                Ok(()) => {
-                    tally.right += 1;
-                    if now >= begin && now < end {
-                        let took = now.duration_since(start).as_nanos();
-                        tally.latencies_ns.push(u64::try_from(took).unwrap_or(u64::MAX));
-                    }
-                }
+                Ok(()) => tally.note_right(start..now, begin..end),
                 Err(fault) => tally.note(fault),
             }
             if tally.failed > 1000 {
@@ -167,7 +161,7 @@ impl Worker {
 }
 
 impl Tally {
-    fn note(&mut self, fault: Fault) {
+    pub(super) fn note(&mut self, fault: Fault) {
         let (count, text) = match fault {
             Fault::Failed(text) => (&mut self.failed, text),
             Fault::Wrong(text) => (&mut self.wrong, text),

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_wire::{Message, MessageError, MessageKind, SseParser, rpc};
+use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 
 use super::{CancelOnDrop, HttpLink};
@@ -15,6 +16,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How often one stream is resumed without anything new before it is given up.
 const ATTEMPTS: u32 = 5;
+/// How long a server's own stream may be quiet before its end is nothing unusual.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// The stream that answers one request. Resumes by itself where the server gave event ids.
 #[derive(Debug)]
@@ -96,6 +99,15 @@ impl Events {
     fn pause(&self) -> Duration {
         self.retry_ms.map_or(RETRY, Duration::from_millis).min(RETRY_MAX)
     }
+
+    /// The pause after so many streams in a row that brought nothing: ever longer, also where the
+    /// server asks for none, so that it is not asked without an end for what it does not have.
+    fn pause_after(&self, fruitless: u32) -> Duration {
+        match fruitless {
+            0 => self.pause(),
+            _ => (self.pause().max(RETRY) * 2_u32.pow(fruitless.min(ATTEMPTS))).min(RETRY_MAX),
+        }
+    }
 }
 
 impl HttpStream {
@@ -107,6 +119,10 @@ impl HttpStream {
     ) -> Self {
         let events = Events::new(&link);
         Self { link, id, events, body: Some(body), guard: Some(guard), resume: None }
+    }
+
+    pub(super) fn link(&self) -> &Arc<HttpLink> {
+        &self.link
     }
 
     /// The next frame, if it has already arrived.
@@ -234,6 +250,9 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
         }
     };
     let mut attempts = 0;
+    let mut fruitless: u32 = 0;
+    let mut since = Instant::now();
+    let mut last_id = events.last_id.clone();
     while !link.closed().is_cancelled() {
         if let Some(open) = &mut body {
             let got = tokio::select! {
@@ -242,16 +261,21 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
                 got = events.next(open, &link) => got,
             };
             if let Ok(Some(message)) = got {
-                attempts = 0;
+                (attempts, fruitless) = (0, 0);
+                since = Instant::now();
                 deliver(&link, message);
                 continue;
             }
             body = None;
+            // One that was quiet for long, or that names where it goes on, is as it should be.
+            let is_fruitful = since.elapsed() >= QUIET || events.last_id != last_id;
+            fruitless = if is_fruitful { 0 } else { fruitless.saturating_add(1) };
+            last_id.clone_from(&events.last_id);
         }
         tokio::select! {
             biased;
             () = link.closed().cancelled() => return,
-            () = tokio::time::sleep(events.pause() * 2_u32.pow(attempts)) => {}
+            () = tokio::time::sleep(events.pause_after(fruitless.max(attempts))) => {}
         }
         let opened = tokio::select! {
             biased;
@@ -261,6 +285,7 @@ pub(super) async fn listen(link: Arc<HttpLink>, opening: DropGuard) {
         match opened {
             Ok(opened) => {
                 events.parser = SseParser::new(link.limits.message_bytes);
+                since = Instant::now();
                 body = Some(opened);
             }
             Err(LinkError::SessionEnded) => return,

@@ -11,14 +11,23 @@ mod client;
 mod eras;
 mod fixture_process;
 mod lists;
+#[expect(dead_code, reason = "tests of other crates use the rest")]
 mod peer;
 mod secrets;
 mod stdio;
 mod streams;
+mod transports;
+mod unruly;
 mod world;
 
 /// What tests start as a server of its own.
 #[test]
 fn fixture_over_stdio() {
     fixture_process::run();
+}
+
+/// The same for a server that misbehaves as it is told.
+#[test]
+fn unruly_child() {
+    narthex_testkit::unruly::run_if_asked();
 }

@@ -143,6 +143,11 @@ impl Peer {
         self.seen.lock().unwrap().clone()
     }
 
+    /// Forgets what it was asked so far.
+    pub(crate) fn forget(&self) {
+        self.seen.lock().unwrap().clear();
+    }
+
     /// Waits for a request that `is_it`.
     pub(crate) async fn wait(&self, is_it: impl Fn(&Seen) -> bool) -> Seen {
         let mut changed = self.changed.subscribe();

@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use narthex_model::{CallErrorKind, ErrorKind, Secret, ServerDefinition, Target};
+use narthex_supervisor::LogRing;
 use narthex_upstream::{ConnectError, Dialect, Inventory, LinkEvent};
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use super::{
     peer::{Peer, Reply, error, event, events, events_of, result, text},
     world::{
         World, call, call_to_end, http, in_time, initialize_result, initializes, program, say,
-        shell, value, with_env, with_key,
+        script, shell, value, with_env, with_key,
     },
 };
 
@@ -233,5 +234,31 @@ async fn s27_a_child_that_ends_at_once_never_shows_a_key_of_its_arguments() {
     assert!(matches!(error, ConnectError::Link(_)), "{error:?}");
     let texts = format!("{error} {error:?}");
     assert!(texts.contains("no such account: [redacted]") && !texts.contains(KEY), "{texts}");
+    world.drain().await;
+}
+
+/// R-E17: a ring that is handed in keeps what was said before a restart, redacted like the rest;
+/// the reason of a failure is never taken from an earlier start.
+#[tokio::test]
+async fn r_e17_a_log_is_kept_over_connections() {
+    let cases = format!(
+        r#"*server/discover*) {};; {}"#,
+        say(&json!({"instructions": "none"})),
+        initializes()
+    );
+    let talking = format!("echo \"my token is $MY_TOKEN\" >&2; {}", script(&cases));
+    let log = LogRing::default();
+    let mut world = World::new();
+    world.context.log = Some(log.clone());
+    let program_with_token = with_env(program("sh", &["-c", &talking]), "MY_TOKEN", "t0p-secret");
+    let link = world.link(&program_with_token).await;
+    link.stop().await;
+    let silent = program("sh", &["-c", "exit 7"]);
+    let error = world.connect(&silent).await.unwrap_err().to_string();
+    assert!(!error.contains("last words"), "{error}");
+    let tail = log.tail();
+    assert_eq!(tail[0], "my token is [redacted]");
+    assert!(tail[1].starts_with("--- started again as process "), "{tail:?}");
+    drop(link);
     world.drain().await;
 }

@@ -157,3 +157,86 @@ async fn e75_a_stream_that_is_slow_to_open_holds_up_no_handshake() {
     drop(link);
     world.drain().await;
 }
+
+/// R-E43, R-E46: after the handshake each request names the revision and the session, both kinds of
+/// answers are accepted, and the session is given back exactly once.
+#[tokio::test]
+async fn r_e43_requests_carry_session_and_revision() {
+    let peer = Peer::session(|_| None).await;
+    let world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    call_to_end(&link, "x", json!({})).await.unwrap();
+    link.stop().await;
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+    let seen = peer.seen();
+    let after = seen.iter().position(|seen| seen.rpc() == "notifications/initialized").unwrap();
+    for request in &seen[after..] {
+        assert_eq!(request.header("mcp-session-id"), Some("s-1"), "{request:?}");
+        assert_eq!(request.header("mcp-protocol-version"), Some("2025-11-25"), "{request:?}");
+        let accept = request.header("accept").unwrap_or_default();
+        let is_right = match request.method.as_str() {
+            "POST" => accept.contains("application/json") && accept.contains("text/event-stream"),
+            "GET" => accept == "text/event-stream",
+            _ => true,
+        };
+        assert!(is_right, "{request:?}");
+    }
+    assert_eq!(seen.iter().filter(|seen| seen.method == "DELETE").count(), 1);
+}
+
+/// R-E44: a server without a stream of its own is asked once; one whose stream is always empty is
+/// asked ever more rarely, even if it wants to be asked at once.
+#[tokio::test]
+async fn r_e44_an_empty_stream_is_no_loop() {
+    let without = Peer::session(|_| None).await;
+    let empty = Peer::session(|seen| {
+        (seen.method == "GET").then(|| events_of(&["retry: 0\n\n".to_owned()]))
+    })
+    .await;
+    let world = World::new();
+    let links = [world.link(&http(&without.url)).await, world.link(&http(&empty.url)).await];
+    let gets = |peer: &Peer| peer.seen().iter().filter(|seen| seen.method == "GET").count();
+    let first = empty.wait(|seen| seen.method == "GET").await;
+    assert_eq!(first.header("last-event-id"), None);
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    let mut ticks = tokio::time::interval(std::time::Duration::from_millis(100));
+    while began.elapsed() < std::time::Duration::from_secs(600) {
+        ticks.tick().await;
+    }
+    tokio::time::resume();
+    assert_eq!(gets(&without), 1, "405 is an answer");
+    let asked = gets(&empty);
+    assert!((5..=25).contains(&asked), "{asked} times in 10 minutes");
+    for link in links {
+        call_to_end(&link, "x", json!({})).await.unwrap();
+        link.stop().await;
+        drop(link);
+    }
+    world.drain().await;
+}
+
+/// R-E44: a stream that broke is resumed from the last event that came.
+#[tokio::test]
+async fn r_e44_the_servers_own_stream_is_resumed_from_its_last_event() {
+    let peer = Peer::session(|seen| {
+        (seen.method == "GET").then(|| match seen.header("last-event-id") {
+            None => events_of(&[
+                "retry: 1\n\n".to_owned(),
+                with_id("e-7", &event(&json!({"jsonrpc": "2.0", "method": "notifications/one"}))),
+            ]),
+            Some(_) => Reply::Never,
+        })
+    })
+    .await;
+    let mut world = World::new();
+    let link = world.link(&http(&peer.url)).await;
+    let LinkEvent::Notification(one) = world.event().await else { panic!("no notification") };
+    assert_eq!(one.method(), "notifications/one");
+    peer.wait(|seen| seen.header("last-event-id") == Some("e-7")).await;
+    link.stop().await;
+    drop(link);
+    world.drain().await;
+}

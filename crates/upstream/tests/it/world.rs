@@ -10,7 +10,7 @@ use narthex_policy::{Item, Permitted, Request, RunPolicy};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{
     ClientIdentity, ConnectContext, ConnectError, Deadlines, Dialect, Forwarded, Frame, Hop, Link,
-    LinkError, LinkEvent, connect,
+    LinkError, LinkEvent, Supervision, connect,
 };
 use narthex_wire::{Limits, Message, Revision};
 use serde_json::{Value, json};
@@ -47,6 +47,8 @@ impl World {
             tasks: tasks.clone(),
             limits: Limits::default(),
             environment: BaseEnvironment::from_process(),
+            log: None,
+            supervision: Supervision::default(),
             on_phase: None,
         };
         Self { context, events, tasks }
@@ -130,6 +132,7 @@ pub(crate) fn program(command: &str, args: &[&str]) -> ServerDefinition {
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
         env: BTreeMap::new(),
         working_dir: None,
+        confinement: None,
     }))
 }
 
@@ -146,7 +149,7 @@ pub(crate) fn with_env(
 
 fn define(target: Target) -> ServerDefinition {
     let alias = Alias::new("test").unwrap();
-    ServerDefinition { alias, target, timeout: None, is_disabled: false, filled_in: Vec::new() }
+    ServerDefinition::new(alias, target)
 }
 
 /// A server of a few lines of shell: cases of a `case` over each line, in which `$id` is the id.
@@ -187,6 +190,14 @@ pub(crate) fn fixture_process(settings: &str) -> ServerDefinition {
     with_env(program(program_file.to_str().unwrap(), &args), "FIXTURE_SETTINGS", settings)
 }
 
+/// A server in a process of its own that misbehaves as these words say.
+pub(crate) fn unruly(words: &str) -> ServerDefinition {
+    let program_file = std::env::current_exe().unwrap();
+    let args = ["--exact", "unruly_child", "--nocapture", "--test-threads=2"];
+    let child = program(program_file.to_str().unwrap(), &args);
+    with_env(child, narthex_testkit::unruly::VARIABLE, words)
+}
+
 pub(crate) fn parse(value: &Value) -> Message {
     Message::parse(Bytes::from(value.to_string()), &Limits::default()).unwrap()
 }
@@ -205,7 +216,7 @@ pub(crate) fn permit(link: &Link, method: &str, mut params: Value) -> Permitted<
     let message =
         parse(&json!({"jsonrpc": "2.0", "id": "theirs", "method": method, "params": params}));
     let request = Request::new(link.alias().clone(), message, item);
-    RunPolicy::AllAttached.authorize(request).unwrap()
+    RunPolicy::AllAttached.authorize(request, &narthex_model::EVERYTHING).unwrap()
 }
 
 pub(crate) async fn forward(

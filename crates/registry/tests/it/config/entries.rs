@@ -1,6 +1,6 @@
 //! Entries of the strict document.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use super::*;
 
@@ -191,43 +191,6 @@ fn e53_arguments_keep_their_boundaries() {
             .args
     };
     assert_ne!(args(r#"["a b"]"#), args(r#"["a", "b"]"#));
-}
-
-#[test]
-fn e86_timeouts_are_cut_to_whole_ms_and_held_in_range() {
-    for (json, ms, warned) in [
-        ("45000", Some(45_000), false),
-        ("1500.9", Some(1_500), false),
-        ("0", Some(1), true),
-        ("-5", Some(1), true),
-        ("600001", Some(600_000), true),
-        ("1e300", Some(600_000), true),
-        ("null", None, false),
-        ("\"45000\"", None, true),
-        ("{}", None, true),
-    ] {
-        let json = format!(r#"{{"transport":"stdio","command":"true","timeoutMs":{json}}}"#);
-        let (read, warnings) = entry(&json);
-        assert_eq!(server(read).timeout, ms.map(Duration::from_millis), "{json}");
-        assert_eq!(!warnings.is_empty(), warned, "{json}: {warnings:?}");
-    }
-}
-
-/// E86 and document 004: a duration with its unit is as good; a bare number is not guessed.
-#[test]
-fn e86_a_duration_is_read_as_a_timeout() {
-    for (json, ms) in [
-        ("\"30s\"", Some(30_000)),
-        ("\"1.5s\"", Some(1_500)),
-        ("\"250ms\"", Some(250)),
-        ("\"2m\"", Some(120_000)),
-        ("\"1h\"", Some(600_000)),
-        ("\"soon\"", None),
-        ("30", None),
-    ] {
-        let json = format!(r#"{{"transport":"stdio","command":"true","timeout":{json}}}"#);
-        assert_eq!(server(entry(&json).0).timeout, ms.map(Duration::from_millis), "{json}");
-    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The end: everything stops, whatever it was doing, and nothing is left.
 
+use std::sync::Arc;
+
 use narthex_model::{Alias, ServerState};
 use narthex_registry::OpenError;
 use narthex_registry::Registry;
@@ -11,7 +13,9 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::world::{http, identity, in_time, program, row, shell, start, until, until_state};
+use crate::world::{
+    http, identity, in_time, program, row, shell, shell_script, start, until, until_state,
+};
 
 fn is_alive(process_id: u32) -> bool {
     std::path::Path::new(&format!("/proc/{process_id}")).exists()
@@ -69,7 +73,7 @@ async fn e129_links_of_ones_own_are_opened_apart_and_refused_after_the_end() {
 }
 
 /// Opens a link from a runtime that ends as soon as it has it.
-async fn open_elsewhere(registry: &Registry, alias: &str) -> Result<Link, OpenError> {
+async fn open_elsewhere(registry: &Registry, alias: &str) -> Result<Arc<Link>, OpenError> {
     let (registry, alias) = (registry.clone(), Alias::new(alias).unwrap());
     let elsewhere = tokio::task::spawn_blocking(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -102,11 +106,15 @@ async fn s31_an_attempt_that_is_given_up_leaves_no_child() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // It says one word and is silent. Whoever lives on holds the pipe open.
-    let script = format!("exec 3> {}; echo up >&3; sleep 1000", fifo.display());
-    let mut definition = program("x", "sh", &["-c", &script]);
-    definition.is_disabled = true;
-    let registry = start([definition]);
+    // The second start says one word and is silent. Whoever lives on holds the pipe open.
+    let script = format!(
+        "if mkdir {}; then {}; else exec 3> {}; echo up >&3; sleep 1000; fi",
+        folder.path().join("started").display(),
+        shell_script(),
+        fifo.display()
+    );
+    let registry = start([program("x", "sh", &["-c", &script])]);
+    until_state(&registry, "x", ServerState::Ready).await;
     let file = tokio::task::spawn_blocking(move || fs_err::File::open(fifo).unwrap());
     let (events, _received) = mpsc::channel(8);
     let x = Alias::new("x").unwrap();

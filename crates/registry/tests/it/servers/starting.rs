@@ -191,3 +191,29 @@ async fn e70_what_a_server_declared_is_recorded() {
     assert_eq!(row.alias, Some(Alias::new("x").unwrap()));
     registry.close().await;
 }
+
+/// E83: a URL that is none of HTTP is refused on the way by code, too, before anything is sent.
+#[tokio::test]
+async fn e83_a_url_of_another_scheme_is_an_error_row() {
+    let registry = start([http("x", "ftp://127.0.0.1/mcp"), http("y", "not a url")]);
+    for name in ["x", "y"] {
+        let row = until_state(&registry, name, ServerState::Error).await;
+        let text = message(&row);
+        let is_told = text.contains("is not an http or https address") || text.contains("URL");
+        assert!(is_told, "{text}");
+    }
+    registry.close().await;
+}
+
+/// R-M11, E75: an entry's own limit of connecting holds for this server alone.
+#[tokio::test]
+async fn r_m11_an_entry_limits_its_own_start() {
+    let hanging = fixture(Eras::Legacy, vec![Quirk::HangList]).await;
+    let mut quick = http("quick", &hanging.url);
+    quick.mount_timeout = Some(Duration::from_millis(300));
+    let registry = start([quick, http("patient", &hanging.url)]);
+    let row = until_state(&registry, "quick", ServerState::Error).await;
+    assert_eq!(row.error.as_ref().unwrap().kind, CallErrorKind::Timeout);
+    assert_eq!(registry.get("patient").unwrap().state, ServerState::Connecting);
+    registry.close().await;
+}

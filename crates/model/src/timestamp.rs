@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 const DAY_SECONDS: u64 = 86_400;
@@ -12,7 +12,7 @@ const ERA_DAYS: u64 = 146_097;
 
 /// A point in time, in UTC and to the millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Timestamp {
+pub struct Timestamp {
     year: u64,
     month: u64,
     day: u64,
@@ -22,7 +22,8 @@ pub(super) struct Timestamp {
 
 impl Timestamp {
     /// Times before 1970 count as its beginning.
-    pub(super) fn new(time: SystemTime) -> Self {
+    #[must_use]
+    pub fn new(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         // Years that begin in March end with the leap day; 400 of them are an era of fixed length.
         let days = since.as_secs() / DAY_SECONDS + DAYS_BEFORE_1970;
@@ -37,13 +38,34 @@ impl Timestamp {
         Self { year, month, day: day + 1, second_of_day, millis: since.subsec_millis() }
     }
 
+    /// Reads what [`Timestamp`] prints; `None` for any other text.
+    #[must_use]
+    pub fn read(text: &str) -> Option<SystemTime> {
+        let number = |range| -> Option<u64> {
+            let digits: &str = text.get(range)?;
+            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+        };
+        let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+        let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+        let march_year = year.checked_sub(u64::from(month <= 2))?;
+        let march_month = if month > 2 { month - 3 } else { month + 9 };
+        let of_year = (153 * march_month + 2) / 5 + day.checked_sub(1)?;
+        let leap_days = march_year / 4 - march_year / 100 + march_year / 400;
+        let days = (march_year * 365 + leap_days + of_year).checked_sub(DAYS_BEFORE_1970)?;
+        let seconds = days * DAY_SECONDS + hour * 3600 + minute * 60 + second;
+        let time = UNIX_EPOCH + Duration::from_millis(seconds * 1000 + number(20..23)?);
+        // Whatever is no day of the calendar, or written in another way, prints differently.
+        (Self::new(time).to_string() == text).then_some(time)
+    }
+
     fn clock(self) -> (u64, u64, u64) {
         let second = self.second_of_day;
         (second / 3600, second / 60 % 60, second % 60)
     }
 
     /// A form that sorts by time and is safe in a file's name.
-    pub(super) fn for_file_name(self) -> String {
+    #[must_use]
+    pub fn for_file_name(self) -> String {
         let Self { year, month, day, millis, .. } = self;
         let (hour, minute, second) = self.clock();
         format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}.{millis:03}Z")
@@ -61,8 +83,6 @@ impl fmt::Display for Timestamp {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn is_leap(year: u64) -> bool {
@@ -108,8 +128,29 @@ mod tests {
         for (millis, text) in table {
             let time = Timestamp::new(UNIX_EPOCH + Duration::from_millis(millis));
             assert_eq!(time.to_string(), text);
+            assert_eq!(Timestamp::read(text), Some(UNIX_EPOCH + Duration::from_millis(millis)));
             let digits = |text: &str| text.replace(['-', ':'], "");
             assert_eq!(time.for_file_name(), digits(text));
+        }
+    }
+    #[test]
+    fn only_what_is_printed_is_read() {
+        let bad = [
+            "",
+            "2026-02-29T00:00:00.000Z",
+            "2026-13-01T00:00:00.000Z",
+            "2026-00-01T00:00:00.000Z",
+            "2026-01-00T00:00:00.000Z",
+            "2026-01-01T24:00:00.000Z",
+            "2026-01-01T00:00:00Z",
+            "2026-01-01 00:00:00.000Z",
+            "2026-01-01T00:00:00.000+00:00",
+            "1969-12-31T23:59:59.999Z",
+            "+026-01-01T00:00:00.000Z",
+            "２026-01-01T00:00:00.000Z",
+        ];
+        for text in bad {
+            assert_eq!(Timestamp::read(text), None, "{text}");
         }
     }
 }

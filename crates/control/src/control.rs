@@ -1,0 +1,117 @@
+//! Registry, files and store as one.
+
+use std::{fmt, path::PathBuf, sync::Arc};
+
+use narthex_model::WorkspaceId;
+use narthex_registry::{
+    Declared, Registry,
+    layers::{DefaultServer, SettingsFile},
+    watch::{LayerFiles, LayerOptions},
+};
+use narthex_store::Store;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{ControlError, follow, seeding};
+
+/// What a control plane is made of.
+pub struct ControlOptions {
+    /// The files that configure servers; they are followed.
+    pub files: LayerOptions,
+    /// Where what outlives a restart is kept. Without it, what is switched off is on again after
+    /// one.
+    pub store: Option<Store>,
+    /// Servers that are put into the user's settings once (E146).
+    pub defaults: Vec<DefaultServer>,
+}
+
+/// What operators work with. Clones are handles to the same one.
+#[derive(Debug, Clone)]
+pub struct Control {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) files: LayerFiles,
+    pub(crate) settings: Option<SettingsFile>,
+    pub(crate) settings_path: Option<PathBuf>,
+    pub(crate) store: Option<Store>,
+    pub(crate) workspace: WorkspaceId,
+    /// Held while a verb changes the store and the registry, so that both agree.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    /// What was applied last; held while that changes, so that the newest comes last (E128).
+    pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) closing: CancellationToken,
+}
+
+impl Control {
+    /// Seeds the user's settings, applies what the files declare, and follows them from then on.
+    /// Servers are still connecting when this returns, and a file that cannot be used is told, not
+    /// fatal (E117, E118, E130).
+    ///
+    /// # Errors
+    /// When the store fails, or the registry is closed.
+    pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
+        let ControlOptions { files: layers, store, defaults } = options;
+        let settings_path = layers.settings.clone();
+        let settings = settings_path
+            .as_ref()
+            .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
+        let tasks = TaskTracker::new();
+        let shared = Arc::new(Shared {
+            registry,
+            files: LayerFiles::new(layers, tasks.clone()),
+            settings,
+            settings_path,
+            store,
+            workspace: WorkspaceId::default(),
+            changing: tokio::sync::Mutex::default(),
+            applied: std::sync::Mutex::default(),
+            tasks,
+            closing: CancellationToken::new(),
+        });
+        seeding::seed(&shared, &defaults).await?;
+        shared.files.load().await;
+        follow::tell_faults(&follow::apply(&shared));
+        // From before the files are followed, so that no change falls in between.
+        let events = shared.files.subscribe();
+        shared.tasks.spawn(follow::run(shared.clone(), events));
+        shared.files.start().await;
+        Ok(Self { shared })
+    }
+
+    /// The servers.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.shared.registry
+    }
+
+    /// Stops following files and applies nothing more. The registry and its servers go on until
+    /// they are closed. A second call is a no-op (E126).
+    pub async fn close(&self) {
+        let shared = &self.shared;
+        shared.closing.cancel();
+        shared.files.stop().await;
+        shared.tasks.close();
+        shared.tasks.wait().await;
+        if let Some(store) = &shared.store {
+            store.close().await;
+        }
+    }
+}
+
+impl fmt::Debug for ControlOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ControlOptions").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared")
+            .field("registry", &self.registry)
+            .field("settings", &self.settings_path)
+            .finish_non_exhaustive()
+    }
+}

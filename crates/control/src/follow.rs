@@ -1,0 +1,141 @@
+//! Files and the registry: what the files declare is applied, now and whenever they change.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError},
+    time::SystemTime,
+};
+
+use narthex_model::Provenance;
+use narthex_registry::{
+    Declared,
+    watch::{LayersEvent, LayersState, Subscription},
+};
+
+use crate::{Control, ControlError, control::Shared};
+
+/// How one followed file stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileStatus {
+    /// The file.
+    pub file: PathBuf,
+    /// Which layer it is.
+    pub provenance: Provenance,
+    /// Whether some content of it counts.
+    pub is_present: bool,
+    /// Why its present content does not count.
+    pub error: Option<String>,
+    /// When it was looked at last.
+    pub last_read: Option<SystemTime>,
+}
+
+/// What a look at the files gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reloaded {
+    /// The servers that count, sorted by name.
+    pub servers: Vec<String>,
+    /// How the files stand.
+    pub files: Vec<FileStatus>,
+}
+
+impl Control {
+    /// Reads the files again, now, and applies what they declare. A file that is not there declares
+    /// nothing; one that cannot be used keeps its last good content and says why.
+    ///
+    /// # Errors
+    /// When no file is followed.
+    pub async fn reload(&self) -> Result<Reloaded, ControlError> {
+        if self.shared.files.load().await.files.is_empty() {
+            return Err(ControlError::NoFiles);
+        }
+        let state = apply(&self.shared);
+        let mut servers: Vec<_> = state
+            .declared
+            .iter()
+            .filter(|declared| !declared.is_overridden)
+            .map(|declared| declared.name().to_owned())
+            .collect();
+        servers.sort_unstable();
+        Ok(Reloaded { servers, files: statuses(&state) })
+    }
+
+    /// What happens to the files from now on.
+    #[must_use]
+    pub fn file_events(&self) -> Subscription {
+        self.shared.files.subscribe()
+    }
+
+    /// How the followed files stand.
+    #[must_use]
+    pub fn files(&self) -> Vec<FileStatus> {
+        statuses(&self.shared.files.current())
+    }
+}
+
+fn statuses(state: &LayersState) -> Vec<FileStatus> {
+    let status = |file: &narthex_registry::watch::FileState| FileStatus {
+        file: file.file.to_path_buf(),
+        provenance: file.provenance,
+        is_present: file.is_present,
+        error: file.error.as_ref().map(ToString::to_string),
+        last_read: file.last_read,
+    };
+    state.files.iter().map(status).collect()
+}
+
+/// Applies whatever the files come to declare, until the end.
+pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = shared.closing.cancelled() => return,
+            event = events.next() => event,
+        };
+        match event {
+            None => return,
+            Some(LayersEvent::Changed { .. }) => apply_news(&shared),
+            Some(LayersEvent::Failed { file, error }) => {
+                tracing::warn!(file = %file.display(), "not applied: {error}");
+            }
+            Some(LayersEvent::Recovered { file }) => {
+                tracing::info!(file = %file.display(), "can be used again");
+            }
+        }
+    }
+}
+
+/// Applies what the files declare at this moment.
+pub(crate) fn apply(shared: &Shared) -> Arc<LayersState> {
+    let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = shared.files.current();
+    put(shared, &state, &mut applied);
+    state
+}
+
+/// The same, unless just that was applied last: a second time would try failed servers again.
+fn apply_news(shared: &Shared) {
+    let mut applied = shared.applied.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = shared.files.current();
+    if !applied.as_ref().is_some_and(|applied| Arc::ptr_eq(applied, &state.declared)) {
+        put(shared, &state, &mut applied);
+    }
+}
+
+fn put(shared: &Shared, state: &LayersState, applied: &mut Option<Arc<[Declared]>>) {
+    for warning in state.warnings.iter() {
+        tracing::warn!("{warning}");
+    }
+    match shared.registry.apply(state.declared.to_vec()) {
+        Ok(_connecting) => tracing::debug!(servers = state.declared.len(), "applied"),
+        Err(error) => tracing::debug!(%error, "not applied"),
+    }
+    *applied = Some(state.declared.clone());
+}
+
+pub(crate) fn tell_faults(state: &LayersState) {
+    for file in &state.files {
+        if let Some(error) = &file.error {
+            tracing::warn!(file = %file.file.display(), "cannot be used: {error}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The control plane: what operators do with servers, whatever door they come through.
+//!
+//! [`Control`] puts together the live registry, the files that configure it, and the store, in
+//! which lives what must outlive a restart. REST and the command line call the same verbs. Nothing
+//! here is on the way of a call.
+
+mod control;
+mod error;
+mod follow;
+mod probe;
+mod seeding;
+mod servers;
+
+pub use control::{Control, ControlOptions};
+pub use error::ControlError;
+pub use follow::{FileStatus, Reloaded};
+pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
+pub use servers::Saved;

@@ -1,0 +1,44 @@
+//! Puts default servers into the user's settings, each at most once (E146).
+
+use std::collections::BTreeSet;
+
+use narthex_model::Alias;
+use narthex_registry::layers::{self, DefaultServer, EditError};
+
+use crate::{ControlError, control::Shared};
+
+/// Adds what was never seeded. Without settings or a store nothing is: nothing would remember it.
+pub(crate) async fn seed(shared: &Shared, defaults: &[DefaultServer]) -> Result<(), ControlError> {
+    let (Some(settings), Some(store)) = (&shared.settings, &shared.store) else { return Ok(()) };
+    if defaults.is_empty() {
+        return Ok(());
+    }
+    let names = store.seeded_defaults().names(&shared.workspace).await;
+    let before: BTreeSet<Alias> = names
+        .map_err(ControlError::Store)?
+        .iter()
+        .filter_map(|name| Alias::new(name).ok())
+        .collect();
+    let present = match settings.names().await {
+        Ok(present) => present,
+        Err(error) => {
+            // A file that a person must mend first. The next start seeds.
+            tracing::warn!("default servers are not added: {error}");
+            return Ok(());
+        }
+    };
+    let seeding = layers::seed(&before, &present, defaults);
+    for default in &seeding.add {
+        match settings.add(default.name.as_str(), &default.entry).await {
+            Ok(_) => tracing::info!(server.name = %default.name, "added a default server"),
+            // Somebody was faster: theirs stays.
+            Err(EditError::Exists { .. }) => {}
+            Err(error) => {
+                tracing::warn!(server.name = %default.name, "default not added: {error}");
+                return Ok(());
+            }
+        }
+    }
+    let seeded = seeding.seeded.iter().map(Alias::as_str);
+    store.seeded_defaults().mark(&shared.workspace, seeded).await.map_err(ControlError::Store)
+}

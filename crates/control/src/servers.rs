@@ -1,0 +1,206 @@
+//! What can be done with one server. What must outlive a restart is stored before it is done.
+
+use std::path::Path;
+
+use narthex_model::Provenance;
+use narthex_registry::{
+    LogFollower, ServerResult, VerbError, config::ConfigWarning, layers::SettingsFile,
+};
+
+use crate::{Control, ControlError};
+
+/// What was stored in the settings. The server connects in the background (E143).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Saved {
+    /// The server.
+    pub name: String,
+    /// Whether a server of this name was there before (E142).
+    pub was_there: bool,
+    /// What a person should know of the entry, such as a secret that stands in it.
+    pub warnings: Vec<ConfigWarning>,
+}
+
+impl Control {
+    /// Stores a server in the user's settings, in place of one of the same name that is there.
+    ///
+    /// # Errors
+    /// When there are no settings, or the entry cannot be used: then nothing is stored.
+    pub async fn put_server(&self, name: &str, entry: &str) -> Result<Saved, ControlError> {
+        let (name, entry) = (name.to_owned(), entry.to_owned());
+        let put = async move |this: Self| {
+            let settings = this.settings()?;
+            let was_there = settings.names().await?.contains(&name);
+            let edited = settings.replace(&name, &entry).await?;
+            this.reload().await?;
+            Ok(Saved { name, was_there, warnings: edited.warnings })
+        };
+        self.to_the_end(put).await
+    }
+
+    /// As [`Control::put_server`], but only if the settings have no server of this name (E142).
+    ///
+    /// # Errors
+    /// As for [`Control::put_server`], and when there is one.
+    pub async fn add_server(&self, name: &str, entry: &str) -> Result<Saved, ControlError> {
+        let (name, entry) = (name.to_owned(), entry.to_owned());
+        let add = async move |this: Self| {
+            let edited = this.settings()?.add(&name, &entry).await?;
+            this.reload().await?;
+            Ok(Saved { name, was_there: false, warnings: edited.warnings })
+        };
+        self.to_the_end(add).await
+    }
+
+    /// Changes some fields of a server in the user's settings; those that are null are taken out.
+    ///
+    /// # Errors
+    /// As for [`Control::put_server`], and when the server is not in the settings.
+    pub async fn patch_server(&self, name: &str, changes: &str) -> Result<Saved, ControlError> {
+        let (name, changes) = (name.to_owned(), changes.to_owned());
+        let patch = async move |this: Self| {
+            let settings = this.settings()?;
+            this.is_ours(&name)?;
+            let edited = settings.update(&name, &changes).await?;
+            this.reload().await?;
+            Ok(Saved { name, was_there: true, warnings: edited.warnings })
+        };
+        self.to_the_end(patch).await
+    }
+
+    /// Takes a server out of the user's settings; its open calls finish (E40).
+    ///
+    /// # Errors
+    /// When there is no such server, or it is configured elsewhere.
+    pub async fn remove_server(&self, name: &str) -> Result<(), ControlError> {
+        let name = name.to_owned();
+        let remove = async move |this: Self| {
+            let settings = this.settings()?;
+            this.is_ours(&name)?;
+            let _together = this.shared.changing.lock().await;
+            settings.remove(&name).await?;
+            if let Some(store) = &this.shared.store {
+                let flags = store.server_flags();
+                // The server is gone in any case; a flag that stays does no harm without it.
+                if let Err(error) = flags.forget(&this.shared.workspace, &name).await {
+                    tracing::warn!(server.name = name, %error, "its flag could not be forgotten");
+                }
+            }
+            this.shared.registry.remove_server(&name)?;
+            this.reload().await?;
+            Ok(())
+        };
+        self.to_the_end(remove).await
+    }
+
+    /// Switches a server off, for this start and all later ones (E57).
+    ///
+    /// # Errors
+    /// When there is no such server, or the store fails: then nothing has changed.
+    pub async fn disable(&self, name: &str) -> Result<(), ControlError> {
+        let name = name.to_owned();
+        let disable = async move |this: Self| {
+            let _together = this.shared.changing.lock().await;
+            if this.shared.registry.get(&name).is_none() {
+                return Err(VerbError::Unknown(name).into());
+            }
+            this.remember(&name, true).await?;
+            Ok(this.shared.registry.disable(&name)?)
+        };
+        self.to_the_end(disable).await
+    }
+
+    /// Switches a server on and waits for how it comes out.
+    ///
+    /// # Errors
+    /// When there is no such server, its configuration switches it off, or the store fails.
+    pub async fn enable(&self, name: &str) -> Result<ServerResult, ControlError> {
+        let name = name.to_owned();
+        let enable = async move |this: Self| {
+            let _together = this.shared.changing.lock().await;
+            let row = this.shared.registry.get(&name);
+            let row = row.ok_or_else(|| VerbError::Unknown(name.clone()))?;
+            if row.definition.as_ref().is_some_and(|definition| definition.is_disabled) {
+                return Err(VerbError::DisabledByConfig(name).into());
+            }
+            this.remember(&name, false).await?;
+            Ok(this.shared.registry.enable(&name)?)
+        };
+        let enabling = self.to_the_end(enable).await?;
+        // How long the server takes holds up no other verb.
+        Ok(enabling.result().await)
+    }
+
+    /// Connects a server anew, by hand (E47), and waits for how it comes out.
+    ///
+    /// # Errors
+    /// When there is no such server or nothing to connect.
+    pub async fn reconnect(&self, name: &str) -> Result<ServerResult, ControlError> {
+        Ok(self.shared.registry.reconnect(name).await?)
+    }
+
+    /// Has a server's user sign in again (E59). `None` if there is no such server (E58).
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub async fn reauthorize(&self, name: &str) -> Result<Option<ServerResult>, ControlError> {
+        Ok(self.shared.registry.reauthorize(name).await?)
+    }
+
+    /// The last lines that a server wrote to stderr, over all its starts, the oldest first.
+    ///
+    /// # Errors
+    /// When there is no such server.
+    pub fn logs(&self, name: &str) -> Result<Vec<String>, ControlError> {
+        let row = self.shared.registry.get(name);
+        let row = row.ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
+        Ok(row.log.tail())
+    }
+
+    /// The same, and then each further line, until the server is removed.
+    ///
+    /// # Errors
+    /// When there is no such server.
+    pub fn follow_logs(&self, name: &str) -> Result<LogFollower, ControlError> {
+        let follower = self.shared.registry.follow_log(name);
+        Ok(follower.ok_or_else(|| VerbError::Unknown(name.to_owned()))?)
+    }
+
+    /// The user's settings file.
+    #[must_use]
+    pub fn settings_file(&self) -> Option<&Path> {
+        self.shared.settings_path.as_deref()
+    }
+
+    /// Does all of a verb or nothing, even if whoever asked for it goes away in the middle: the
+    /// files, the store and the registry must agree afterwards.
+    async fn to_the_end<T, F>(&self, verb: impl FnOnce(Self) -> F) -> Result<T, ControlError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ControlError>> + Send + 'static,
+    {
+        let done = self.shared.tasks.spawn(verb(self.clone())).await;
+        done.unwrap_or_else(|error| Err(ControlError::Bug(error)))
+    }
+
+    async fn remember(&self, name: &str, is_disabled: bool) -> Result<(), ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(()) };
+        let flags = store.server_flags();
+        let storing = flags.set_disabled(&self.shared.workspace, name, is_disabled);
+        storing.await.map_err(ControlError::Store)
+    }
+
+    fn settings(&self) -> Result<&SettingsFile, ControlError> {
+        self.shared.settings.as_ref().ok_or(ControlError::NoSettings)
+    }
+
+    /// Only what stands in the settings may be changed there (E139).
+    fn is_ours(&self, name: &str) -> Result<(), ControlError> {
+        let Some(row) = self.shared.registry.get(name) else { return Ok(()) };
+        if row.provenance == Provenance::Settings {
+            return Ok(());
+        }
+        let place = row.file.as_ref().map(|file| file.display().to_string());
+        let place = place.unwrap_or_else(|| "the program that added it".to_owned());
+        Err(ControlError::NotOurs { name: name.to_owned(), place })
+    }
+}

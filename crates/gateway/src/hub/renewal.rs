@@ -1,0 +1,136 @@
+//! What a server is told again when a link takes the place of another: levels and subscriptions.
+
+use std::sync::Arc;
+
+use narthex_policy::{Item, Request};
+use narthex_upstream::Link;
+use narthex_wire::{Limits, Message, Raw, json::encode_string, method, rpc};
+
+use super::is_at;
+use crate::{
+    Caller, Endpoint, Session,
+    errand::Errand,
+    gateway::Shared,
+    links::{LinkKind, link_kind},
+    log_level::LogLevel,
+    refusal::Refusal,
+};
+
+impl Shared {
+    /// Tells a link that several share the lowest level that sessions which use it have set, also
+    /// before the server was there.
+    pub(crate) fn tell_new_link(self: &Arc<Self>, link: &Arc<Link>, kind: LinkKind) {
+        // Noted before sessions are looked at: one that sets its level from now on tells it itself.
+        if !self.hub.is_new(link, kind) {
+            return;
+        }
+        let wanted = self.sessions.all().into_iter().filter_map(|session| {
+            let level = session.log_level()?;
+            self.uses(&session, link, kind).then_some((level, session))
+        });
+        if let Some((level, session)) = wanted.min_by_key(|(level, _)| *level)
+            && let Some(level) = self.hub.lowers(link, kind, level)
+        {
+            self.tell_level(&session, link, level);
+        }
+    }
+
+    /// Whether a session hears a server's log messages on links of this kind.
+    fn uses(&self, session: &Session, link: &Link, kind: LinkKind) -> bool {
+        let snapshot = self.registry.snapshot();
+        let row = snapshot.get(link.alias().as_str());
+        let Some((row, shared)) = row.and_then(|row| Some((row, row.link.as_ref()?))) else {
+            return false;
+        };
+        let is_here = is_at(session, link.alias()) || session.endpoint == Endpoint::Aggregated;
+        is_here
+            && session.run.policy.is_attached(link.alias())
+            && link_kind(session, row, shared) == kind
+    }
+
+    /// Tells a new link a session's level.
+    pub(crate) fn tell_level(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        link: &Arc<Link>,
+        level: LogLevel,
+    ) {
+        if !crate::inbound::has_levels(link) {
+            return;
+        }
+        let members = format!(r#""level":"{}""#, level.as_str());
+        self.tell_again(session, link, method::LOGGING_SET_LEVEL, vec![(Item::Server, members)]);
+    }
+
+    /// Makes the subscriptions of a session's own link again on one that takes its place.
+    pub(crate) fn subscribe_again(self: &Arc<Self>, session: &Arc<Session>, link: &Arc<Link>) {
+        let uris = session.own_subscriptions(link.alias());
+        let all = uris.into_iter().map(|uri| {
+            let quoted = encode_string(&uri);
+            let members = format!(r#""uri":{}"#, String::from_utf8_lossy(&quoted));
+            (Item::Resource(uri), members)
+        });
+        self.tell_again(session, link, method::RESOURCES_SUBSCRIBE, all.collect());
+    }
+
+    /// Asks a server for what a session asked on an earlier link: decided on and recorded anew,
+    /// since policy may have changed.
+    fn tell_again(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        link: &Arc<Link>,
+        name: &'static str,
+        all: Vec<(Item, String)>,
+    ) {
+        if all.is_empty() {
+            return;
+        }
+        let (shared, session, link) = (self.clone(), session.clone(), link.clone());
+        self.spawn(async move {
+            let telling = async {
+                for (item, members) in all {
+                    shared.tell_one(&session, &link, name, (item, &members)).await;
+                }
+            };
+            tokio::select! {
+                biased;
+                () = shared.shutdown.cancelled() => {}
+                () = session.closed().cancelled() => {}
+                () = telling => {}
+            }
+        });
+    }
+
+    async fn tell_one(
+        &self,
+        session: &Arc<Session>,
+        link: &Link,
+        name: &str,
+        (item, members): (Item, &str),
+    ) {
+        let done = match self.errand_again(session, link, name, item, members) {
+            Ok(errand) => errand.end(self.ask(link, name, members.as_bytes()).await),
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = done {
+            tracing::debug!(server.name = link.name(), ?refusal, "{name} failed on a new link");
+        }
+    }
+
+    fn errand_again(
+        &self,
+        session: &Arc<Session>,
+        link: &Link,
+        name: &str,
+        item: Item,
+        members: &str,
+    ) -> Result<Errand, Refusal> {
+        let params = format!("{{{members}}}");
+        let text = rpc::request(Raw::new(b"0"), name, Some(params.as_bytes())).into_bytes();
+        let message = Message::parse(text, &Limits::default())
+            .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
+        let (run, endpoint) = (session.run.clone(), session.endpoint.clone());
+        let caller = Caller::new(run, endpoint, Some(session.clone()));
+        self.errand(&caller, Request::new(link.alias().clone(), message, item))
+    }
+}

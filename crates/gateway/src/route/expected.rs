@@ -1,0 +1,44 @@
+//! Which server that is not there yet a name seems to belong to.
+
+use std::sync::Arc;
+
+use narthex_model::Alias;
+use narthex_registry::{ServerRow, Snapshot};
+use narthex_wire::Message;
+
+use super::text;
+use crate::{Caller, method::Handling, template::Template};
+
+/// The server that an item seems to belong to: by the name that its tools and prompts begin with,
+/// or by what it had before. One that is being connected comes first.
+pub(super) fn expected<'s>(
+    caller: &Caller,
+    handling: Handling,
+    request: &Message,
+    snapshot: &'s Snapshot,
+) -> Option<(&'s Arc<ServerRow>, &'s Alias)> {
+    let member = match handling {
+        Handling::Tool | Handling::Prompt => "name",
+        Handling::Resource | Handling::Subscribe { .. } => "uri",
+        _ => return None,
+    };
+    let name = text(request, member).ok()?;
+    let has_it = |row: &ServerRow, alias: &Alias| match handling {
+        Handling::Tool | Handling::Prompt => {
+            let rest =
+                name.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(alias.as_str()));
+            rest.is_some_and(|rest| rest.starts_with("__"))
+        }
+        _ => {
+            let mut templates = row.inventory.templates.iter();
+            row.inventory.resources.iter().any(|entry| *entry.key == *name)
+                || templates.any(|entry| Template::parse(&entry.key).matches(&name))
+        }
+    };
+    let attached = |(row, alias): &(&Arc<ServerRow>, &Alias)| {
+        caller.run.policy.is_attached(alias) && has_it(row, alias)
+    };
+    let named = snapshot.servers.iter().filter(|row| !row.is_overridden);
+    let named = named.filter_map(|row| Some((row, row.alias.as_ref()?)));
+    named.filter(attached).min_by_key(|(row, _)| row.state.is_settled())
+}

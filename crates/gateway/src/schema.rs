@@ -1,0 +1,116 @@
+//! Input schemas as clients of the aggregated endpoint can rely on them (E81, R-E27).
+
+use bytes::Bytes;
+use narthex_wire::{Raw, json::Scanner};
+
+/// The schema of a tool that takes nothing.
+const EMPTY: &[u8] = br#"{"type":"object","properties":{},"required":[]}"#;
+
+/// A tool whose input schema is one of an object with properties, be they none. A schema of
+/// something else, or none at all, becomes the empty one; others stay byte for byte.
+pub(crate) fn with_object_schema(tool: &Bytes) -> Bytes {
+    let Some(schema) = Raw::new(tool).get("inputSchema") else {
+        return with_members(tool, &[("inputSchema", EMPTY)]);
+    };
+    let Some(kept) = object_schema(schema) else {
+        let start = schema.as_bytes().as_ptr().addr() - tool.as_ptr().addr();
+        return [&tool[..start], EMPTY, &tool[start + schema.as_bytes().len()..]].concat().into();
+    };
+    if kept == schema.as_bytes() {
+        return tool.clone();
+    }
+    let start = schema.as_bytes().as_ptr().addr() - tool.as_ptr().addr();
+    [&tool[..start], &kept[..], &tool[start + schema.as_bytes().len()..]].concat().into()
+}
+
+/// The schema with what is missing; `None` if it is none of an object.
+fn object_schema(schema: Raw<'_>) -> Option<Bytes> {
+    let text = Bytes::copy_from_slice(schema.as_bytes());
+    let object = Scanner::new(&text, 0, 0).object().ok()?;
+    let has = |key| object.get(&text, key).is_some();
+    let kind = object.get(&text, "type").map(|span| Raw::new(span.of(&text)).as_str());
+    if kind.is_some_and(|kind| kind.as_deref() != Some("object")) {
+        return None;
+    }
+    let mut missing: Vec<(&str, &[u8])> = Vec::new();
+    if !has("type") {
+        missing.push(("type", br#""object""#));
+    }
+    if !has("properties") {
+        missing.push(("properties", b"{}"));
+        if !has("required") {
+            missing.push(("required", b"[]"));
+        }
+    }
+    Some(with_members(&text, &missing))
+}
+
+/// An object with further members at its end.
+fn with_members(object: &Bytes, members: &[(&str, &[u8])]) -> Bytes {
+    if members.is_empty() {
+        return object.clone();
+    }
+    let Some(end) = object.iter().rposition(|byte| *byte == b'}') else { return object.clone() };
+    let inside = &object[..end];
+    let mut out = inside.to_vec();
+    let mut is_empty = inside.trim_ascii_end().ends_with(b"{");
+    for (key, value) in members {
+        if !is_empty {
+            out.push(b',');
+        }
+        is_empty = false;
+        out.extend_from_slice(format!("\"{key}\":").as_bytes());
+        out.extend_from_slice(value);
+    }
+    out.push(b'}');
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn adapted(tool: &str) -> String {
+        let tool = with_object_schema(&Bytes::copy_from_slice(tool.as_bytes()));
+        serde_json::from_slice::<serde_json::Value>(&tool).unwrap();
+        String::from_utf8(tool.to_vec()).unwrap()
+    }
+
+    /// E81, R-E27: no schema, or one of something else, becomes the schema of an empty object.
+    #[test]
+    fn e81_a_missing_or_other_schema_becomes_an_empty_object_schema() {
+        let empty = r#"{"type":"object","properties":{},"required":[]}"#;
+        for schema in
+            ["null", "7", "true", "[]", r#""x""#, r#"{"type":"string"}"#, r#"{"type":["object"]}"#]
+        {
+            let tool = format!(r#"{{"name":"a","inputSchema": {schema} ,"x":1.10}}"#);
+            let expected = format!(r#"{{"name":"a","inputSchema": {empty} ,"x":1.10}}"#);
+            assert_eq!(adapted(&tool), expected);
+        }
+        assert_eq!(adapted(r#"{"name":"a"}"#), format!(r#"{{"name":"a","inputSchema":{empty}}}"#));
+    }
+
+    /// E81: an object schema gets what it lacks, and nothing else changes.
+    #[test]
+    fn e81_an_object_schema_gets_properties_and_required() {
+        for (schema, expected) in [
+            (r#"{"type":"object"}"#, r#"{"type":"object","properties":{},"required":[]}"#),
+            ("{}", r#"{"type":"object","properties":{},"required":[]}"#),
+            (
+                r#"{"type":"object","required":["a"] }"#,
+                r#"{"type":"object","required":["a"] ,"properties":{}}"#,
+            ),
+            (r#"{"properties":{"a":{}}}"#, r#"{"properties":{"a":{}},"type":"object"}"#),
+        ] {
+            let tool = |schema: &str| format!(r#"{{"inputSchema":{schema},"name":"a"}}"#);
+            assert_eq!(adapted(&tool(schema)), tool(expected));
+        }
+        for schema in [
+            r#"{ "type" : "object", "properties" : {"a" : {"minimum":1.0}} }"#,
+            r#"{"type":"object","properties":{},"required":[],"additionalProperties":false}"#,
+        ] {
+            let tool = format!(r#"{{"name":"a","inputSchema":{schema}}}"#);
+            assert_eq!(adapted(&tool), tool);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What answers and notices say of tasks, on their way between a server and a client.
+
+use std::{borrow::Cow, sync::Arc};
+
+use bytes::Bytes;
+use narthex_model::Alias;
+use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method};
+
+use super::TaskRoutes;
+use crate::{RunId, view::with_member};
+
+/// Where messages name the task that they belong to (2025-11-25).
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// Who owns the tasks that a server makes for one caller.
+#[derive(Debug)]
+pub(crate) struct TaskOwner {
+    pub(crate) routes: Arc<TaskRoutes>,
+    pub(crate) alias: Alias,
+    pub(crate) run: RunId,
+    /// Whether the caller knows ids that the gateway may have changed.
+    pub(crate) is_aggregated: bool,
+}
+
+impl TaskOwner {
+    /// Takes a result: learns of the task that it starts, and writes what the caller may see.
+    pub(crate) fn answered(&self, asked: &str, result: &Message, rewrite: &mut Rewrite<'static>) {
+        match asked {
+            method::TOOLS_CALL => self.learn(result),
+            method::TASKS_LIST => self.keep_own(result, rewrite),
+            _ => {}
+        }
+        self.rename(result, rewrite);
+    }
+
+    fn learn(&self, result: &Message) {
+        let is_modern =
+            result.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""task""#);
+        let id = match result.get("task") {
+            Some(task) => task.get("taskId"),
+            None => result.get("taskId").filter(|_| is_modern),
+        };
+        if let Some(id) = id.and_then(Raw::as_str) {
+            self.routes.learn(self.run, &id, &self.alias);
+        }
+    }
+
+    /// Takes the tasks of others out of a server's list: it knows no runs, and lists for all that
+    /// come with its credential (S18).
+    fn keep_own(&self, result: &Message, rewrite: &mut Rewrite<'static>) {
+        let Some(tasks) = result.get("tasks") else { return };
+        let all = tasks.items();
+        let own = self.own(&all);
+        if own.len() < all.len() {
+            let kept: Vec<_> = own.iter().map(|(task, _)| task.as_bytes()).collect();
+            rewrite.body.set("tasks", [b"[", &kept.join(&b","[..])[..], b"]"].concat());
+        }
+    }
+
+    /// Those of a server's tasks that are the caller's, and what it knows them by.
+    pub(crate) fn own<'a>(&self, tasks: &[Raw<'a>]) -> Vec<(Raw<'a>, Arc<str>)> {
+        let own = |task: &Raw<'a>| {
+            let id = task.get("taskId").and_then(Raw::as_str)?;
+            Some((*task, self.routes.shown(self.run, &self.alias, &id)?))
+        };
+        tasks.iter().filter_map(own).collect()
+    }
+
+    /// Puts the ids that the caller knows in place of the server's own.
+    fn rename(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
+        self.rename_related(message, rewrite);
+        if !self.is_aggregated {
+            return;
+        }
+        if let Some(shown) = self.changed(message.get("taskId")) {
+            rewrite.body.set("taskId", encode_string(&shown));
+        }
+        if let Some(task) = message.get("task")
+            && let Some(shown) = self.changed(task.get("taskId"))
+        {
+            rewrite.body.set("task", with_id(task, &shown));
+        }
+    }
+
+    /// The same where a message only belongs to a task: what else has an id may be the client's.
+    pub(crate) fn rename_related(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
+        let related = message.meta_value(RELATED_TASK).filter(|_| self.is_aggregated);
+        if let Some(related) = related
+            && let Some(shown) = self.changed(related.get("taskId"))
+        {
+            rewrite.meta.set(RELATED_TASK, with_id(related, &shown));
+        }
+    }
+
+    /// The caller's id of a task, if it is not the server's own.
+    fn changed(&self, id: Option<Raw<'_>>) -> Option<Arc<str>> {
+        let id = id?.as_str()?;
+        self.routes.shown(self.run, &self.alias, &id).filter(|shown| **shown != *id)
+    }
+
+    /// A state that the server tells by itself (2025-11-25), as the caller may see it. On a link of
+    /// the caller's own it may come before the answer that says that there is such a task.
+    pub(crate) fn told(&self, state: &Message, is_own_link: bool) -> Option<Payload> {
+        let id = state.get("taskId").and_then(Raw::as_str)?;
+        if !self.routes.owns(self.run, &self.alias, &id) {
+            let is_anothers = self.routes.is_anothers(self.run, &self.alias, &id);
+            let is_taken = self.is_aggregated && self.routes.route(self.run, &id).is_some();
+            if !is_own_link || is_anothers || is_taken {
+                return None;
+            }
+        }
+        let mut rewrite = Rewrite::default();
+        self.rename(state, &mut rewrite);
+        Some(rewrite.apply(state))
+    }
+
+    /// Puts the server's own id in what a client sends for one of its tasks.
+    pub(crate) fn restore(&self, message: &Message, rewrite: &mut Rewrite<'static>) {
+        let related = message.meta_value(RELATED_TASK).filter(|_| self.is_aggregated);
+        let Some(related) = related else { return };
+        let id = related.get("taskId").and_then(Raw::as_str);
+        let routed = id.as_ref().and_then(|id| self.routes.route(self.run, id));
+        if let Some((alias, own)) = routed
+            && alias == self.alias
+        {
+            rewrite.meta.set(RELATED_TASK, with_id(related, &own));
+        }
+    }
+}
+
+/// A task, or the name of one, under another id.
+pub(crate) fn with_id(task: Raw<'_>, id: &str) -> Cow<'static, [u8]> {
+    let whole = Bytes::copy_from_slice(task.as_bytes());
+    with_member(&whole, "taskId", id).to_vec().into()
+}

@@ -1,0 +1,120 @@
+//! Calls past their time, over every transport.
+
+use std::time::Duration;
+
+use narthex_gateway::{Caller, GatewayOptions};
+use narthex_model::{ServerDefinition, Target};
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Fixture, Options, Running, sse};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinSet, time::timeout};
+
+use super::{
+    fixture_process,
+    world::{SOON, World, http_server, transparent},
+};
+
+const NAMES: [&str; 5] = ["stdio-legacy", "stdio-modern", "http-legacy", "http-modern", "sse"];
+
+/// The fixture on every transport and in every era.
+struct Everywhere {
+    definitions: Vec<ServerDefinition>,
+    _running: Vec<Running>,
+    _tasks: JoinSet<()>,
+}
+
+impl Everywhere {
+    async fn start() -> Self {
+        let mut tasks = JoinSet::new();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let sse_url = format!("http://{}/sse", listener.local_addr().unwrap());
+        tasks.spawn(sse::serve(Fixture::new(Options::default()), listener));
+        let mut running = Vec::new();
+        for eras in [Eras::Legacy, Eras::Modern] {
+            running.push(Running::http(Options { eras, ..Options::default() }).await.unwrap());
+        }
+        let mut over_sse = http_server(NAMES[4], &sse_url);
+        if let Target::Http(target) = &mut over_sse.target {
+            target.is_sse = true;
+        }
+        let definitions = vec![
+            fixture_process::server(NAMES[0], "legacy"),
+            fixture_process::server(NAMES[1], "modern"),
+            http_server(NAMES[2], &running[0].url),
+            http_server(NAMES[3], &running[1].url),
+            over_sse,
+        ];
+        Self { definitions, _running: running, _tasks: tasks }
+    }
+
+    /// A gateway over those that are `wanted`, whose calls may take so long.
+    async fn world(&self, limit: Duration, wanted: impl Fn(&str) -> bool) -> World {
+        let mut definitions = self.definitions.clone();
+        definitions.retain(|definition| wanted(definition.alias.as_str()));
+        for definition in &mut definitions {
+            definition.timeout = Some(limit);
+        }
+        let entries = definitions.into_iter().map(Entry::Server).collect();
+        World::settled(entries, GatewayOptions::default()).await
+    }
+}
+
+async fn sleep_for(world: &World, caller: &Caller, ms: u64) -> Value {
+    let params = json!({"name": "sleep", "arguments": {"ms": ms}});
+    world.ask(caller, "tools/call", params).await
+}
+
+/// Waits until a server has counted one call that was given up.
+async fn wait_for_one_cancelled(world: &World, caller: &Caller) {
+    loop {
+        let params = json!({"name": "fixture_stats", "arguments": {}});
+        let answer = world.ask(caller, "tools/call", params).await;
+        let counts = answer["result"]["content"][0]["text"].as_str().unwrap_or_default();
+        let counts: Value = serde_json::from_str(counts).unwrap_or_else(|_| panic!("{answer}"));
+        if counts["cancelled"] == 1 {
+            return;
+        }
+    }
+}
+
+/// E44: past its time a call fails as `timeout`, and the server hears of it: by a notification
+/// over stdio and for legacy servers, by the end of the stream for modern ones over HTTP.
+#[tokio::test]
+async fn e44_a_call_past_its_time_is_cancelled_over_every_transport() {
+    let everywhere = Everywhere::start().await;
+    let world = everywhere.world(Duration::from_secs(2), |_| true).await;
+    let one = async |name: &str| {
+        let caller = world.modern_caller(transparent(name));
+        let answer = timeout(SOON, sleep_for(&world, &caller, 600_000)).await.unwrap();
+        let error = &answer["result"]["structuredContent"]["error"];
+        assert_eq!(error["kind"], "timeout", "{name}: {answer}");
+        assert_eq!(error["message"], "no answer within 2000 ms", "{name}");
+        timeout(SOON, wait_for_one_cancelled(&world, &caller)).await.expect(name);
+    };
+    let [a, b, c, d, e] = NAMES.map(one);
+    tokio::join!(a, b, c, d, e);
+    world.gateway.drain().await;
+}
+
+/// E86: nothing inside ends a call before its own limit, the longest included. The clock stands
+/// still but for timers, so that any other limit would go off first.
+#[tokio::test]
+async fn e86_no_inner_limit_ends_a_call_before_its_own() {
+    let everywhere = Everywhere::start().await;
+    let longest = Duration::from_millis(600_000);
+    // A child has a clock of its own.
+    let world = everywhere.world(longest, |name| !name.starts_with("stdio")).await;
+    for name in &NAMES[2..] {
+        for caller in world.both_callers(&transparent(name)).await {
+            tokio::time::pause();
+            let answer = sleep_for(&world, &caller, 599_000).await;
+            let text = answer["result"]["content"][0]["text"].as_str();
+            assert_eq!(text, Some("Slept 599000 ms"), "{name}: {answer}");
+            let answer = sleep_for(&world, &caller, 601_000).await;
+            let error = &answer["result"]["structuredContent"]["error"];
+            assert_eq!(error["message"], "no answer within 600000 ms", "{name}: {answer}");
+            tokio::time::resume();
+        }
+    }
+    world.gateway.drain().await;
+}

@@ -1,0 +1,108 @@
+//! Event streams of the API: of what happens to servers, and of the stages of a test.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body::Body;
+use narthex_gateway::OpenCount;
+use narthex_wire::Payload;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::{
+    sending::{Polled, Sending},
+    stream::{End, Pulse},
+};
+
+/// How many events may wait for a slow reader, who thereby slows down what makes them.
+const QUEUE: usize = 8;
+
+/// Where the events of a stream are put.
+#[derive(Debug, Clone)]
+pub(crate) struct Events(mpsc::Sender<Payload>);
+
+impl Events {
+    /// Waits for a place. Whether anybody reads is not known: the stream's end drops the work.
+    pub(crate) async fn put(&self, event: &Value) {
+        if self.0.send(payload(event)).await.is_err() {
+            tracing::trace!("nobody reads these events any more");
+        }
+    }
+
+    /// Leaves an event out if there is no place. For work that has fewer of them than places.
+    pub(crate) fn put_now(&self, event: &Value) {
+        if let Err(error) = self.0.try_send(payload(event)) {
+            tracing::warn!(%error, "an event of a stream is left out");
+        }
+    }
+}
+
+fn payload(event: &Value) -> Payload {
+    event.to_string().into_bytes().into()
+}
+
+/// An event stream. What makes the events works only while they are read, and ends with them.
+pub(crate) struct FeedStream {
+    /// `None` when it is done.
+    work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    queue: mpsc::Receiver<Payload>,
+    sending: Sending,
+    pulse: Pulse,
+    end: End,
+    _open: OpenCount,
+}
+
+impl FeedStream {
+    /// The stream of what `work` puts into its events, until it is done or `end` comes.
+    pub(crate) fn new<F>(
+        work: impl FnOnce(Events) -> F,
+        end: End,
+        keep_alive: Duration,
+        open: OpenCount,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (events, queue) = mpsc::channel(QUEUE);
+        let work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work(Events(events)));
+        let (sending, pulse) = (Sending::default(), Pulse::new(keep_alive));
+        Self { work: Some(work), queue, sending, pulse, end, _open: open }
+    }
+}
+
+impl Body for FeedStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+        let this = &mut *self;
+        loop {
+            if let Some(polled) = this.sending.due(cx) {
+                return polled;
+            }
+            if let Some(work) = &mut this.work
+                && work.as_mut().poll(cx).is_ready()
+            {
+                this.work = None;
+            }
+            let Poll::Ready(event) = this.queue.poll_recv(cx) else { break };
+            match event {
+                Some(event) => this.sending.push(None, None, &event),
+                None => return this.sending.joined().unwrap_or(Poll::Ready(None)),
+            }
+            this.pulse.restart();
+        }
+        if let Some(joined) = this.sending.joined() {
+            return joined;
+        }
+        match this.end.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(None),
+            Poll::Pending => this.pulse.poll(cx),
+        }
+    }
+}

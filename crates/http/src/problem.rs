@@ -1,0 +1,81 @@
+//! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
+
+use http::{HeaderValue, StatusCode, header};
+use narthex_control::ControlError;
+use narthex_model::ErrorKind;
+use serde_json::json;
+
+use crate::respond::{self, Response};
+
+/// Why a request of the API is refused.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    kind: ErrorKind,
+    status: StatusCode,
+    detail: String,
+}
+
+/// The HTTP status of an error kind: this door's table.
+pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::Denied => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Exhausted => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        ErrorKind::Bug => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl Problem {
+    pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
+        Self { kind, status: status_of_kind(kind), detail: detail.into() }
+    }
+
+    /// With a status that says more of HTTP itself than the kind's own.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    pub(crate) fn answer(&self) -> Response {
+        let body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "kind": self.kind.as_str(),
+        });
+        let mut response = respond::json(self.status, body.to_string().into_bytes().into());
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(error: ControlError) -> Self {
+        let kind = error.kind();
+        if matches!(kind, ErrorKind::Bug | ErrorKind::Unavailable | ErrorKind::Timeout) {
+            // What lies below is for the log: it may show how this host is set up.
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(cause, "an operator's request failed: {error}");
+        }
+        Self::new(kind, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D24: each kind has a status of its own.
+    #[test]
+    fn d24_every_kind_has_its_own_status() {
+        let mut statuses = ErrorKind::ALL.map(|kind| status_of_kind(kind).as_u16()).to_vec();
+        statuses.sort_unstable();
+        assert_eq!(statuses, [400, 401, 403, 404, 409, 429, 500, 503, 504]);
+    }
+}

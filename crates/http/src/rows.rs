@@ -1,0 +1,109 @@
+//! The registry's rows as the API shows them: never a secret, never an argument (E147).
+
+use std::sync::Arc;
+
+use narthex_control::FileStatus;
+use narthex_gateway::shown;
+use narthex_model::{ServerDefinition, Target, Timestamp};
+use narthex_policy::RunPolicy;
+use narthex_registry::{ServerRow, Snapshot};
+use narthex_wire::Raw;
+use serde_json::{Value, json};
+
+use crate::auth::Principal;
+
+/// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
+/// run by name, so it is seen by those who see everything.
+pub(crate) fn visible<'s>(
+    snapshot: &'s Snapshot,
+    principal: &'s Principal,
+) -> impl Iterator<Item = &'s ServerRow> {
+    snapshot.servers.iter().map(|row| &**row).filter(move |row| may_see(row, principal))
+}
+
+pub(crate) fn may_see(row: &ServerRow, principal: &Principal) -> bool {
+    match (principal, &row.alias) {
+        (Principal::Admin, _) => true,
+        (Principal::Run(run), Some(alias)) => run.policy.is_attached(alias),
+        (Principal::Run(run), None) => run.policy == RunPolicy::AllAttached,
+    }
+}
+
+/// All rows that a principal may see.
+pub(crate) fn all(snapshot: &Snapshot, principal: &Principal, has_tools: bool) -> Value {
+    let rows: Vec<_> = visible(snapshot, principal).map(|row| one(row, has_tools)).collect();
+    json!({ "settled": snapshot.is_settled(), "servers": rows })
+}
+
+/// One row; with the list of its tools on demand.
+pub(crate) fn one(row: &ServerRow, has_tools: bool) -> Value {
+    // Only what is ready has anything (E33, E72), and of that only what callers may see (D5).
+    let inventory = if row.is_ready() { shown(row) } else { Arc::default() };
+    let revision = row.facts.as_ref().map(|facts| facts.revision);
+    let mut document = json!({
+        "name": row.name,
+        "state": row.state,
+        "activity": row.activity,
+        "error": row.error,
+        "transport": row.definition.as_ref().map(|definition| definition.transport()),
+        "auth": row.definition.as_deref().map(auth),
+        "provenance": row.provenance,
+        "file": row.file.as_deref(),
+        "is_overridden": row.is_overridden,
+        "tools": inventory.tools.len(),
+        "prompts": inventory.prompts.len(),
+        "resources": inventory.resources.len(),
+        "resource_templates": inventory.templates.len(),
+        "era": revision.map(|one| if one.is_modern() { "modern" } else { "legacy" }),
+        "revision": revision.map(|one| one.as_str()),
+        "capabilities": capabilities(row),
+        "attempt": row.attempt,
+        "reconnects": row.reconnects,
+        "forced_kills": row.forced_kills,
+        "last_check": row.last_check.map(|time| Timestamp::new(time).to_string()),
+        "is_asleep": row.is_asleep,
+    });
+    if has_tools {
+        let tool = |raw: Raw<'_>, name: &str| {
+            let description = raw.get("description").and_then(Raw::as_str);
+            json!({ "name": name, "description": description })
+        };
+        let list = inventory.tools.iter().map(|entry| tool(Raw::new(&entry.raw), &entry.key));
+        document["tool_list"] = list.collect();
+    }
+    document
+}
+
+fn auth(definition: &ServerDefinition) -> &'static str {
+    match &definition.target {
+        Target::Stdio(_) => "none",
+        Target::Http(target) => target.auth.mode(),
+    }
+}
+
+/// What a server declared (E70).
+fn capabilities(row: &ServerRow) -> Option<Value> {
+    let has = &row.facts.as_ref()?.capabilities;
+    Some(json!({
+        "tools": has.tools,
+        "prompts": has.prompts,
+        "resources": has.resources,
+        "subscribe": has.subscribe,
+        "completions": has.completions,
+        "logging": has.logging,
+        "tasks": has.tasks,
+        "list_changed": has.list_changed,
+    }))
+}
+
+/// How a followed file stands.
+pub(crate) fn file(status: &FileStatus) -> Value {
+    let FileStatus { file, provenance, is_present, error, last_read } = status;
+    json!({
+        "file": file,
+        "provenance": provenance,
+        "is_present": is_present,
+        "error": error,
+        "last_read": last_read.map(|time| Timestamp::new(time).to_string()),
+    })
+}

@@ -1,0 +1,135 @@
+//! The operators' API: what there is of servers, and what can be done with them.
+
+mod changes;
+mod watching;
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{StatusCode, request::Parts};
+use http_body::Body;
+use narthex_control::Control;
+use narthex_model::ErrorKind;
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use crate::{
+    Access,
+    auth::Principal,
+    door::Door,
+    problem::Problem,
+    respond::{self, Response},
+    routes::Target,
+    rows, status,
+};
+
+/// A request of the API, but for its body.
+pub(crate) struct Asked<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) target: Target,
+    /// The server's name as it stands in the path.
+    pub(crate) segment: &'a str,
+    pub(crate) parts: &'a Parts,
+    pub(crate) principal: Principal,
+}
+
+type Answered = Result<Response, Problem>;
+
+impl Asked<'_> {
+    /// Answers, if whoever asks may.
+    pub(crate) async fn answer<B>(&self, access: Access, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let answered = match (access, &self.principal) {
+            (Access::Admin, Principal::Run(_)) => {
+                let text = "this needs the operator's token; a client's shows servers only";
+                Err(Problem::new(ErrorKind::Denied, text))
+            }
+            _ => self.dispatch(body).await,
+        };
+        answered.unwrap_or_else(|problem| problem.answer())
+    }
+
+    async fn dispatch<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let gateway = &self.door.gateway;
+        let snapshot = gateway.registry().snapshot();
+        match self.target {
+            Target::Metrics => Ok(status::metrics(gateway)),
+            Target::Status => Ok(status::servers(&snapshot, &self.principal)),
+            Target::Tools => Ok(status::tools(&snapshot, &self.principal, gateway.name_limit())),
+            Target::Servers => Ok(ok(&rows::all(&snapshot, &self.principal, self.has_tools()))),
+            Target::Server => self.row().map(|row| ok(&row)),
+            Target::Events => Ok(self.events()),
+            Target::ServerEntry => self.change_entry(body).await,
+            Target::Disable => self.disable().await,
+            Target::Enable => self.enable().await,
+            Target::Reconnect => self.reconnect().await,
+            Target::Reauthorize => self.reauthorize().await,
+            Target::Test => self.test().await,
+            Target::Logs => self.logs(),
+            Target::Reload => self.reload().await,
+            Target::Files => self.files(),
+            Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
+                Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
+            }
+        }
+    }
+
+    /// The row of the named server; what the caller may not see is not there (D5).
+    fn row(&self) -> Result<Value, Problem> {
+        let name = self.name()?;
+        let row = self.door.gateway.registry().get(&name);
+        let row = row.filter(|row| rows::may_see(row, &self.principal));
+        let row = row.ok_or_else(|| unknown(&name))?;
+        Ok(rows::one(&row, self.has_tools()))
+    }
+
+    async fn reload(&self) -> Answered {
+        let reloaded = self.control()?.reload().await?;
+        let files: Vec<_> = reloaded.files.iter().map(rows::file).collect();
+        let count = reloaded.servers.len();
+        let shown = json!({ "server_count": count, "servers": reloaded.servers, "files": files });
+        Ok(ok(&shown))
+    }
+
+    fn files(&self) -> Answered {
+        let files: Vec<_> = self.control()?.files().iter().map(rows::file).collect();
+        Ok(ok(&json!({ "files": files })))
+    }
+
+    fn control(&self) -> Result<&Control, Problem> {
+        self.door.options.control.as_ref().ok_or_else(|| {
+            let text = "the servers of this process are fixed, so nothing can be changed here";
+            Problem::new(ErrorKind::Conflict, text)
+        })
+    }
+
+    /// The server's name, decoded (E148).
+    fn name(&self) -> Result<String, Problem> {
+        let decoded = percent_decode_str(self.segment).decode_utf8();
+        decoded.map(std::borrow::Cow::into_owned).map_err(|error| {
+            Problem::new(ErrorKind::NotFound, format!("the server's name is no text: {error}"))
+        })
+    }
+
+    fn has_tools(&self) -> bool {
+        let query = self.parts.uri.query().unwrap_or_default();
+        query.split('&').any(|pair| pair == "tools=true")
+    }
+}
+
+fn ok(value: &Value) -> Response {
+    document(StatusCode::OK, value)
+}
+
+fn document(status: StatusCode, value: &Value) -> Response {
+    respond::json(status, value.to_string().into_bytes().into())
+}
+
+fn unknown(name: &str) -> Problem {
+    Problem::new(ErrorKind::NotFound, format!("there is no server `{name}`"))
+}

@@ -1,0 +1,145 @@
+//! Changes: of entries in the user's settings, and of how a server runs.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Method, StatusCode, header};
+use http_body::Body;
+use narthex_control::{ControlError, Saved};
+use narthex_model::{ErrorKind, Provenance};
+use narthex_registry::{ServerResult, layers::EditError};
+use serde_json::json;
+
+use super::{Answered, Asked, document, ok, unknown};
+use crate::{
+    body::{self, BodyFault},
+    post::{is_json, is_of_type},
+    problem::Problem,
+    respond,
+};
+
+/// The longest entry that is taken.
+const ENTRY_MAX: usize = 1024 * 1024;
+
+impl Asked<'_> {
+    pub(super) async fn change_entry<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let name = self.name()?;
+        let control = self.control()?;
+        match self.parts.method {
+            Method::PUT => {
+                let entry = self.entry(body, &[]).await?;
+                let saved = match self.is_for_new_only() {
+                    true => control.add_server(&name, &entry).await.map_err(refused)?,
+                    false => control.put_server(&name, &entry).await?,
+                };
+                Ok(self.saved(&saved))
+            }
+            Method::PATCH => {
+                let changes = self.entry(body, &["application/merge-patch+json"]).await?;
+                Ok(self.saved(&control.patch_server(&name, &changes).await?))
+            }
+            _ => {
+                control.remove_server(&name).await?;
+                Ok(respond::empty(StatusCode::NO_CONTENT))
+            }
+        }
+    }
+
+    pub(super) async fn disable(&self) -> Answered {
+        self.control()?.disable(&self.name()?).await?;
+        Ok(self.done(None))
+    }
+
+    pub(super) async fn enable(&self) -> Answered {
+        let result = self.control()?.enable(&self.name()?).await?;
+        Ok(self.done(Some(result)))
+    }
+
+    pub(super) async fn reconnect(&self) -> Answered {
+        let result = self.control()?.reconnect(&self.name()?).await?;
+        Ok(self.done(Some(result)))
+    }
+
+    pub(super) async fn reauthorize(&self) -> Answered {
+        let name = self.name()?;
+        let result = self.control()?.reauthorize(&name).await?;
+        Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
+    }
+
+    /// How the verb came out, and the row as it is now, which another verb may have changed or
+    /// removed by then.
+    fn done(&self, result: Option<ServerResult>) -> respond::Response {
+        ok(&json!({ "result": result, "server": self.row().ok() }))
+    }
+
+    fn saved(&self, saved: &Saved) -> respond::Response {
+        let Saved { name, was_there, warnings } = saved;
+        let mut warnings: Vec<_> = warnings.iter().map(ToString::to_string).collect();
+        let row = self.door.gateway.registry().get(name);
+        if let Some(row) = row.filter(|row| row.provenance != Provenance::Settings) {
+            let place = row.file.as_ref().map(|file| file.display().to_string());
+            let place = place.unwrap_or_else(|| "the program that added it".to_owned());
+            let text = format!("stored, but the server `{name}` of {place} counts instead");
+            warnings.push(text);
+        }
+        let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
+        let shown = json!({
+            "name": name,
+            "created": !was_there,
+            "warnings": warnings,
+            "server": self.row().ok(),
+        });
+        document(status, &shown)
+    }
+
+    /// `If-None-Match: *` asks not to overwrite (E142).
+    fn is_for_new_only(&self) -> bool {
+        let value = self.parts.headers.get(header::IF_NONE_MATCH);
+        value.is_some_and(|value| value.as_bytes() == b"*")
+    }
+
+    /// The body, which is the text of an entry.
+    async fn entry<B>(&self, body: B, further_types: &[&str]) -> Result<String, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let headers = &self.parts.headers;
+        if !is_json(headers) && !further_types.iter().any(|one| is_of_type(headers, one)) {
+            let problem = Problem::new(
+                ErrorKind::Invalid,
+                "the content type must be application/json, and the body one entry",
+            );
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let within = self.door.options.body_timeout;
+        let bytes = body::read(body, ENTRY_MAX, within).await.map_err(of_body)?;
+        String::from_utf8(bytes.into()).map_err(|error| {
+            Problem::new(ErrorKind::Invalid, format!("the body is no UTF-8 text: {error}"))
+        })
+    }
+}
+
+fn of_body(fault: BodyFault) -> Problem {
+    match fault {
+        BodyFault::TooLarge => {
+            let text = format!("an entry may have {ENTRY_MAX} bytes");
+            let status = StatusCode::PAYLOAD_TOO_LARGE;
+            Problem::new(ErrorKind::Exhausted, text).with_status(status)
+        }
+        BodyFault::TooSlow => {
+            let problem = Problem::new(ErrorKind::Timeout, "the body took too long");
+            problem.with_status(StatusCode::REQUEST_TIMEOUT)
+        }
+        BodyFault::Broken => Problem::new(ErrorKind::Invalid, "the body broke off"),
+    }
+}
+
+/// What stands in the way of a new server of a name that is taken is the request's own condition.
+fn refused(error: ControlError) -> Problem {
+    let is_taken = matches!(error, ControlError::Edit(EditError::Exists { .. }));
+    let problem = Problem::from(error);
+    if is_taken { problem.with_status(StatusCode::PRECONDITION_FAILED) } else { problem }
+}

@@ -1,0 +1,5 @@
+//! The operators' API: rows, changes, verbs, tests, and what happens to servers as it happens.
+
+mod changes;
+mod reading;
+mod world;

@@ -1,0 +1,182 @@
+//! What can be changed: entries of the settings, and whether servers run.
+
+use std::pin::pin;
+
+use http::StatusCode;
+use narthex_model::ServerState;
+use narthex_store::Store;
+use serde_json::{Value, json};
+
+use super::world::{Api, SOON, shell};
+use crate::world::whole;
+
+const NOWHERE: &str = r#"{"transport": "http", "url": "http://127.0.0.1:1/", "timeoutMs": 5}"#;
+
+/// E142, E143: an entry is stored, in the settings alone, and the row is there at once.
+#[tokio::test]
+async fn e143_a_put_stores_and_says_whether_it_is_new() {
+    let api = Api::one().await;
+    let project = api.file("mcp.json");
+    let first = api.send("PUT", "/api/servers/two", NOWHERE).await;
+    assert_eq!(first.status, StatusCode::CREATED, "{}", first.text());
+    let first = first.succeeded();
+    assert_eq!((&first["name"], &first["created"]), (&json!("two"), &json!(true)));
+    assert_eq!(first["server"]["provenance"], "settings");
+    assert!(api.file("settings.json").contains(NOWHERE), "{}", api.file("settings.json"));
+    let second = api.send("PUT", "/api/servers/two", shell().to_string()).await;
+    assert_eq!((second.status, &second.json()["created"]), (StatusCode::OK, &json!(false)));
+    assert_eq!(api.row("two").definition.as_ref().unwrap().transport().as_str(), "stdio");
+    assert_eq!(api.file("mcp.json"), project);
+}
+
+/// E142: whoever does not want to overwrite can say so.
+#[tokio::test]
+async fn e142_a_name_that_is_taken_is_told() {
+    let api = Api::one().await;
+    let add = || {
+        let request = api.ask("PUT", "/api/servers/two").header("if-none-match", "*");
+        request.header("content-type", "application/json").body(whole(NOWHERE)).send()
+    };
+    assert_eq!(add().await.status, StatusCode::CREATED);
+    let again = add().await.problem(StatusCode::PRECONDITION_FAILED, "conflict");
+    assert!(again.contains("two"), "{again}");
+}
+
+/// D9: what would be refused when it is read is not stored, and neither is what is no entry.
+#[tokio::test]
+async fn d9_a_bad_entry_stores_nothing() {
+    let api = Api::one().await;
+    let table = [
+        ("/api/servers/two", "{", StatusCode::BAD_REQUEST),
+        ("/api/servers/two", "[]", StatusCode::BAD_REQUEST),
+        ("/api/servers/two", "", StatusCode::BAD_REQUEST),
+        ("/api/servers/two", r#"{"transport": "pigeon"}"#, StatusCode::BAD_REQUEST),
+        ("/api/servers/T__wo", NOWHERE, StatusCode::BAD_REQUEST),
+    ];
+    for (path, body, status) in table {
+        let detail = api.send("PUT", path, body).await.problem(status, "invalid");
+        assert!(!detail.is_empty());
+    }
+    let mut binary = NOWHERE.as_bytes().to_vec();
+    binary.push(0xff);
+    let answer = api.send("PUT", "/api/servers/two", binary).await;
+    answer.problem(StatusCode::BAD_REQUEST, "invalid");
+    let long = format!("{NOWHERE}{}", " ".repeat(1024 * 1024));
+    let answer = api.send("PUT", "/api/servers/two", long).await;
+    answer.problem(StatusCode::PAYLOAD_TOO_LARGE, "exhausted");
+    for kind in ["", "text/plain", "application/merge-patch+json"] {
+        let request = api.ask("PUT", "/api/servers/two").header("content-type", kind);
+        let answer = request.body(whole(NOWHERE)).send().await;
+        answer.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid");
+    }
+    assert_eq!(api.file("settings.json"), "");
+}
+
+/// E141, E142: a patch keeps what it does not name, and the transport.
+#[tokio::test]
+async fn e141_a_patch_keeps_the_rest() {
+    let api = Api::one().await;
+    api.send("PUT", "/api/servers/two", NOWHERE).await.succeeded();
+    let url = r#"{"url": "http://127.0.0.1:2/"}"#;
+    let patched = api.send("PATCH", "/api/servers/two", url).await;
+    assert_eq!(patched.status, StatusCode::OK);
+    let text = api.file("settings.json");
+    assert!(text.contains(":2/") && text.contains("\"timeoutMs\": 5"), "{text}");
+    let merge = api.ask("PATCH", "/api/servers/two");
+    let merge = merge.header("content-type", "application/merge-patch+json");
+    let merged = merge.body(whole(r#"{"timeoutMs": null}"#)).send().await;
+    assert_eq!(merged.status, StatusCode::OK);
+    assert!(!api.file("settings.json").contains("timeoutMs"));
+    let other = api.send("PATCH", "/api/servers/two", r#"{"transport": "stdio"}"#).await;
+    let text = other.problem(StatusCode::BAD_REQUEST, "invalid");
+    assert!(text.contains("transport"), "{text}");
+    let unknown = api.send("PATCH", "/api/servers/three", url).await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// E139, E144: only what stands in the settings can be changed or taken out.
+#[tokio::test]
+async fn e139_entries_of_the_project_are_not_ours() {
+    let api = Api::one().await;
+    let project = api.file("mcp.json");
+    let removed = api.ask("DELETE", "/api/servers/one").send().await;
+    let text = removed.problem(StatusCode::CONFLICT, "conflict");
+    assert!(text.contains("mcp.json"), "{text}");
+    let patched = api.send("PATCH", "/api/servers/one", "{}").await;
+    patched.problem(StatusCode::CONFLICT, "conflict");
+    assert_eq!(api.file("mcp.json"), project);
+    api.send("PUT", "/api/servers/two", NOWHERE).await.succeeded();
+    let removed = api.ask("DELETE", "/api/servers/two").send().await;
+    assert_eq!((removed.status, removed.text()), (StatusCode::NO_CONTENT, ""));
+    assert!(api.control.registry().get("two").is_none());
+    let again = api.ask("DELETE", "/api/servers/two").send().await;
+    again.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// E37, E57, E61: off and on again, for later starts too; the answer is the true state.
+#[tokio::test]
+async fn e57_servers_are_switched_off_and_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || async { Store::open(&dir.path().join("store.db")).await.unwrap() };
+    let missing = json!({ "transport": "stdio", "command": "no-such-program" });
+    let off = json!({ "transport": "stdio", "command": "x", "disabled": true });
+    let servers = json!({ "one": shell(), "missing": missing, "off": off });
+    let api = Api::with_store(&servers, Some(open().await)).await;
+    let disabled = api.post("/api/servers/one/disable").await.succeeded();
+    assert_eq!(
+        (&disabled["result"], &disabled["server"]["state"]),
+        (&Value::Null, &json!("disabled"))
+    );
+    let flags = open().await.server_flags().disabled(&narthex_model::WorkspaceId::default()).await;
+    assert!(format!("{flags:?}").contains("one"), "{flags:?}");
+    let enabled = api.post("/api/servers/one/enable").await.succeeded();
+    let ready = json!({ "status": "ready", "id": "one", "toolCount": 0 });
+    assert_eq!((&enabled["result"], &enabled["server"]["state"]), (&ready, &json!("ready")));
+    let failed = api.post("/api/servers/missing/enable").await.succeeded();
+    assert_eq!(failed["result"]["status"], "error", "{failed}");
+    let refused = api.post("/api/servers/off/enable").await;
+    refused.problem(StatusCode::CONFLICT, "conflict");
+}
+
+/// E47, E59: by hand, a server is connected anew; one that needs no sign-in is left as it is.
+#[tokio::test]
+async fn e47_a_server_is_connected_anew() {
+    let api = Api::over(&json!({ "one": shell() })).await;
+    let before = api.row("one").connection;
+    let again = api.post("/api/servers/one/reauthorize").await.succeeded();
+    assert_eq!(again["result"]["status"], "ready");
+    assert_eq!(api.row("one").connection, before);
+    let anew = api.post("/api/servers/one/reconnect").await.succeeded();
+    assert_eq!(anew["result"]["status"], "ready");
+    assert_ne!(api.row("one").connection, before);
+}
+
+/// E58, E148: each verb says of an unknown server that there is none.
+#[tokio::test]
+async fn e148_every_verb_knows_what_is_not_there() {
+    let api = Api::one().await;
+    for verb in ["disable", "enable", "reconnect", "reauthorize", "test"] {
+        let answer = api.post(&format!("/api/servers/two/{verb}")).await;
+        let text = answer.problem(StatusCode::NOT_FOUND, "not_found");
+        assert!(text.contains("two"), "{verb}: {text}");
+    }
+}
+
+/// A change that has begun is made whole, even if whoever asked for it does not wait.
+#[tokio::test]
+async fn a_verb_goes_to_its_end_without_its_caller() {
+    let api = Api::one().await;
+    {
+        let mut verb = pin!(api.control.disable("one"));
+        tokio::select! {
+            biased;
+            done = &mut verb => panic!("it was not cut off: {done:?}"),
+            () = std::future::ready(()) => {}
+        }
+    }
+    let registry = api.control.registry();
+    let is_off = |snapshot: &narthex_registry::Snapshot| {
+        snapshot.get("one").is_some_and(|row| row.state == ServerState::Disabled)
+    };
+    assert!(is_off(&*registry.wait_until(SOON, is_off).await));
+}

@@ -1,0 +1,284 @@
+//! What can be seen: rows, logs, files, tests, and the stream of events.
+
+use fs_err as fs;
+use http::StatusCode;
+use narthex_policy::RunPolicy;
+use serde_json::{Value, json};
+
+use super::world::{Api, SOON, shell};
+use crate::world::{Stream, World, message};
+
+/// E46, E139, E147: a row has what an operator wants to know, and nothing secret.
+#[tokio::test]
+async fn e147_rows_say_how_servers_are_and_no_secret() {
+    let api = Api::over(&json!({
+        "web": { "transport": "http", "url": "URL?key=secret-query",
+            "headers": { "X-Api-Key": "secret-header" },
+            "auth": { "mode": "apiKey", "key": "secret-key" } },
+        "shell": shell(),
+        "bad": { "transport": "stdio" },
+    }))
+    .await;
+    let all = api.get("/api/servers").await;
+    assert_eq!(all["settled"], true);
+    let [bad, shell, web] = [0, 1, 2].map(|index| &all["servers"][index]);
+    assert_eq!((&web["name"], &web["state"]), (&json!("web"), &json!("ready")));
+    assert_eq!((&web["transport"], &web["auth"]), (&json!("http"), &json!("apiKey")));
+    assert_eq!(web["provenance"], "workspace");
+    assert_eq!(web["file"], api.dir.path().join("mcp.json").to_str().unwrap());
+    assert_eq!((&web["is_overridden"], &web["is_asleep"]), (&json!(false), &json!(false)));
+    assert!(web["tools"].as_u64().unwrap() > 5 && web["resources"].as_u64().unwrap() > 0);
+    assert_eq!(web["capabilities"]["prompts"], true);
+    assert!(narthex_model::Timestamp::read(web["last_check"].as_str().unwrap()).is_some());
+    assert_eq!((&web["attempt"], &web["reconnects"]), (&json!(0), &json!(0)));
+    assert_eq!(web.get("tool_list"), None);
+    assert_eq!((&shell["transport"], &shell["auth"]), (&json!("stdio"), &json!("none")));
+    assert_eq!((&bad["state"], &bad["transport"]), (&json!("error"), &Value::Null));
+    assert_eq!(bad["error"]["kind"], "transport_error");
+    let texts = [
+        api.ask("GET", "/api/servers?tools=true").send().await,
+        api.ask("GET", "/api/servers/web?tools=true").send().await,
+        api.ask("GET", "/api/servers/shell").send().await,
+        api.ask("GET", "/api/files").send().await,
+    ];
+    for answer in texts {
+        assert!(!answer.text().contains("secret"), "{}", answer.text());
+    }
+    let web = api.get("/api/servers/web?tools=true").await;
+    let tools = web["tool_list"].as_array().unwrap();
+    assert_eq!(Some(tools.len() as u64), web["tools"].as_u64());
+    assert!(tools.iter().any(|tool| tool["name"] == "echo" && tool["description"].is_string()));
+}
+
+/// E140: what another entry hides is a row of its own, which says so.
+#[tokio::test]
+async fn e140_a_hidden_entry_is_shown_as_overridden() {
+    let api = Api::one().await;
+    let entry = r#"{"transport": "http", "url": "http://127.0.0.1:1/"}"#;
+    let saved = api.send("PUT", "/api/servers/one", entry).await.succeeded();
+    let warning = saved["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("mcp.json") && warning.contains("counts instead"), "{warning}");
+    let all = api.get("/api/servers").await;
+    let rows: Vec<_> = all["servers"].as_array().unwrap().iter().collect();
+    assert_eq!(rows.len(), 2);
+    let shown = |index: usize| [&rows[index]["provenance"], &rows[index]["is_overridden"]];
+    assert_eq!(shown(0), [&json!("settings"), &json!(true)]);
+    assert_eq!(shown(1), [&json!("workspace"), &json!(false)]);
+    assert_eq!(api.get("/api/servers/one").await["provenance"], "workspace");
+}
+
+/// E148: names in paths are decoded, and what is not there is a problem with a kind.
+#[tokio::test]
+async fn e148_names_are_decoded_and_unknown_ones_are_not_found() {
+    let api =
+        Api::over(&json!({ "one": { "transport": "http", "url": "URL" }, "A b/c": {} })).await;
+    assert_eq!(api.get("/api/servers/%6Fne").await["name"], "one");
+    assert_eq!(api.get("/api/servers/A%20b%2Fc").await["state"], "error");
+    for path in ["/api/servers/two", "/api/servers/%FF", "/api/servers/one%00", "/api/servers/ONE"]
+    {
+        let answer = api.ask("GET", path).send().await;
+        answer.problem(StatusCode::NOT_FOUND, "not_found");
+    }
+    let head = api.ask("HEAD", "/api/servers/one").open().await;
+    assert_eq!(head.status(), StatusCode::OK);
+}
+
+/// D5: servers that a run has not are absent for it, one by one too.
+#[tokio::test]
+async fn d5_a_run_sees_its_own_servers() {
+    let api = Api::one().await;
+    let own = api.world.request(http::Method::GET, "/api/servers/one").send().await;
+    assert_eq!(own.succeeded()["state"], "ready");
+    let none = RunPolicy::Attached(std::collections::BTreeSet::new());
+    let token = format!("Bearer {}", api.world.other_run(none));
+    let ask = |path: &str| {
+        let request = api.world.request(http::Method::GET, path);
+        request.header("authorization", &token).send()
+    };
+    assert_eq!(ask("/api/servers").await.succeeded()["servers"], json!([]));
+    let hidden = ask("/api/servers/one").await.problem(StatusCode::NOT_FOUND, "not_found");
+    let absent = ask("/api/servers/two").await.problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(hidden, absent.replace("two", "one"));
+}
+
+/// D5: what a server's rules hide from callers is neither counted nor listed.
+#[tokio::test]
+async fn d5_hidden_tools_are_not_listed() {
+    let entry = |tools: Value| json!({ "transport": "http", "url": "URL", "tools": tools });
+    let all = entry(json!({ "allow": ["*"] }));
+    let api = Api::over(&json!({ "all": all, "few": entry(json!({ "deny": ["echo"] })) })).await;
+    let [all, few] = ["all", "few"].map(|name| format!("/api/servers/{name}?tools=true"));
+    let (all, few) = (api.get(&all).await, api.get(&few).await);
+    let has_echo = |row: &Value| row["tool_list"].to_string().contains("\"echo\"");
+    assert!(has_echo(&all) && !has_echo(&few));
+    assert_eq!(few["tools"].as_u64(), all["tools"].as_u64().map(|count| count - 1));
+}
+
+/// A-9: what a server writes to stderr is for operators.
+#[tokio::test]
+async fn a9_logs_are_for_operators() {
+    let api =
+        Api::over(&json!({ "shell": shell(), "web": { "transport": "http", "url": "URL" } })).await;
+    let logs = api.get("/api/servers/shell/logs").await;
+    assert_eq!(logs, json!({ "name": "shell", "lines": ["is awake"] }));
+    assert_eq!(api.get("/api/servers/web/logs").await["lines"], json!([]));
+    let unknown = api.ask("GET", "/api/servers/two/logs").send().await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+    let client = api.world.request(http::Method::GET, "/api/servers/shell/logs").send().await;
+    client.problem(StatusCode::FORBIDDEN, "denied");
+}
+
+/// Logs can be followed: what is kept, what comes, over a new start, until the server is removed.
+#[tokio::test]
+async fn logs_are_followed_until_the_server_is_gone() {
+    let api = Api::one().await;
+    api.send("PUT", "/api/servers/two", shell().to_string()).await.succeeded();
+    let request = api.ask("GET", "/api/servers/two/logs").header("accept", "text/event-stream");
+    let mut stream = Stream::of(request.open().await);
+    assert_eq!(next(&mut stream).await, json!({ "line": "is awake" }));
+    api.post("/api/servers/two/reconnect").await.succeeded();
+    let parting = next(&mut stream).await;
+    assert!(parting["line"].as_str().unwrap().contains("started again"), "{parting}");
+    assert_eq!(next(&mut stream).await, json!({ "line": "is awake" }));
+    api.ask("DELETE", "/api/servers/two").send().await;
+    assert!(tokio::time::timeout(SOON, stream.next()).await.unwrap().is_none());
+}
+
+/// A test has four stages, each with its outcome, and leaves nothing behind.
+#[tokio::test]
+async fn a_test_tells_each_stage() {
+    let api = Api::over(&json!({
+        "web": { "transport": "http", "url": "URL" },
+        "shell": shell(),
+        "missing": { "transport": "stdio", "command": "no-such-program" },
+        "bad": {},
+    }))
+    .await;
+    let before = api.row("shell").connection;
+    let probe = api.post("/api/servers/web/test").await.succeeded();
+    assert_eq!(probe["ok"], true, "{probe}");
+    let stages = |probe: &Value| {
+        let stages = probe["stages"].as_array().unwrap().iter();
+        let text = |stage: &Value| format!("{} {}", stage["name"], stage["outcome"]);
+        stages.map(|stage| text(stage).replace('"', "")).collect::<Vec<_>>()
+    };
+    let all = ["connect ok", "tools/list ok", "resources/list ok", "prompts/list ok"];
+    assert_eq!(stages(&probe), all);
+    assert!(probe["stages"][1]["count"].as_u64().unwrap() > 5);
+    let probe = api.post("/api/servers/shell/test").await.succeeded();
+    let (name, version) = (&probe["server_name"], &probe["server_version"]);
+    assert_eq!((name, version), (&json!("shell"), &json!("3")));
+    let all = ["connect ok", "tools/list ok", "resources/list not_supported"];
+    assert_eq!(stages(&probe)[..3], all);
+    assert_eq!(api.row("shell").connection, before);
+    let probe = api.post("/api/servers/missing/test").await.succeeded();
+    assert_eq!((stages(&probe), &probe["ok"]), (vec!["connect failed".to_owned()], &json!(false)));
+    assert!(probe["stages"][0]["reason"].as_str().unwrap().contains("no-such-program"));
+    let bad = api.post("/api/servers/bad/test").await;
+    bad.problem(StatusCode::BAD_REQUEST, "invalid");
+    let unknown = api.post("/api/servers/two/test").await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// The same as a stream: a stage is told when it ends.
+#[tokio::test]
+async fn a_test_can_be_watched() {
+    let api = Api::one().await;
+    let request = || api.ask("POST", "/api/servers/one/test").header("accept", "text/event-stream");
+    let events: Vec<_> = request().events().await.iter().map(message).collect();
+    let names: Vec<_> = events.iter().map(|event| event["stage"]["name"].clone()).collect();
+    let all = ["connect", "tools/list", "resources/list", "prompts/list"].map(Value::from);
+    assert_eq!(names[..4], all);
+    assert_eq!((events.len(), &events[4]["result"]["ok"]), (5, &json!(true)));
+}
+
+/// E118: how files stand, and that a broken one is told while the last good set goes on.
+#[tokio::test]
+async fn e118_files_are_told_and_reloaded() {
+    let api = Api::one().await;
+    let path = api.dir.path().join("mcp.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let both =
+        text.replacen("\"one\"", "\"two\":{\"transport\":\"stdio\",\"command\":\"x\"},\"one\"", 1);
+    fs::write(&path, both).unwrap();
+    let reloaded = api.post("/api/reload").await.succeeded();
+    assert_eq!(reloaded["server_count"], 2);
+    assert_eq!(reloaded["servers"], json!(["one", "two"]));
+    assert_eq!(api.get("/api/servers/two").await["name"], "two");
+    fs::write(&path, "{").unwrap();
+    let reloaded = api.post("/api/reload").await.succeeded();
+    assert_eq!(reloaded["server_count"], 2);
+    let files = api.get("/api/files").await;
+    let file = files["files"].as_array().unwrap().iter().find(|one| one["error"].is_string());
+    let file = file.unwrap_or_else(|| panic!("{files}"));
+    assert_eq!((&file["provenance"], &file["is_present"]), (&json!("workspace"), &json!(true)));
+    fs::remove_file(&path).unwrap();
+    assert_eq!(api.post("/api/reload").await.succeeded()["server_count"], 0);
+}
+
+async fn next(stream: &mut Stream) -> Value {
+    let event = tokio::time::timeout(SOON, stream.next()).await.expect("an event must come");
+    message(&event.expect("the stream must go on"))
+}
+
+/// E65, E68: the present rows at once, and each change after it, until the daemon ends.
+#[tokio::test]
+async fn e65_events_show_every_change_until_the_end() {
+    let api = Api::one().await;
+    let mut stream = Stream::of(api.ask("GET", "/api/events").open().await);
+    let first = next(&mut stream).await;
+    assert_eq!((&first["seq"], &first["servers"][0]["state"]), (&json!(0), &json!("ready")));
+    api.control.disable("one").await.unwrap();
+    let mut last = first;
+    while last["servers"][0]["state"] != "disabled" {
+        let event = next(&mut stream).await;
+        assert_eq!(event["seq"].as_u64(), last["seq"].as_u64().map(|seq| seq + 1));
+        last = event;
+    }
+    api.world.options.closing.cancel();
+    while let Some(event) = tokio::time::timeout(SOON, stream.next()).await.unwrap() {
+        assert_eq!(message(&event)["servers"][0]["state"], "disabled");
+    }
+}
+
+/// D5: a run hears nothing of servers that it has not, not even that something has changed.
+#[tokio::test]
+async fn d5_events_of_hidden_servers_are_not_heard() {
+    let api = Api::over(&json!({ "one": shell(), "two": shell() })).await;
+    let two = [narthex_model::Alias::new("two").unwrap()].into();
+    let token = format!("Bearer {}", api.world.other_run(RunPolicy::Attached(two)));
+    let request = api.world.request(http::Method::GET, "/api/events");
+    let mut stream = Stream::of(request.header("authorization", &token).open().await);
+    assert_eq!(next(&mut stream).await["servers"][0]["name"], "two");
+    api.control.disable("one").await.unwrap();
+    api.control.disable("two").await.unwrap();
+    let event = next(&mut stream).await;
+    assert_eq!((&event["seq"], event["servers"].as_array().unwrap().len()), (&json!(1), 1));
+    assert_eq!(event["servers"][0]["state"], "disabled", "{event}");
+}
+
+/// Where nothing can be changed, that is said.
+#[tokio::test]
+async fn without_a_control_plane_servers_are_only_shown() {
+    let world = World::with_fixture().await;
+    let ask = |method: &str, path: &str| {
+        let request = world.request(method.parse().unwrap(), path);
+        request.header("authorization", &format!("Bearer {}", crate::world::ADMIN)).send()
+    };
+    assert_eq!(ask("GET", "/api/servers/fixture").await.succeeded()["provenance"], "programmatic");
+    let all = ["disable", "enable", "reconnect", "reauthorize", "test"];
+    let verbs = all.map(|verb| ("POST", format!("/api/servers/fixture/{verb}")));
+    let others = [
+        ("GET", "/api/servers/fixture/logs"),
+        ("PUT", "/api/servers/fixture"),
+        ("PATCH", "/api/servers/fixture"),
+        ("DELETE", "/api/servers/fixture"),
+        ("POST", "/api/reload"),
+        ("GET", "/api/files"),
+    ];
+    let others = others.map(|(method, path)| (method, path.to_owned()));
+    for (method, path) in verbs.into_iter().chain(others) {
+        let text = ask(method, &path).await.problem(StatusCode::CONFLICT, "conflict");
+        assert!(text.contains("fixed"), "{text}");
+    }
+}

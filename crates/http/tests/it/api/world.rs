@@ -1,0 +1,126 @@
+//! A door with a control plane over files of a test's own.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use fs_err as fs;
+use http::{Method, StatusCode};
+use narthex_control::{Control, ControlOptions};
+use narthex_registry::{
+    ServerRow,
+    watch::{LayerOptions, ProjectFile},
+};
+use narthex_store::Store;
+use narthex_testkit::fixture::{Options, Running};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::world::{ADMIN, Answer, Builder, World, registry, whole};
+
+/// Longer than anything here takes.
+pub(super) const SOON: Duration = Duration::from_secs(60);
+
+pub(super) struct Api {
+    pub(super) dir: TempDir,
+    pub(super) world: World,
+    pub(super) control: Control,
+    _fixture: Running,
+}
+
+/// A legacy server in a few lines of shell, which says on stderr that it starts.
+pub(super) fn shell() -> Value {
+    let script = r#"echo "is awake" >&2
+        while read -r line; do id=${line#*'"id":'}; id=${id%%[,\}]*}; case "$line" in
+        *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25",
+            "capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"3"}}}\n' "$id";;
+        *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}\n' "$id";;
+        esac; done"#;
+    // One message is one line, and what looks like a placeholder must not be one.
+    let script = script.replace(",\n            \"capa", ",\"capa").replace("${", "$${");
+    json!({ "transport": "stdio", "command": "sh", "args": ["-c", script, "secret-argument"] })
+}
+
+impl Api {
+    /// With these servers in the project's file; `URL` in them is the fixture's address.
+    pub(super) async fn over(servers: &Value) -> Self {
+        Self::with_store(servers, None).await
+    }
+
+    pub(super) async fn with_store(servers: &Value, store: Option<Store>) -> Self {
+        let fixture = Running::http(Options::default()).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let text = json!({ "servers": servers }).to_string().replace("URL", &fixture.url);
+        fs::write(dir.path().join("mcp.json"), text).unwrap();
+        let mut files = LayerOptions::new(dir.path(), Arc::new(|_name| None));
+        files.settings = Some(dir.path().join("settings.json"));
+        files.project = Some(ProjectFile {
+            path: dir.path().join("mcp.json"),
+            approve: Arc::new(|_path, _text| Ok(())),
+            approvals: None,
+        });
+        let options = ControlOptions { files, store, defaults: Vec::new() };
+        let registry = registry();
+        let control = Control::start(registry.clone(), options).await.unwrap();
+        let given = control.clone();
+        let world = World::of(registry, |options| options.control = Some(given));
+        let api = Self { dir, world, control, _fixture: fixture };
+        let registry = api.control.registry();
+        let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
+        assert!(settled.is_settled());
+        api
+    }
+
+    pub(super) async fn one() -> Self {
+        Self::over(&json!({ "one": { "transport": "http", "url": "URL" } })).await
+    }
+
+    pub(super) fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.path().join(name)).unwrap_or_default()
+    }
+
+    pub(super) fn row(&self, name: &str) -> Arc<ServerRow> {
+        self.control.registry().get(name).unwrap()
+    }
+
+    /// A request of the operator's.
+    pub(super) fn ask(&self, method: &str, path: &str) -> Builder<'_> {
+        let request = self.world.request(method.parse::<Method>().unwrap(), path);
+        request.header("authorization", &format!("Bearer {ADMIN}"))
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Value {
+        self.ask("GET", path).send().await.succeeded()
+    }
+
+    pub(super) async fn post(&self, path: &str) -> Answer {
+        self.ask("POST", path).send().await
+    }
+
+    /// A change with a body.
+    pub(super) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
+        let request = self.ask(method, path).header("content-type", "application/json");
+        request.body(whole(body)).send().await
+    }
+}
+
+impl Answer {
+    #[track_caller]
+    pub(super) fn succeeded(&self) -> Value {
+        assert!(self.status.is_success(), "{} {}", self.status, self.text());
+        assert_eq!(self.headers["content-type"], "application/json");
+        self.json()
+    }
+
+    /// Checks that it is a problem of this status and kind; gives its text.
+    #[track_caller]
+    pub(super) fn problem(&self, status: StatusCode, kind: &str) -> String {
+        assert_eq!(self.status, status, "{}", self.text());
+        assert_eq!(self.headers["content-type"], "application/problem+json");
+        let problem = self.json();
+        assert_eq!(problem["type"], "about:blank");
+        assert_eq!(problem["status"], status.as_u16());
+        assert_eq!(problem["title"], status.canonical_reason().unwrap());
+        assert_eq!(problem["kind"], kind);
+        problem["detail"].as_str().unwrap().to_owned()
+    }
+}

@@ -1,0 +1,126 @@
+//! `narthex check mcp`: what would keep servers from working, found before they are started.
+
+mod entries;
+mod files;
+mod host;
+
+use std::{process::ExitCode, time::SystemTime};
+
+use narthex_model::Timestamp;
+use narthex_wire::Revision;
+use serde::Serialize;
+use serde_json::json;
+
+use super::source;
+use crate::{
+    cli::Context,
+    failure::Failure,
+    output::{self, Colour, harmless, paint},
+};
+
+/// How much one finding weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Info,
+    Warn,
+    Error,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Check {
+    /// For programs, such as `NPX`.
+    code: &'static str,
+    level: Level,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
+    let files = source::unfilled(&context.settings);
+    let mut checks = vec![transports()];
+    checks.extend(host::programs(&files));
+    checks.extend(files::all(&files, &context.settings).await);
+    checks.extend(entries::all(&files));
+    show(&checks, &context)
+}
+
+/// Whether a program can be started by its name.
+pub(super) fn is_installed(name: &str) -> bool {
+    host::find(name, std::path::Path::new("")).is_some()
+}
+
+impl Check {
+    fn info(code: &'static str, message: impl Into<String>) -> Self {
+        Self { code, level: Level::Info, message: message.into(), detail: None, hint: None }
+    }
+
+    fn warn(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let hint = Some(hint.into());
+        Self { level: Level::Warn, hint, ..Self::info(code, message) }
+    }
+
+    fn detail(self, detail: impl Into<String>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let (word, colour) = match self.level {
+            Level::Info => ("[INFO]", None),
+            Level::Warn => ("[WARN]", Some(Colour::Yellow)),
+            Level::Error => ("[ERROR]", Some(Colour::Red)),
+        };
+        let word = colour.map_or_else(|| word.to_owned(), |colour| paint(word, colour));
+        let mut lines = vec![format!("{word} {} {}", self.code, harmless(&self.message))];
+        let more = [("detail", &self.detail), ("hint", &self.hint)];
+        let more = more.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?)));
+        lines.extend(more.map(|(name, text)| format!("  {name}: {}", harmless(text))));
+        lines
+    }
+}
+
+/// What servers may speak.
+fn transports() -> Check {
+    let revisions = Revision::ALL.map(Revision::as_str);
+    let text = "servers are reached over stdio, Streamable HTTP and HTTP+SSE";
+    Check::info("TRANSPORT", text).detail(format!("revisions {}", revisions.join(", ")))
+}
+
+fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
+    let count = |level| checks.iter().filter(|check| check.level == level).count();
+    let [infos, warnings, errors] = [Level::Info, Level::Warn, Level::Error].map(count);
+    let code = if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS };
+    let time = Timestamp::new(SystemTime::now()).to_string();
+    if context.format.is_json() {
+        let status = match (errors, warnings) {
+            (0, 0) => "pass",
+            (0, _) => "warn",
+            (_, _) => "fail",
+        };
+        let counts = json!({ "info": infos, "warn": warnings, "error": errors });
+        let data = json!({ "status": status, "time": time, "counts": counts, "checks": checks });
+        if errors == 0 {
+            output::done(&data)?;
+        } else {
+            let error = json!({ "code": "check_failed", "message": "something must be mended" });
+            output::json(&json!({ "ok": false, "error": error, "data": data }))?;
+        }
+        return Ok(code);
+    }
+    if context.format.is_quiet() {
+        for check in checks.iter().filter(|check| check.level == Level::Error) {
+            output::line(&check.lines()[0])?;
+        }
+        return Ok(code);
+    }
+    output::line(&format!("narthex check mcp, {time}"))?;
+    for line in checks.iter().flat_map(Check::lines) {
+        output::line(&line)?;
+    }
+    output::line(&format!("{infos} info, {warnings} warnings, {errors} errors"))?;
+    Ok(code)
+}

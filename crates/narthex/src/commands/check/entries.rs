@@ -1,0 +1,90 @@
+//! The entries: programs that are not installed, variables that are not set, and other faults.
+
+use std::path::Path;
+
+use narthex_model::ConfigFault;
+use narthex_registry::config::{ConfigWarning, Entry, LoadedConfig};
+
+use super::{
+    Check,
+    host::{find, program_name, targets},
+};
+use crate::commands::source::{self, Unfilled};
+
+pub(super) fn all(files: &[Unfilled]) -> Vec<Check> {
+    let mut checks: Vec<_> = targets(files)
+        // What a placeholder stands for is told where it cannot be filled in.
+        .filter(|(_, target)| !target.command.contains("${"))
+        .map(|(name, target)| {
+            let folder = target.working_dir.as_deref().unwrap_or(Path::new(""));
+            command(name, &target.command, folder)
+        })
+        .collect();
+    for file in files.iter().filter(|file| file.loaded.is_ok()) {
+        match source::filled(file) {
+            Ok(loaded) => checks.extend(faults(&loaded)),
+            Err(failure) => {
+                let text = format!("{} cannot be read again", file.path.display());
+                checks.push(Check::warn("ENTRY", text, "try again").detail(failure.message));
+            }
+        }
+    }
+    checks
+}
+
+fn command(name: &str, command: &str, folder: &Path) -> Check {
+    match find(command, folder) {
+        Some(path) => {
+            let text = format!("`{name}` starts {}", program_name(command));
+            Check::info("COMMAND", text).detail(path.display().to_string())
+        }
+        None => {
+            let place = if command.contains('/') { "there" } else { "in PATH" };
+            let text = format!("`{name}` starts {command}, which is not {place}");
+            Check::warn("COMMAND", text, "install it, or write the path of the program")
+        }
+    }
+}
+
+fn faults(loaded: &LoadedConfig) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for entry in &loaded.entries {
+        if let Entry::Fault(fault) = entry {
+            checks.extend(of_fault(fault));
+        }
+    }
+    let of_warning = |warning: &ConfigWarning| {
+        let text = format!("{} at {}", warning.file.display(), warning.path);
+        Check::warn("ENTRY", text, "correct the entry").detail(&warning.message)
+    };
+    checks.extend(loaded.warnings.iter().map(of_warning));
+    checks
+}
+
+/// One line for each problem of an entry.
+fn of_fault(fault: &ConfigFault) -> Vec<Check> {
+    let details = fault.error.details.as_ref();
+    let problems = details.and_then(|details| details["problems"].as_array());
+    let check = |code: &str, message: &str| {
+        let name = &fault.name;
+        match code {
+            "variable_missing" => {
+                let text = format!("`{name}` needs a variable of the environment that is not set");
+                Check::warn("ENV", text, "set it where the daemon starts").detail(message)
+            }
+            _ => {
+                let text = format!("`{name}` cannot be used");
+                Check::warn("ENTRY", text, "correct the entry").detail(message)
+            }
+        }
+    };
+    match problems {
+        Some(problems) if !problems.is_empty() => {
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            let told =
+                problems.iter().map(|one| check(&text(&one["code"]), &text(&one["message"])));
+            told.collect()
+        }
+        Some(_) | None => vec![check("", &fault.error.message)],
+    }
+}

@@ -1,0 +1,92 @@
+//! The files that configure servers: whether there are any, and whether they would count.
+
+use std::path::Path;
+
+use super::Check;
+use crate::{
+    commands::source::Unfilled,
+    config::Settings,
+    data_dir::DataDir,
+    failure::Failure,
+    trust::{Folder, Standing},
+};
+
+pub(super) async fn all(files: &[Unfilled], settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![user(files, settings)];
+    checks.extend(project(files, settings).await);
+    checks
+}
+
+/// The user's own servers.
+fn user(files: &[Unfilled], settings: &Settings) -> Check {
+    let Some(path) = &settings.servers else {
+        let text = "without a home directory there is no settings file with servers of your own";
+        return Check::info("SETTINGS", text);
+    };
+    match files.iter().find(|file| !file.is_project) {
+        None => Check::info("SETTINGS", format!("there is no {}, which may be so", path.display())),
+        Some(file) => of_file("SETTINGS", file),
+    }
+}
+
+/// The folder's file, and whether its user has approved it (D27).
+async fn project(files: &[Unfilled], settings: &Settings) -> Vec<Check> {
+    let Some(file) = files.iter().find(|file| file.is_project) else {
+        let text = match &settings.config {
+            Some(path) => format!("there is no {}, though the settings name it", path.display()),
+            None => "there is no mcp.json in this folder".to_owned(),
+        };
+        let check = Check::info("MCP_JSON", text);
+        return vec![Check { hint: Some("`narthex init` writes one".to_owned()), ..check }];
+    };
+    let mut checks = vec![of_file("MCP_JSON", file)];
+    // A file that is named by the settings counts as approved.
+    if file.loaded.is_ok() && settings.config.is_none() {
+        checks.extend(trust(&file.path, settings).await);
+    }
+    checks
+}
+
+fn of_file(code: &'static str, file: &Unfilled) -> Check {
+    let path = file.path.display();
+    match &file.loaded {
+        Ok(loaded) => {
+            let names: Vec<_> = loaded.entries.iter().map(|entry| entry.name()).collect();
+            let count = match names.len() {
+                1 => "1 server".to_owned(),
+                count => format!("{count} servers"),
+            };
+            let check = Check::info(code, format!("{path} has {count}"));
+            if names.is_empty() { check } else { check.detail(names.join(", ")) }
+        }
+        Err(failure) => {
+            let hint = "correct the file; until then a running daemon keeps what it had";
+            Check::warn(code, format!("{path} cannot be used"), hint).detail(&failure.message)
+        }
+    }
+}
+
+async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
+    let hint = "look at what it starts and approve it with `narthex trust`";
+    let warn =
+        |text: &str| Some(Check::warn("MCP_JSON", format!("{} {text}", path.display()), hint));
+    match standing(path, settings).await {
+        Ok(Standing::Approved) => None,
+        Ok(Standing::Changed) => warn("has changed since it was trusted"),
+        Ok(Standing::Unknown) => warn("is not trusted yet, so `narthex up` does not start it"),
+        Err(failure) => Some(warn("may be trusted or not")?.detail(failure.message)),
+    }
+}
+
+/// Looks without making anything: where there is no store, nothing was approved.
+async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
+    let data = DataDir::at(&settings.data);
+    if !data.has_store() {
+        return Ok(Standing::Unknown);
+    }
+    let folder = Folder::read(path)?;
+    let store = data.store().await?;
+    let standing = folder.standing(store.trusted_files()).await;
+    store.close().await;
+    standing
+}

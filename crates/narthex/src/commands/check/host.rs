@@ -1,0 +1,136 @@
+//! The host: programs that servers are usually started with.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use fs_err as fs;
+use narthex_model::{NetworkAccess, StdioTarget, Target};
+use narthex_registry::config::Entry;
+
+use super::{Check, Level};
+use crate::{commands::source::Unfilled, config};
+
+const BROWSERS: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];
+const NODE_HINT: &str = "install Node.js (https://nodejs.org)";
+
+/// The programs of all entries that are to be started.
+pub(super) fn targets(files: &[Unfilled]) -> impl Iterator<Item = (&str, &StdioTarget)> {
+    let loaded = files.iter().filter_map(|file| file.loaded.as_ref().ok());
+    loaded.flat_map(|loaded| &loaded.entries).filter_map(|entry| match entry {
+        Entry::Server(definition) if !definition.is_disabled => match &definition.target {
+            Target::Stdio(target) => Some((entry.name(), target)),
+            Target::Http(_) => None,
+        },
+        Entry::Server(_) | Entry::Fault(_) => None,
+    })
+}
+
+/// The usual launchers, and what single entries need of the host.
+pub(super) fn programs(files: &[Unfilled]) -> Vec<Check> {
+    let needs = |names: &[&str]| {
+        targets(files).any(|(_, target)| names.contains(&program_name(&target.command)))
+    };
+    let mut checks = vec![program("NODE", "node", NODE_HINT)];
+    let npx = program("NPX", "npx", NODE_HINT);
+    // Most published servers are started with it.
+    let level = if npx.level == Level::Warn { Level::Error } else { npx.level };
+    checks.push(Check { level, ..npx });
+    if needs(&["uv", "uvx"]) {
+        checks.push(program("UVX", "uvx", "install uv (https://docs.astral.sh/uv)"));
+    }
+    if needs(&["python", "python3"]) {
+        let hint = "install Python 3 (https://www.python.org)";
+        checks.push(program("PYTHON", "python3", hint));
+    }
+    let is_browser = |target: &StdioTarget| {
+        let words = std::iter::once(&target.command).chain(&target.args);
+        words.into_iter().any(|word| word.contains("playwright"))
+    };
+    if targets(files).any(|(_, target)| is_browser(target)) {
+        checks.push(chromium());
+    }
+    checks.extend(confinement(files));
+    checks
+}
+
+fn program(code: &'static str, name: &str, hint: &str) -> Check {
+    match find(name, Path::new("")) {
+        Some(path) => Check::info(code, format!("{name} is {}", path.display())),
+        None => Check::warn(code, format!("{name} is not in PATH"), hint),
+    }
+}
+
+fn chromium() -> Check {
+    let installed = || {
+        let usual = Path::new(&config::variable("HOME")?).join(".cache/ms-playwright");
+        let own = config::variable("PLAYWRIGHT_BROWSERS_PATH").map(PathBuf::from);
+        let mut entries = fs::read_dir(own.unwrap_or(usual)).ok()?.filter_map(Result::ok);
+        let browser =
+            |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("chromium");
+        entries.find(browser).map(|entry| entry.path())
+    };
+    let found = BROWSERS.iter().find_map(|name| find(name, Path::new("")));
+    match found.or_else(installed) {
+        Some(path) => Check::info("CHROMIUM", format!("Chromium is {}", path.display())),
+        None => Check::warn(
+            "CHROMIUM",
+            "an entry starts playwright, and there is no Chromium for it",
+            "install one with `npx playwright install chromium`",
+        ),
+    }
+}
+
+/// What entries with a `confinement` need.
+fn confinement(files: &[Unfilled]) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let asked = || targets(files).filter_map(|(_, target)| target.confinement.as_deref());
+    if asked().any(|one| one.has_namespaces) {
+        checks.push(program("BWRAP", "bwrap", "install bubblewrap"));
+    }
+    let needs_landlock =
+        asked().any(|one| one.files.is_some() || matches!(one.network, NetworkAccess::Connect(_)));
+    if needs_landlock {
+        checks.push(match fs::read_to_string("/sys/kernel/security/lsm") {
+            Ok(modules) if modules.split(',').any(|one| one.trim() == "landlock") => {
+                Check::info("LANDLOCK", "this kernel has Landlock")
+            }
+            Ok(modules) => {
+                let hint = "start the kernel with landlock in its list lsm=, 5.13 or newer";
+                Check::warn(
+                    "LANDLOCK",
+                    "this kernel has no Landlock, so confined servers are refused",
+                    hint,
+                )
+                .detail(modules.trim())
+            }
+            Err(error) => {
+                Check::info("LANDLOCK", "whether this kernel has Landlock cannot be seen")
+                    .detail(error.to_string())
+            }
+        });
+    }
+    checks
+}
+
+/// The last part of a command.
+pub(super) fn program_name(command: &str) -> &str {
+    command.rsplit('/').next().unwrap_or(command)
+}
+
+/// The file that a command stands for, if it can be executed.
+pub(super) fn find(command: &str, folder: &Path) -> Option<PathBuf> {
+    if command.contains('/') {
+        let file = folder.join(command);
+        return is_executable(&file).then_some(file);
+    }
+    let path = config::variable("PATH")?;
+    let places = std::env::split_paths(&path).map(|place| folder.join(place).join(command));
+    places.into_iter().find(|file| is_executable(file))
+}
+
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}

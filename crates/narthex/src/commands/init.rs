@@ -1,0 +1,179 @@
+//! `narthex init`: a configuration to begin with, in this folder. Nothing is ever overwritten.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use fs_err as fs;
+use serde_json::json;
+
+use super::check::is_installed;
+use crate::{
+    cli::{Context, InitArgs},
+    failure::Failure,
+    output,
+};
+
+/// A file to begin with.
+struct Template {
+    path: &'static str,
+    text: &'static str,
+}
+
+const MCP_JSON: &str = "mcp.json";
+
+const MINIMAL: [Template; 2] = [
+    Template { path: MCP_JSON, text: include_str!("init/mcp.json") },
+    Template { path: "narthex.toml", text: include_str!("init/narthex.toml") },
+];
+
+const EXAMPLES: [Template; 4] = [
+    Template { path: MCP_JSON, text: include_str!("init/examples.mcp.json") },
+    Template { path: "narthex.toml", text: include_str!("init/narthex.toml") },
+    Template {
+        path: "agents/playwright-demo/agent.yaml",
+        text: include_str!("init/playwright-demo.yaml"),
+    },
+    Template {
+        path: "agents/github-assistant/agent.yaml",
+        text: include_str!("init/github-assistant.yaml"),
+    },
+];
+
+/// What the examples are started with.
+const NEEDED: [&str; 2] = ["node", "npx"];
+
+/// What has been done.
+#[derive(Debug, Default)]
+struct Done {
+    written: Vec<&'static str>,
+    skipped: Vec<&'static str>,
+    missing: Vec<&'static str>,
+}
+
+pub(crate) fn run(args: &InitArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let mut done = Done::default();
+    let templates: &[Template] = if args.with_mcp_examples { &EXAMPLES } else { &MINIMAL };
+    if args.with_mcp_examples {
+        done.missing = NEEDED.into_iter().filter(|name| !is_installed(name)).collect();
+    }
+    for template in templates {
+        match create(template)? {
+            true => done.written.push(template.path),
+            false => done.skipped.push(template.path),
+        }
+    }
+    show(&done, args, context)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a file, unless anything is there already, be it a link that leads nowhere.
+fn create(template: &Template) -> Result<bool, Failure> {
+    let path = Path::new(template.path);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    match fs::OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(mut file) => {
+            file.write_all(template.text.as_bytes())?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show(done: &Done, args: &InitArgs, context: &Context) -> Result<(), Failure> {
+    let Done { written, skipped, missing } = done;
+    let next = guidance(done, args);
+    if context.format.is_json() {
+        return output::done(&json!({
+            "written": written,
+            "skipped": skipped,
+            "missing": missing,
+            "next": next,
+        }));
+    }
+    if context.format.is_quiet() {
+        output::line(&format!("wrote {}, skipped {}", written.len(), skipped.len()))?;
+        if !missing.is_empty() {
+            output::line(&format!("not installed: {}", missing.join(", ")))?;
+        }
+        return Ok(());
+    }
+    for name in missing {
+        output::line(&format!(
+            "[init] {name} is not in PATH: install Node.js (https://nodejs.org)"
+        ))?;
+    }
+    for path in written {
+        output::line(&format!("[init] wrote {path}"))?;
+    }
+    for path in skipped {
+        output::line(&format!("[init] skipped {path}: it is there already"))?;
+    }
+    output::line("")?;
+    next.iter().try_for_each(|line| output::line(line))
+}
+
+/// What to do next.
+fn guidance(done: &Done, args: &InitArgs) -> Vec<&'static str> {
+    let mut next = Vec::new();
+    if args.with_mcp_examples {
+        next.push(
+            "Set GITHUB_PERSONAL_ACCESS_TOKEN where the daemon starts, for the server github.",
+        );
+        next.push(
+            "agents/ shows how agents name their servers; this version reads mcp.json alone, \
+             which has the same servers.",
+        );
+        if done.skipped.contains(&MCP_JSON) {
+            next.push("Your mcp.json stayed as it is: copy the servers from agents/ by hand.");
+        }
+    } else {
+        next.push("Put your servers into mcp.json, or `narthex mcp add` them for all projects.");
+    }
+    next.push("Look for what is missing with `narthex check mcp`.");
+    next.push("Approve the file and start: `narthex trust && narthex up`.");
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_registry::config::{Entry, LoadContext, parse};
+
+    use super::*;
+
+    /// R-M34: what is written is what the program takes.
+    #[test]
+    fn r_m34_templates_load_without_a_warning() {
+        let env = |_: &str| Some("filled-in".to_owned());
+        for (templates, count) in [(&MINIMAL[..], 0), (&EXAMPLES[..], 2)] {
+            let template = templates.iter().find(|one| one.path == MCP_JSON).unwrap();
+            let file = Path::new(template.path);
+            let context = LoadContext { file, workspace_root: Path::new("/"), env: &env };
+            let loaded = parse(template.text.as_bytes(), &context).unwrap();
+            assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+            assert_eq!(loaded.entries.len(), count);
+            assert!(loaded.entries.iter().all(|entry| matches!(entry, Entry::Server(_))));
+        }
+    }
+
+    /// R-M34, R-M4: the example agents name the servers that mcp.json has, with the same programs.
+    #[test]
+    fn r_m34_agents_and_mcp_json_agree() {
+        let text = |path: &str| EXAMPLES.iter().find(|one| one.path == path).unwrap().text;
+        let document: serde_json::Value = serde_json::from_str(text(MCP_JSON)).unwrap();
+        let table = [("playwright", EXAMPLES[2].path), ("github", EXAMPLES[3].path)];
+        for (name, path) in table {
+            let (entry, agent) = (&document["servers"][name], text(path));
+            assert!(agent.contains(&format!("\n    {name}:\n")), "{agent}");
+            assert!(agent.contains(&format!("command: {}", entry["command"].as_str().unwrap())));
+            for arg in entry["args"].as_array().unwrap() {
+                assert!(agent.contains(arg.as_str().unwrap()), "{arg}");
+            }
+        }
+    }
+}

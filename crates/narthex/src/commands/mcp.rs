@@ -1,0 +1,54 @@
+//! `narthex mcp`: the servers of the daemon, seen, tried and changed.
+
+mod add;
+mod list;
+mod logs;
+mod test;
+mod verbs;
+
+use std::process::ExitCode;
+
+use narthex_model::ErrorKind;
+use serde_json::Value;
+
+use crate::{
+    cli::{Context, McpCommand},
+    daemon_client::DaemonClient,
+    failure::Failure,
+};
+
+pub(crate) async fn run(command: McpCommand, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        McpCommand::List => list::run(&context).await,
+        McpCommand::Test { name } => test::run(&name, &context).await,
+        McpCommand::Logs(args) => logs::run(&args, &context).await,
+        McpCommand::Reload => verbs::reload(&context).await,
+        McpCommand::Add(args) => add::run(args, &context).await,
+        McpCommand::Remove { name } => verbs::remove(&name, &context).await,
+        McpCommand::Enable { name } => verbs::enable(&name, &context).await,
+        McpCommand::Disable { name } => verbs::disable(&name, &context).await,
+        McpCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
+    }
+}
+
+/// The text of a member, or nothing.
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
+}
+
+/// What was not found, with what there is.
+async fn with_names(failure: Failure, client: &DaemonClient) -> Failure {
+    if failure.kind.as_str() != ErrorKind::NotFound.as_str() {
+        return failure;
+    }
+    let Ok(all) = client.api_get("/api/servers").await else { return failure };
+    let rows = all["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let counting = rows.iter().filter(|row| row["is_overridden"] != true);
+    let mut names: Vec<_> = counting.map(|row| text(row, "name")).collect();
+    names.sort_unstable();
+    let known = match names.is_empty() {
+        true => "there is none at all".to_owned(),
+        false => format!("available: {}", names.join(", ")),
+    };
+    Failure { message: format!("{}; {known}", failure.message), ..failure }
+}

@@ -1,0 +1,167 @@
+//! `narthex mcp list`: a row for each server; without a daemon, what is configured.
+
+use std::{collections::BTreeSet, process::ExitCode, time::SystemTime};
+
+use narthex_model::Timestamp;
+use serde_json::{Value, json};
+
+use super::text;
+use crate::{
+    cli::Context,
+    commands::source,
+    daemon_client::DaemonClient,
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+const COLUMNS: [&str; 6] = ["name", "transport", "status", "tools", "resources", "last check"];
+
+pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator_if_up(&context.settings)?;
+    let rows = match &client {
+        Some(client) => rows(client).await?,
+        None => Vec::new(),
+    };
+    if context.format.is_json() {
+        let mounts: Vec<_> = rows.iter().map(mount).collect();
+        let daemon = if client.is_some() { "running" } else { "down" };
+        let configured = configured(context);
+        output::done(&json!({ "mounts": mounts, "daemon": daemon, "configured": configured }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if context.format.is_quiet() {
+        for row in rows.iter().filter(|row| row["is_overridden"] != true) {
+            output::line(&harmless(text(row, "name")))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if rows.is_empty() {
+        return nothing(client.is_some(), context);
+    }
+    let now = SystemTime::now();
+    let cells: Vec<_> = rows.iter().map(|row| cells(row, now, context.is_ascii)).collect();
+    output::line(&table::render(&COLUMNS, &cells))?;
+    for row in rows.iter().filter(|row| row["error"].is_object()) {
+        let (name, error) = (text(row, "name"), text(&row["error"], "message"));
+        output::notice(&format!("{}: {}", harmless(name), harmless(error)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn rows(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
+    let mut all = client.api_get("/api/servers").await?;
+    match all["servers"].take() {
+        Value::Array(rows) => Ok(rows),
+        other => {
+            let text = format!("the daemon's servers are no list but {other}");
+            Err(Failure::new(narthex_model::ErrorKind::Invalid, text))
+        }
+    }
+}
+
+fn nothing(is_up: bool, context: &Context) -> Result<ExitCode, Failure> {
+    let sentence = match is_up {
+        true => "The daemon has no servers.",
+        false => "No daemon runs, so no server is mounted.",
+    };
+    output::line(sentence)?;
+    let configured = configured(context);
+    if !configured.is_empty() {
+        let names: Vec<_> = configured.iter().map(|name| harmless(name)).collect();
+        let remedy = if is_up { "narthex mcp reload" } else { "narthex up" };
+        output::line(&format!("Configured here: {}. `{remedy}` starts them.", names.join(", ")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The names in the files of this folder and of the user. What is wrong with a file is told by
+/// `narthex check mcp`.
+fn configured(context: &Context) -> BTreeSet<String> {
+    let files = source::unfilled(&context.settings);
+    let loaded = files.iter().filter_map(|file| file.loaded.as_ref().ok());
+    loaded.flat_map(|loaded| &loaded.entries).map(|entry| entry.name().to_owned()).collect()
+}
+
+/// A row in JSON: as the daemon tells it, with its state under the word of the table.
+fn mount(row: &Value) -> Value {
+    let mut mount = row.clone();
+    if let Some(members) = mount.as_object_mut()
+        && let Some(state) = members.remove("state")
+    {
+        members.insert("status".to_owned(), state);
+    }
+    mount
+}
+
+fn cells(row: &Value, now: SystemTime, is_ascii: bool) -> Vec<String> {
+    let none = || if is_ascii { "-" } else { "—" }.to_owned();
+    let or_none = |text: &str| if text.is_empty() { none() } else { text.to_owned() };
+    let count = |member: &str| match row[member].as_u64() {
+        None | Some(0) => none(),
+        Some(count) => count.to_string(),
+    };
+    let status = match (row["is_overridden"] == true, row["is_asleep"] == true) {
+        (true, _) => "overridden",
+        (false, true) => "asleep",
+        (false, false) => text(row, "state"),
+    };
+    let check = Timestamp::read(text(row, "last_check"));
+    vec![
+        harmless(text(row, "name")),
+        or_none(text(row, "transport")),
+        status.to_owned(),
+        count("tools"),
+        count("resources"),
+        check.map_or_else(none, |time| age(time, now)),
+    ]
+}
+
+/// How long ago a moment is, in its largest unit.
+fn age(time: SystemTime, now: SystemTime) -> String {
+    // A clock that was set back makes it the present.
+    let seconds = now.duration_since(time).unwrap_or_default().as_secs();
+    match seconds {
+        0..60 => format!("{seconds}s ago"),
+        60..3600 => format!("{}m ago", seconds / 60),
+        3600..86_400 => format!("{}h ago", seconds / 3600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_their_largest_unit() {
+        let now = SystemTime::now();
+        let table = [
+            (0, "0s ago"),
+            (12, "12s ago"),
+            (59, "59s ago"),
+            (60, "1m ago"),
+            (200, "3m ago"),
+            (3599, "59m ago"),
+            (3600, "1h ago"),
+            (86_399, "23h ago"),
+            (200_000, "2d ago"),
+        ];
+        for (seconds, expected) in table {
+            assert_eq!(age(now - Duration::from_secs(seconds), now), expected);
+        }
+        assert_eq!(age(now + Duration::from_secs(9), now), "0s ago");
+    }
+
+    /// R-F1: counts are shown, and nothing is shown as a dash.
+    #[test]
+    fn r_f1_what_there_is_none_of_is_a_dash() {
+        let row = json!({"name": "a\u{1b}[2K", "transport": null, "state": "ready", "tools": 3,
+            "resources": 0, "last_check": null, "is_overridden": false, "is_asleep": false});
+        let shown = |is_ascii| cells(&row, SystemTime::now(), is_ascii);
+        assert_eq!(shown(false), ["a\u{fffd}[2K", "—", "ready", "3", "—", "—"]);
+        assert_eq!(shown(true)[4..], ["-", "-"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! What is done with one server, or with the files, in one step.
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_model::CallError;
+use serde_json::{Value, json};
+
+use super::{text, with_names};
+use crate::{
+    cli::Context,
+    commands::waiting::waiting,
+    daemon_client::{ApiRequest, DaemonClient, server_path},
+    failure::Failure,
+    output::{self, harmless},
+};
+
+pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let asked = waiting("reading the files", context, client.api_post("/api/reload"));
+    let reloaded = asked.await?;
+    if context.format.is_json() {
+        output::done(&reloaded)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let files = reloaded["files"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for file in files {
+        if let Some(error) = file["error"].as_str() {
+            let text = "is not applied, and what was there before goes on";
+            output::notice(&format!("{} {text}: {}", text_of(file, "file"), harmless(error)));
+        }
+    }
+    let count = reloaded["server_count"].as_u64().unwrap_or(0);
+    match context.format.is_quiet() {
+        true => output::line(&count.to_string())?,
+        false => output::line(&servers(count))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn servers(count: u64) -> String {
+    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
+}
+
+fn text_of(value: &Value, member: &str) -> String {
+    harmless(text(value, member))
+}
+
+pub(super) async fn remove(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(Method::DELETE, server_path(name, ""));
+    match waiting(&format!("removing {name}"), context, client.api(request)).await {
+        Ok(_) => told(&json!({ "name": name }), &format!("removed {name}"), context),
+        Err(failure) => Err(with_names(failure, &client).await),
+    }
+}
+
+pub(super) async fn disable(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let answer = post(name, "disable", context).await?;
+    told(&answer, &format!("{name} is switched off"), context)
+}
+
+pub(super) async fn enable(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    came_out(name, &post(name, "enable", context).await?, context)
+}
+
+pub(super) async fn reconnect(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    came_out(name, &post(name, "reconnect", context).await?, context)
+}
+
+async fn post(name: &str, verb: &str, context: &Context) -> Result<Value, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let asked = client.api_post(server_path(name, &format!("/{verb}")));
+    match waiting(&format!("{verb} {name}"), context, asked).await {
+        Ok(answer) => Ok(answer),
+        Err(failure) => Err(with_names(failure, &client).await),
+    }
+}
+
+/// Tells how a server came out; one that failed is a failure of the command.
+fn came_out(name: &str, answer: &Value, context: &Context) -> Result<ExitCode, Failure> {
+    let result = &answer["result"];
+    if result["status"] == "error" {
+        let error = serde_json::from_value::<CallError>(result["error"].clone());
+        return Err(Failure::call(error.map_err(|error| {
+            let text = format!("the daemon's answer cannot be read: {error}");
+            Failure::new(narthex_model::ErrorKind::Invalid, text)
+        })?));
+    }
+    let how = match (text(result, "status"), result["toolCount"].as_u64()) {
+        ("ready", Some(1)) => "ready: 1 tool".to_owned(),
+        ("ready", Some(count)) => format!("ready: {count} tools"),
+        ("authenticating", _) => format!("waiting for a sign-in at {}", text(result, "authUrl")),
+        (other, _) => other.to_owned(),
+    };
+    told(answer, &format!("{name} is {how}"), context)
+}
+
+fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::done(data)?;
+    } else if !context.format.is_quiet() {
+        output::line(&harmless(sentence))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

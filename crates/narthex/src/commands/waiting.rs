@@ -1,0 +1,38 @@
+//! Waits, and says so once that takes longer than a person expects.
+
+use std::{pin::pin, time::Duration};
+
+use tokio::time::timeout;
+
+use super::progress::spinner;
+use crate::{cli::Context, output};
+
+/// What takes no longer needs no word.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Waits for `work`; after a second, standard error says for what.
+pub(super) async fn waiting<T>(what: &str, context: &Context, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    if let Ok(done) = timeout(PATIENCE, &mut work).await {
+        return done;
+    }
+    if context.format.is_quiet() {
+        return work.await;
+    }
+    let dots = ellipsis(context);
+    let bar = spinner();
+    match &bar {
+        Some(bar) => bar.set_message(format!("{what} {dots}")),
+        None => output::notice(&format!("{what} {dots}")),
+    }
+    let done = work.await;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    done
+}
+
+/// What stands for something that goes on.
+pub(super) fn ellipsis(context: &Context) -> &'static str {
+    if context.is_ascii { "..." } else { "…" }
+}

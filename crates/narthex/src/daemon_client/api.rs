@@ -1,0 +1,158 @@
+//! The operators' API of the daemon, with their token.
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use narthex_model::ErrorKind;
+use narthex_upstream::client::HttpResponse;
+use narthex_wire::{Payload, SseParser};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::{DaemonClient, failure, is_event_stream, refused};
+use crate::{
+    config::Settings,
+    data_dir::{DataDir, read_admin_token},
+    failure::Failure,
+};
+
+/// A request of the API.
+#[derive(Debug, Default)]
+pub(crate) struct ApiRequest {
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Payload,
+}
+
+impl ApiRequest {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self { method, path: path.into(), ..Self::default() }
+    }
+
+    /// With an entry's text.
+    pub(crate) fn entry(mut self, text: &str) -> Self {
+        let json = HeaderValue::from_static("application/json");
+        self.headers.insert(header::CONTENT_TYPE, json);
+        self.body = Payload::from(text.as_bytes().to_vec());
+        self
+    }
+
+    /// Not to be done if it would overwrite.
+    pub(crate) fn for_new_only(mut self) -> Self {
+        self.headers.insert(header::IF_NONE_MATCH, HeaderValue::from_static("*"));
+        self
+    }
+}
+
+/// The path of a server, or of something that it has.
+pub(crate) fn server_path(name: &str, below: &str) -> String {
+    format!("/api/servers/{}{below}", utf8_percent_encode(name, NON_ALPHANUMERIC))
+}
+
+impl DaemonClient {
+    /// Finds the daemon, to work as its operator. Nothing is sent yet.
+    pub(crate) fn operator(settings: &Settings) -> Result<Self, Failure> {
+        Self::operator_if_up(settings)?.ok_or_else(|| {
+            Failure::daemon_down(format!(
+                "no daemon runs with the data directory {}; start one with `narthex up`, or name \
+                 another directory with --data",
+                settings.data.display()
+            ))
+        })
+    }
+
+    /// The same; `None` if no daemon runs.
+    pub(crate) fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
+        let data = DataDir::at(&settings.data);
+        let Some(state) = data.running()? else { return Ok(None) };
+        let token = read_admin_token(&data)?;
+        Self::with(settings, state, token).map(Some)
+    }
+
+    /// Asks the API; null if there is nothing to say.
+    pub(crate) async fn api(&self, request: ApiRequest) -> Result<Value, Failure> {
+        let ApiRequest { method, path, headers, body } = request;
+        let response = self.send(method, &path, headers, body).await?;
+        if response.status == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
+        let (status, body) = (response.status, self.body(response).await?);
+        match serde_json::from_slice::<Value>(&body) {
+            Ok(value) if status.is_success() => Ok(value),
+            Ok(problem) => Err(of_problem(status, &problem)),
+            Err(error) if status.is_success() => {
+                let text =
+                    format!("the daemon's answer cannot be read, is it of this version? {error}");
+                Err(Failure::new(ErrorKind::Invalid, text))
+            }
+            Err(_) => Err(refused(status, &String::from_utf8_lossy(&body))),
+        }
+    }
+
+    pub(crate) async fn api_get(&self, path: impl Into<String>) -> Result<Value, Failure> {
+        self.api(ApiRequest::new(Method::GET, path)).await
+    }
+
+    pub(crate) async fn api_post(&self, path: impl Into<String>) -> Result<Value, Failure> {
+        self.api(ApiRequest::new(Method::POST, path)).await
+    }
+
+    /// Asks for a stream of events.
+    pub(crate) async fn api_events(
+        &self,
+        method: Method,
+        path: String,
+    ) -> Result<EventReader, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let response = self.send(method, &path, headers, Payload::default()).await?;
+        if response.status == StatusCode::OK && is_event_stream(&response.headers) {
+            let parser = SseParser::new(self.limits.message_bytes);
+            return Ok(EventReader { response, parser });
+        }
+        let (status, body) = (response.status, self.body(response).await?);
+        match serde_json::from_slice::<Value>(&body) {
+            Ok(problem) => Err(of_problem(status, &problem)),
+            Err(_) => Err(refused(status, &String::from_utf8_lossy(&body))),
+        }
+    }
+
+    async fn body(&self, response: HttpResponse) -> Result<bytes::Bytes, Failure> {
+        let body = response.body.collect(self.limits.message_bytes).await;
+        body.map_err(|error| failure(&error))
+    }
+}
+
+/// A stream of the daemon's that is being read.
+#[derive(Debug)]
+pub(crate) struct EventReader {
+    response: HttpResponse,
+    parser: SseParser,
+}
+
+impl EventReader {
+    /// The next event; `None` when the daemon has ended the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>, Failure> {
+        loop {
+            let event = self.parser.next_event().map_err(|error| {
+                Failure::new(ErrorKind::Exhausted, format!("the daemon sent {error}"))
+            })?;
+            if let Some(event) = event {
+                return serde_json::from_slice(&event.data).map(Some).map_err(|error| {
+                    let text = format!("the daemon sent an event that is no JSON: {error}");
+                    Failure::new(ErrorKind::Invalid, text)
+                });
+            }
+            let Some(chunk) = self.response.body.chunk().await else { return Ok(None) };
+            self.parser.push(chunk.map_err(|error| failure(&error))?);
+        }
+    }
+}
+
+/// The failure that a problem of the API tells of.
+fn of_problem(status: StatusCode, problem: &Value) -> Failure {
+    let kind = ErrorKind::ALL.into_iter().find(|kind| problem["kind"] == kind.as_str());
+    match (kind, problem["detail"].as_str()) {
+        (Some(kind), Some(detail)) => Failure::new(kind, detail),
+        _ => refused(status, &problem.to_string()),
+    }
+}

@@ -1,0 +1,144 @@
+//! `narthex check mcp`: what it finds, how much that weighs, and how it is told.
+
+use std::{os::unix::fs::symlink, path::Path};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place};
+
+/// A folder as PATH, with these programs in it.
+fn programs(place: &Place, names: &[&str]) {
+    fs::create_dir_all(place.path("bin")).unwrap();
+    for name in names {
+        symlink("/bin/sh", place.path("bin").join(name)).unwrap();
+    }
+}
+
+fn check(place: &Place, words: &[&str]) -> Done {
+    let mut command = place.command([&["check", "mcp"], words].concat());
+    command.env("PATH", place.path("bin")).env("HOME", place.path("home"));
+    Done::from(command.output().unwrap())
+}
+
+fn found<'d>(data: &'d Value, code: &str) -> Vec<&'d Value> {
+    data["checks"].as_array().unwrap().iter().filter(|one| one["code"] == code).collect()
+}
+
+fn levels(data: &Value, code: &str) -> Vec<String> {
+    found(data, code).iter().map(|one| one["level"].as_str().unwrap().to_owned()).collect()
+}
+
+/// §3.5 `check mcp`, R-M33, R-F5: programs with their places, entries, variables, trust.
+#[test]
+fn r_m33_every_finding_has_its_code_and_level() {
+    let place = Place::with(&json!({
+        "web": { "transport": "http", "url": "https://a.example/mcp" },
+        "node": { "transport": "stdio", "command": "npx", "args": ["-y", "@playwright/mcp"] },
+        "python": { "transport": "stdio", "command": "uvx" },
+        "lost": { "transport": "stdio", "command": "no-such-program" },
+        "unset": { "transport": "stdio", "command": "node",
+            "env": { "A": "${env:NARTHEX_TEST_UNSET}" } },
+        "bad": { "transport": "pigeon" },
+    }));
+    programs(&place, &["node", "npx"]);
+    let done = check(&place, &["--json"]).succeeded();
+    assert_eq!(done.stdout.lines().count(), 1);
+    let outcome = done.json();
+    let data = &outcome["data"];
+    assert_eq!((&outcome["ok"], &data["status"]), (&json!(true), &json!("warn")));
+    for (code, expected) in [
+        ("TRANSPORT", &["info"][..]),
+        ("NODE", &["info"]),
+        ("NPX", &["info"]),
+        ("UVX", &["warn"]),
+        ("PYTHON", &[]),
+        ("CHROMIUM", &["warn"]),
+        ("SETTINGS", &["info"]),
+        ("MCP_JSON", &["info", "warn"]),
+        ("COMMAND", &["warn", "info", "warn", "info"]),
+        ("ENV", &["warn"]),
+        ("ENTRY", &["warn"]),
+    ] {
+        assert_eq!(levels(data, code), expected, "{code} in {data}");
+    }
+    let npx = found(data, "NPX")[0]["message"].as_str().unwrap();
+    assert!(npx.contains(place.path("bin/npx").to_str().unwrap()), "{npx}");
+    let trust = found(data, "MCP_JSON")[1];
+    assert!(trust["hint"].as_str().unwrap().contains("narthex trust"), "{trust}");
+    let env = found(data, "ENV")[0];
+    assert!(env["message"].as_str().unwrap().contains("`unset`"), "{env}");
+    assert!(env["detail"].as_str().unwrap().contains("NARTHEX_TEST_UNSET"), "{env}");
+    let lost = found(data, "COMMAND")[0];
+    assert!(lost["message"].as_str().unwrap().contains("`lost` starts no-such-program"), "{lost}");
+    assert!(!place.path("data").exists(), "a look makes nothing");
+}
+
+/// §3.5 `check mcp`: the header, a line for each finding, and three counts.
+#[test]
+fn check_is_told_to_people() {
+    let place = Place::with(&json!({}));
+    programs(&place, &["node", "npx"]);
+    place.run(["trust"]).succeeded();
+    let done = check(&place, &[]).succeeded();
+    let lines: Vec<_> = done.stdout.lines().collect();
+    let time = lines[0].strip_prefix("narthex check mcp, ").unwrap();
+    assert!(narthex_model::Timestamp::read(time).is_some(), "{time}");
+    assert!(lines[1].starts_with("[INFO] TRANSPORT "), "{done:?}");
+    assert!(lines[2].starts_with("  detail: revisions 2024-11-05"), "{done:?}");
+    assert!(lines.last().unwrap().ends_with(" info, 0 warnings, 0 errors"), "{done:?}");
+    let outcome = check(&place, &["--json"]).succeeded().json();
+    assert_eq!(outcome["data"]["status"], "pass");
+    assert_eq!(check(&place, &["--quiet"]).succeeded().stdout, "");
+    place.write("mcp.json", "{");
+    let done = check(&place, &[]).succeeded();
+    assert!(done.stdout.contains("[WARN] MCP_JSON mcp.json cannot be used"), "{done:?}");
+    assert!(done.stdout.contains("  hint: correct the file"), "{done:?}");
+}
+
+/// §3.5 `check mcp`: without npx it fails, and only then.
+#[test]
+fn check_fails_only_for_errors() {
+    let place = Place::with(&json!({}));
+    programs(&place, &[]);
+    let done = check(&place, &[]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.stdout.contains("[WARN] NODE ") && done.stdout.contains("[ERROR] NPX "));
+    assert!(done.stdout.contains("1 errors") || done.stdout.contains("1 error"), "{done:?}");
+    let quiet = check(&place, &["--quiet"]);
+    assert_eq!((quiet.code, &*quiet.stdout), (Some(1), "[ERROR] NPX npx is not in PATH\n"));
+    let done = check(&place, &["--json"]);
+    let outcome = done.json();
+    assert_eq!((done.code, &outcome["ok"]), (Some(1), &json!(false)));
+    assert_eq!(outcome["data"]["status"], "fail");
+    assert_eq!(outcome["error"]["code"], "check_failed");
+    programs(&place, &["npx"]);
+    assert_eq!(check(&place, &["--json"]).succeeded().json()["data"]["status"], "warn");
+}
+
+/// What confined servers need of the host is looked at, too.
+#[test]
+fn confined_servers_need_what_confines_them() {
+    let entry = json!({ "transport": "stdio", "command": "npx", "confinement": {
+        "filesystem": { "read": ["/tmp"] }, "bwrap": true } });
+    let place = Place::with(&json!({ "one": entry }));
+    programs(&place, &["node", "npx"]);
+    let outcome = check(&place, &["--json"]).succeeded().json();
+    assert_eq!(levels(&outcome["data"], "BWRAP"), ["warn"], "{outcome}");
+    assert_eq!(levels(&outcome["data"], "LANDLOCK").len(), 1, "{outcome}");
+    programs(&place, &["bwrap"]);
+    let outcome = check(&place, &["--json"]).succeeded().json();
+    assert_eq!(levels(&outcome["data"], "BWRAP"), ["info"], "{outcome}");
+}
+
+#[test]
+fn a_missing_file_is_no_fault() {
+    let place = Place::with(&json!({}));
+    fs::remove_file(place.path("mcp.json")).unwrap();
+    programs(&place, &["node", "npx"]);
+    let outcome = check(&place, &["--json"]).succeeded().json();
+    assert_eq!(outcome["data"]["status"], "pass", "{outcome}");
+    let check = found(&outcome["data"], "MCP_JSON")[0];
+    assert!(check["hint"].as_str().unwrap().contains("narthex init"), "{check}");
+    assert!(!Path::new(&place.path("mcp.json")).exists());
+}

@@ -1,0 +1,63 @@
+//! What `--help` says, as a golden file: a change of the command line is seen as one.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::support::Place;
+
+const COMMANDS: [&[&str]; 22] = [
+    &[],
+    &["up"],
+    &["call"],
+    &["tools"],
+    &["status"],
+    &["connect"],
+    &["trust"],
+    &["completions"],
+    &["mcp"],
+    &["mcp", "list"],
+    &["mcp", "test"],
+    &["mcp", "logs"],
+    &["mcp", "reload"],
+    &["mcp", "add"],
+    &["mcp", "remove"],
+    &["mcp", "enable"],
+    &["mcp", "disable"],
+    &["mcp", "reconnect"],
+    &["check", "mcp"],
+    &["init"],
+    &["daemon", "stop"],
+    &["daemon", "status"],
+];
+
+/// With `UPDATE_GOLDEN` set, the file is written instead.
+#[test]
+fn help_is_as_it_was() {
+    let place = Place::new();
+    let mut text = String::new();
+    for words in COMMANDS {
+        let done = place.run(words.iter().chain(&["--help"])).succeeded();
+        let name = std::iter::once(&"narthex").chain(words).copied().collect::<Vec<_>>().join(" ");
+        text.push_str(&format!("## {name}\n\n{}\n", done.stdout));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/help.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &text).unwrap();
+    }
+    let golden = fs::read_to_string(&path).unwrap();
+    for (line, (old, new)) in golden.lines().zip(text.lines()).enumerate() {
+        assert_eq!(old, new, "line {} of help.txt; UPDATE_GOLDEN=1 renews it", line + 1);
+    }
+    assert_eq!(golden.len(), text.len());
+}
+
+/// Shells complete the commands for operators, too.
+#[test]
+fn completions_know_every_command() {
+    let script = Place::new().run(["completions", "bash"]).succeeded().stdout;
+    for words in COMMANDS.iter().filter(|words| words.len() == 2) {
+        let function = format!("narthex__subcmd__{}", words.join("__subcmd__"));
+        assert!(script.contains(&function), "{function}");
+    }
+}

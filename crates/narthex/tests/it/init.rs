@@ -1,0 +1,72 @@
+//! `narthex init`: what it writes, and that it overwrites nothing.
+
+use std::os::unix::fs::symlink;
+
+use fs_err as fs;
+use serde_json::json;
+
+use crate::support::{Done, Place};
+
+fn empty() -> Place {
+    let place = Place::with(&json!({}));
+    fs::remove_file(place.path("mcp.json")).unwrap();
+    place
+}
+
+/// §3.5 `init`: a minimal set, nothing of examples, and a second run changes nothing.
+#[test]
+fn init_writes_a_minimal_set_once() {
+    let place = empty();
+    let done = place.run(["init"]).succeeded();
+    assert!(
+        done.stdout.starts_with("[init] wrote mcp.json\n[init] wrote narthex.toml\n"),
+        "{done:?}"
+    );
+    assert!(done.stdout.contains("narthex check mcp"), "{done:?}");
+    assert!(!place.path("agents").exists());
+    let up = place.run(["status", "--settings", "narthex.toml"]);
+    up.failed(1, &["no daemon"]);
+    place.write("mcp.json", "mine");
+    let done = place.run(["init"]).succeeded();
+    assert!(done.stdout.starts_with("[init] skipped mcp.json"), "{done:?}");
+    assert!(!done.stdout.contains("wrote"), "{done:?}");
+    assert_eq!(fs::read_to_string(place.path("mcp.json")).unwrap(), "mine");
+}
+
+/// A link that leads nowhere is something that is there.
+#[test]
+fn init_does_not_write_through_links() {
+    let place = empty();
+    symlink(place.path("elsewhere"), place.path("mcp.json")).unwrap();
+    place.run(["init"]).succeeded();
+    assert!(!place.path("elsewhere").exists());
+}
+
+/// §3.5 `init`, R-M34: two example agents and their servers, after a look for what they need.
+#[test]
+fn r_m34_examples_are_written_on_demand() {
+    let place = empty();
+    let run = |words: &[&str]| {
+        let mut command = place.command([&["init", "--with-mcp-examples"], words].concat());
+        Done::from(command.env("PATH", place.path("bin")).output().unwrap()).succeeded()
+    };
+    let done = run(&[]);
+    assert!(done.stdout.starts_with("[init] node is not in PATH"), "{done:?}");
+    let agents =
+        ["playwright-demo", "github-assistant"].map(|name| format!("agents/{name}/agent.yaml"));
+    for path in &agents {
+        assert!(done.stdout.contains(&format!("[init] wrote {path}")), "{done:?}");
+        assert!(fs::read_to_string(place.path(path)).unwrap().contains("transport_type: stdio"));
+    }
+    assert!(done.stdout.contains("reads mcp.json alone"), "{done:?}");
+    let list = place.run(["mcp", "list", "--json"]).succeeded().json();
+    assert_eq!(list["data"]["configured"], json!(["github", "playwright"]));
+    place.write(&agents[0], "mine");
+    let outcome = run(&["--json"]).json();
+    assert_eq!((&outcome["ok"], &outcome["data"]["written"]), (&json!(true), &json!([])));
+    assert_eq!(outcome["data"]["skipped"].as_array().unwrap().len(), 4);
+    assert_eq!(outcome["data"]["missing"], json!(["node", "npx"]));
+    assert_eq!(fs::read_to_string(place.path(&agents[0])).unwrap(), "mine");
+    let quiet = run(&["--quiet"]);
+    assert!(quiet.stdout.lines().count() <= 3, "{quiet:?}");
+}

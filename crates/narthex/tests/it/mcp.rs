@@ -1,0 +1,344 @@
+//! `narthex mcp`: every command, with the daemon up and down, in all three ways of telling.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+    sync::mpsc::sync_channel,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place, SOON, fixture_entry};
+
+/// A legacy server in a few lines of shell, which says on stderr that it starts.
+fn shell_entry() -> Value {
+    let result = concat!(
+        r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"#,
+        r#""serverInfo":{"name":"shell","version":"3"}}"#
+    );
+    let script = format!(
+        r#"echo "is awake" >&2; printf 'an escape \033[2K\n' >&2
+        while read -r line; do id=$${{line#*'"id":'}}; id=$${{id%%[,\}}]*}}; case "$line" in
+        *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{result}}}\n' "$id";;
+        *'"id"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"tools":[]}}}}\n' "$id";;
+        esac; done"#
+    );
+    json!({ "transport": "stdio", "command": "sh", "args": ["-c", script] })
+}
+
+fn missing_entry() -> Value {
+    json!({ "transport": "stdio", "command": "no-such-program-here" })
+}
+
+/// A server that never answers.
+fn silent_entry() -> Value {
+    json!({ "transport": "stdio", "command": "sleep", "args": ["600"] })
+}
+
+fn three() -> Place {
+    Place::with(&json!({
+        "fixture": fixture_entry(),
+        "missing": missing_entry(),
+        "shell": shell_entry(),
+    }))
+}
+
+/// The outcome of a command that went well, in JSON.
+fn data(done: Done) -> Value {
+    let mut outcome = done.succeeded().json();
+    assert_eq!(outcome["ok"], true);
+    outcome["data"].take()
+}
+
+/// The failure of one that did not: its code and its message.
+#[track_caller]
+fn refusal(done: &Done, code: &str) -> String {
+    assert_eq!((done.code, done.stdout.lines().count()), (Some(1), 1), "{done:?}");
+    let outcome = done.json();
+    assert_eq!((&outcome["ok"], &outcome["error"]["code"]), (&json!(false), &json!(code)));
+    outcome["error"]["message"].as_str().unwrap().to_owned()
+}
+
+/// §3.5 `mcp list`, R-F1: a row for each server, in the columns that are promised.
+#[test]
+fn r_c1_list_shows_a_row_for_each_server() {
+    let place = three();
+    let _daemon = place.up();
+    let done = place.run(["mcp", "list"]).succeeded();
+    let lines: Vec<Vec<&str>> =
+        done.stdout.lines().map(|line| line.split("  ").map(str::trim).collect()).collect();
+    let lines: Vec<Vec<&str>> = lines
+        .into_iter()
+        .map(|line| line.into_iter().filter(|cell| !cell.is_empty()).collect())
+        .collect();
+    assert_eq!(lines[0], ["NAME", "TRANSPORT", "STATUS", "TOOLS", "RESOURCES", "LAST CHECK"]);
+    assert_eq!(lines[1][..3], ["fixture", "stdio", "ready"]);
+    assert!(lines[1][3].parse::<u64>().unwrap() > 10 && lines[1][5].ends_with("s ago"));
+    assert_eq!(lines[2][..5], ["missing", "stdio", "error", "-", "-"]);
+    assert_eq!(lines[3][..5], ["shell", "stdio", "ready", "-", "-"]);
+    assert!(done.stderr.contains("missing: ") && done.stderr.contains("no-such-program-here"));
+    let mut utf8 = place.command(["mcp", "list"]);
+    let done = Done::from(utf8.env("LANG", "C.UTF-8").output().unwrap()).succeeded();
+    assert!(done.stdout.contains('—'), "{done:?}");
+    let mut utf8 = place.command(["mcp", "list", "--ascii"]);
+    let done = Done::from(utf8.env("LANG", "C.UTF-8").output().unwrap()).succeeded();
+    assert!(done.stdout.is_ascii(), "{done:?}");
+    let data = data(place.run(["mcp", "list", "--json"]));
+    assert_eq!(data["daemon"], "running");
+    let mount = &data["mounts"][0];
+    assert_eq!((&mount["name"], &mount["status"]), (&json!("fixture"), &json!("ready")));
+    assert_eq!((&mount["transport"], &mount["provenance"]), (&json!("stdio"), &json!("workspace")));
+    let done = place.run(["mcp", "list", "--quiet"]).succeeded();
+    assert_eq!(done.stdout, "fixture\nmissing\nshell\n");
+}
+
+/// §3.5 `mcp list`: without a daemon it says so, hints at what is configured, and starts nothing.
+#[test]
+fn list_works_without_a_daemon() {
+    let place = three();
+    let done = place.run(["mcp", "list"]).succeeded();
+    assert!(done.stdout.contains("No daemon runs"), "{done:?}");
+    assert!(done.stdout.contains("fixture, missing, shell"), "{done:?}");
+    assert!(!place.path("data").exists());
+    let data = data(place.run(["mcp", "list", "--json"]));
+    assert_eq!((&data["mounts"], &data["daemon"]), (&json!([]), &json!("down")));
+    assert_eq!(data["configured"], json!(["fixture", "missing", "shell"]));
+    assert_eq!(place.run(["mcp", "list", "--quiet"]).succeeded().stdout, "");
+    let empty = Place::with(&json!({}));
+    let _daemon = empty.up();
+    assert_eq!(empty.run(["mcp", "list"]).succeeded().stdout, "The daemon has no servers.\n");
+}
+
+/// §3.5 `mcp list`: what the daemon says must be understood.
+#[test]
+fn a_daemon_of_another_kind_is_a_protocol_error() {
+    let place = Place::new();
+    let daemon = place.up();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    place.write(
+        "data/daemon.json",
+        &json!({ "pid": daemon.pid(), "url": url, "socket_dir": null, "config": "" }).to_string(),
+    );
+    let answering = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut buffer = [0; 4096];
+        assert!(stream.read(&mut buffer).unwrap() > 0);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").unwrap();
+    });
+    let message = refusal(&place.run(["mcp", "list", "--json"]), "invalid");
+    assert!(message.contains("of this version"), "{message}");
+    answering.join().unwrap();
+}
+
+/// §3.5 `mcp test`: four stages with what they found, and nothing left behind.
+#[test]
+fn test_tells_each_stage() {
+    let place = three();
+    let daemon = place.up();
+    let before = crate::support::descendants(daemon.pid());
+    let done = place.run(["mcp", "test", "fixture"]).succeeded();
+    let lines: Vec<_> = done.stdout.lines().collect();
+    let heads = [
+        "[1/4] connect ... OK (",
+        "[2/4] tools/list ... OK (",
+        "[3/4] resources/list ... OK (",
+        "[4/4] prompts/list ... OK (",
+        "OK ",
+    ];
+    assert_eq!(lines.len(), heads.len(), "{done:?}");
+    for (line, head) in lines.iter().zip(heads) {
+        assert!(line.starts_with(head), "{line}");
+    }
+    assert!(lines[0].ends_with("ms)") && lines[1].contains(" tools, "), "{done:?}");
+    assert_eq!(crate::support::descendants(daemon.pid()), before);
+    let done = place.run(["mcp", "test", "shell"]).succeeded();
+    assert!(done.stdout.contains("[3/4] resources/list ... N/A (not supported)"), "{done:?}");
+    assert!(done.stdout.ends_with("OK shell 3 (2025-11-25)\n"), "{done:?}");
+    let mut utf8 = place.command(["mcp", "test", "shell"]);
+    let done = Done::from(utf8.env("LC_ALL", "de_DE.utf8").output().unwrap()).succeeded();
+    assert!(done.stdout.starts_with("[1/4] connect … OK ("), "{done:?}");
+    let probe = data(place.run(["mcp", "test", "fixture", "--json"]));
+    assert_eq!((&probe["ok"], &probe["stages"][1]["name"]), (&json!(true), &json!("tools/list")));
+    assert_eq!(place.run(["mcp", "test", "fixture", "--quiet"]).succeeded().stdout, "OK\n");
+}
+
+/// §3.5 `mcp test`: how it fails.
+#[test]
+fn test_fails_with_the_reason() {
+    let place = Place::with(&json!({ "missing": missing_entry(), "silent": silent_entry() }));
+    let down = place.run(["mcp", "test", "missing"]).failed(1, &["no daemon", "narthex up"]);
+    assert_eq!(down.stdout, "");
+    refusal(&place.run(["mcp", "test", "missing", "--json"]), "daemon_down");
+    let daemon =
+        place.start_with(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"], |command| {
+            let limits =
+                ["PROBE", "CONNECT", "INSTALL"].map(|name| format!("NARTHEX_TIMEOUTS_{name}"));
+            command.envs(limits.map(|name| (name, "300ms")));
+        });
+    daemon.event("listening");
+    let done = place.run(["mcp", "test", "missing"]);
+    assert_eq!(done.code, Some(1));
+    assert!(done.stdout.starts_with("[1/4] connect ... FAILED (command"), "{done:?}");
+    assert!(done.stdout.lines().last().unwrap().starts_with("FAILED connect: command"), "{done:?}");
+    assert_eq!(done.stdout.lines().count(), 2, "{done:?}");
+    let done = place.run(["mcp", "test", "silent"]);
+    assert!(done.stdout.starts_with("[1/4] connect ... TIMEOUT (after "), "{done:?}");
+    let done = place.run(["mcp", "test", "missing", "--quiet"]);
+    assert_eq!((done.code, &*done.stdout), (Some(1), "FAILED\n"));
+    let done = place.run(["mcp", "test", "missing", "--json"]);
+    refusal(&done, "test_failed");
+    assert_eq!(done.json()["data"]["stages"][0]["outcome"], "failed");
+    place.run(["mcp", "test", "nobody"]).failed(1, &["not_found", "missing, silent"]);
+    refusal(&place.run(["mcp", "test", "nobody", "--json"]), "not_found");
+}
+
+/// §3.5 `mcp logs`, R-M32, R-C2, R-D10: by the server's name or the mount's.
+#[test]
+fn r_m32_logs_show_what_a_server_wrote() {
+    let place = three();
+    let done = place.run(["mcp", "logs", "shell"]).succeeded();
+    assert!(done.stdout.contains("No daemon runs"), "{done:?}");
+    let down = data(place.run(["mcp", "logs", "shell", "--json"]));
+    assert_eq!(down["lines"], json!([]));
+    assert_eq!(place.run(["mcp", "logs", "shell", "--quiet"]).succeeded().stdout, "");
+    let _daemon = place.up();
+    for name in ["shell", "7-shell"] {
+        let done = place.run(["mcp", "logs", name]).succeeded();
+        let expected = "[stderr] is awake\n[stderr] an escape \u{fffd}[2K\n";
+        assert_eq!(done.stdout, expected);
+        let quiet = place.run(["mcp", "logs", name, "--quiet"]).succeeded();
+        assert_eq!(quiet.stdout, expected.replace("[stderr] ", ""));
+        let lines = data(place.run(["mcp", "logs", name, "--json"]));
+        assert_eq!(lines["lines"], json!(["is awake", "an escape \u{1b}[2K"]));
+    }
+    let done = place.run(["mcp", "logs", "missing"]).succeeded();
+    assert_eq!(done.stdout, "missing has written nothing to stderr.\n");
+    for name in ["nobody", "7-nobody"] {
+        let done = place.run(["mcp", "logs", name]);
+        done.failed(1, &["not_found", "available: fixture, missing, shell"]);
+    }
+    refusal(&place.run(["mcp", "logs", "nobody", "--json"]), "not_found");
+}
+
+/// R-M32: logs are followed over a new start of the server, until the daemon ends.
+#[test]
+fn r_m32_logs_are_followed() {
+    let place = three();
+    let mut daemon = place.up();
+    let mut command = place.command(["mcp", "logs", "shell", "--follow"]);
+    let mut following = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let (sender, received) = sync_channel(100);
+    std::thread::spawn(move || {
+        lines.map_while(Result::ok).take_while(|line| sender.send(line.clone()).is_ok()).count()
+    });
+    let next = || received.recv_timeout(SOON).unwrap();
+    assert_eq!(next(), "[stderr] is awake");
+    assert!(next().contains("an escape"));
+    place.run(["mcp", "reconnect", "shell"]).succeeded();
+    assert!(next().contains("started again"));
+    assert_eq!(next(), "[stderr] is awake");
+    daemon.signal("TERM");
+    assert!(following.wait().unwrap().success());
+    daemon.wait();
+}
+
+/// §3.5 `mcp reload`: reads the files again and counts.
+#[test]
+fn reload_counts_the_servers() {
+    let place = three();
+    refusal(&place.run(["mcp", "reload", "--json"]), "daemon_down");
+    let _daemon = place.up();
+    let servers = json!({ "servers": { "shell": shell_entry(), "a": missing_entry() } });
+    place.write("mcp.json", &servers.to_string());
+    let reloaded = data(place.run(["mcp", "reload", "--json"]));
+    assert_eq!(reloaded["server_count"], 2);
+    assert_eq!(reloaded["servers"], json!(["a", "shell"]));
+    assert_eq!(place.run(["mcp", "reload"]).succeeded().stdout, "2 servers\n");
+    assert_eq!(place.run(["mcp", "reload", "--quiet"]).succeeded().stdout, "2\n");
+    place.write("mcp.json", "{");
+    let done = place.run(["mcp", "reload"]).succeeded();
+    assert!(done.stderr.contains("mcp.json is not applied"), "{done:?}");
+    assert_eq!(done.stdout, "2 servers\n");
+    fs_err::remove_file(place.path("mcp.json")).unwrap();
+    assert_eq!(data(place.run(["mcp", "reload", "--json"]))["server_count"], 0);
+}
+
+/// E37, E47, E57: off, on, anew; what is off is off after a new start, too.
+#[test]
+fn e57_servers_are_switched() {
+    let place = three();
+    refusal(&place.run(["mcp", "disable", "shell", "--json"]), "daemon_down");
+    let mut daemon = place.up();
+    assert_eq!(
+        place.run(["mcp", "disable", "shell"]).succeeded().stdout,
+        "shell is switched off\n"
+    );
+    assert!(place.run(["mcp", "list"]).succeeded().stdout.contains("disabled"));
+    daemon.signal("TERM");
+    daemon.wait();
+    let _daemon = place.up();
+    let list = data(place.run(["mcp", "list", "--json"]));
+    assert_eq!(list["mounts"][2]["status"], "disabled");
+    let done = place.run(["mcp", "enable", "shell"]).succeeded();
+    assert_eq!(done.stdout, "shell is ready: 0 tools\n");
+    let enabled = data(place.run(["mcp", "enable", "shell", "--json"]));
+    assert_eq!(enabled["result"]["status"], "ready");
+    assert_eq!(place.run(["mcp", "reconnect", "shell", "--quiet"]).succeeded().stdout, "");
+    place.run(["mcp", "reconnect", "missing"]).failed(1, &["transport_error", "no-such-program"]);
+    for verb in ["enable", "disable", "reconnect", "remove"] {
+        let done = place.run(["mcp", verb, "nobody"]);
+        done.failed(1, &["not_found", "nobody", "available: fixture, missing, shell"]);
+    }
+}
+
+/// E139, E142: servers of one's own are added and removed; others are not ours to change.
+#[test]
+fn e142_servers_are_added_and_removed() {
+    let place = three();
+    let _daemon = place.up();
+    let add = ["mcp", "add", "mine", "--env", "A=b", "--", "sh", "-c", "exit 3"];
+    let done = place.run(add).succeeded();
+    assert_eq!(done.stdout, "added mine; it connects in the background\n");
+    let text = || fs_err::read_to_string(place.path("config/narthex/settings.json")).unwrap();
+    let stored: Value = serde_json::from_str(&text()).unwrap();
+    let entry = &stored["mcp"]["servers"]["mine"];
+    assert_eq!(entry["args"], json!(["-c", "exit 3"]));
+    assert_eq!((&entry["command"], &entry["env"]), (&json!("sh"), &json!({ "A": "b" })));
+    place.run(add).failed(1, &["conflict", "mine", "--replace"]);
+    let entry = shell_entry().to_string();
+    let replaced = data(place.run(["mcp", "add", "mine", &entry, "--replace", "--json"]));
+    assert_eq!(replaced["created"], false);
+    let url = ["mcp", "add", "web", "--url", "http://127.0.0.1:1/", "--header", "X-A=b", "--quiet"];
+    assert_eq!(place.run(url).succeeded().stdout, "");
+    assert!(text().contains("X-A"));
+    let fed = place.feed(&["mcp", "add", "fed", "-"], &[shell_entry()]);
+    fed.succeeded();
+    let hidden = place.run(["mcp", "add", "shell", &entry]).succeeded();
+    assert!(hidden.stderr.contains("counts instead"), "{hidden:?}");
+    place.run(["mcp", "add", "bad", "{\"transport\": \"x\"}"]).failed(1, &["invalid", "transport"]);
+    place.run(["mcp", "add", "bad"]).failed(2, &["--url"]);
+    place.run(["mcp", "add", "bad", "--env", "secret", "--", "x"]).failed(2, &["NAME=VALUE"]);
+    assert_eq!(place.run(["mcp", "remove", "mine"]).succeeded().stdout, "removed mine\n");
+    assert!(!text().contains("mine"));
+    place.run(["mcp", "remove", "fixture"]).failed(1, &["conflict", "mcp.json"]);
+}
+
+/// S27, A-9: the client's token is not enough, and neither token is shown.
+#[test]
+fn a9_the_admin_token_is_needed() {
+    let place = three();
+    let _daemon = place.up();
+    let token = |name: &str| fs_err::read_to_string(place.path(name)).unwrap();
+    let (client, admin) = (token("data/client.token"), token("data/admin.token"));
+    fs_err::remove_file(place.path("data/admin.token")).unwrap();
+    place.run(["mcp", "disable", "shell"]).failed(1, &["admin.token"]);
+    place.write("data/admin.token", &client);
+    place.set_mode("data/admin.token", 0o600);
+    let done = place.run(["mcp", "disable", "shell"]).failed(1, &["denied", "operator"]);
+    assert!(
+        !format!("{done:?}").contains(client.trim()) && !format!("{done:?}").contains(admin.trim())
+    );
+}

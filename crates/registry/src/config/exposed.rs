@@ -1,0 +1,64 @@
+//! The part of an entry that says what callers may see of a server (D5, E151).
+
+use narthex_model::{Exposed, NameRule};
+
+use super::{
+    node::{Node, Place, field},
+    reader::{Fields, Reader},
+};
+
+/// The keys of a rule.
+const KEYS: [&str; 2] = ["allow", "deny"];
+
+impl Reader<'_> {
+    /// What `tools`, `resources` and `prompts` say. A rule that cannot be read is a fault in every
+    /// document: to ignore it would show what somebody meant to hide.
+    pub(super) fn exposed(&mut self, fields: &Fields, at: &Place) -> Exposed {
+        Exposed {
+            tools: self.rule(fields, at, "tools"),
+            resources: self.rule(fields, at, "resources"),
+            prompts: self.rule(fields, at, "prompts"),
+        }
+    }
+
+    fn rule(&mut self, fields: &Fields, at: &Place, key: &str) -> NameRule {
+        let place = at.key(key);
+        match field(fields, key) {
+            None => NameRule::default(),
+            Some(Node::Object(fields)) => {
+                // A misspelt key would hide nothing.
+                for (key, node) in fields.iter().filter(|(key, _)| !KEYS.contains(&key.as_str())) {
+                    self.wrong_type(&place.key(key), node, "nothing but `allow` and `deny`");
+                }
+                let allow = self.patterns(fields, &place, "allow");
+                let deny = self.patterns(fields, &place, "deny").unwrap_or_default();
+                NameRule::new(allow.as_deref(), &deny)
+            }
+            // The short form, which other programs write too.
+            Some(Node::List(_)) => {
+                let allow = self.patterns(fields, at, key);
+                NameRule::new(allow.as_deref(), &[])
+            }
+            Some(node) => {
+                self.wrong_type(&place, node, "an object with `allow` or `deny`");
+                NameRule::default()
+            }
+        }
+    }
+
+    fn patterns(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<Vec<String>> {
+        let place = at.key(key);
+        let Node::List(nodes) = field(fields, key)? else {
+            self.wrong_type(&place, field(fields, key)?, "an array of patterns");
+            return None;
+        };
+        let mut patterns = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.iter().enumerate() {
+            match node {
+                Node::Text(text) => patterns.push(text.clone()),
+                _ => self.wrong_type(&place.index(index), node, "a pattern such as `get_*`"),
+            }
+        }
+        Some(patterns)
+    }
+}

@@ -1,0 +1,132 @@
+//! The part of an entry that limits calls: how long they take, and how much they bring.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use narthex_model::OutputLimits;
+
+use super::{
+    node::{Node, Place, field, shortened},
+    placeholder::Dialect,
+    problem::EntryProblem,
+    reader::{Fields, Reader},
+};
+
+/// The longest a call may take (E86).
+const TIMEOUT_MAX_MS: f64 = 600_000.0;
+/// The largest whole number that every reader of JSON agrees on.
+const NUMBER_MAX: f64 = 9_007_199_254_740_991.0;
+
+/// The spellings of the limits of output.
+const TOKENS: [&str; 2] = ["maxOutputTokens", "max_output_tokens"];
+const BYTES: [&str; 2] = ["maxOutputBytes", "max_output_bytes"];
+/// The spellings of the limit of connecting.
+const MOUNT: [&str; 2] = ["mountTimeout", "mount_timeout"];
+
+impl Reader<'_> {
+    /// `timeoutMs`, or `timeout` as a duration with its unit (E86, E116, R-E23).
+    pub(super) fn timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
+        if let Some(node) = field(fields, "timeoutMs") {
+            let place = at.key("timeoutMs");
+            let Node::Number(number) = node else {
+                self.warn(&place, format!("ignored: {} is no number of ms", node.found()));
+                return None;
+            };
+            return Some(self.clamped(&place, number.as_f64()?));
+        }
+        let node = field(fields, "timeout")?;
+        let place = at.key("timeout");
+        let Node::Text(text) = node else {
+            self.warn(
+                &place,
+                "ignored: programs disagree on its unit; write `timeoutMs` with a number of ms, \
+                 or a duration such as `30s`",
+            );
+            return None;
+        };
+        self.duration(&place, text)
+    }
+
+    /// `mountTimeout`: how long connecting may take, and again listing (R-M11, R-E23).
+    pub(super) fn mount_timeout(&mut self, fields: &Fields, at: &Place) -> Option<Duration> {
+        let (key, node) = MOUNT.iter().find_map(|key| Some((key, field(fields, key)?)))?;
+        let place = at.key(key);
+        let Node::Text(text) = node else {
+            let (found, wanted) = (node.found(), "a duration such as `5s`");
+            self.tolerated(&place, EntryProblem::WrongType { found, wanted });
+            return None;
+        };
+        self.duration(&place, text)
+    }
+
+    /// A duration with its unit; zero and less mean the default (R-E23).
+    fn duration(&mut self, place: &Place, text: &str) -> Option<Duration> {
+        match duration_ms(text) {
+            None => {
+                let problem = EntryProblem::BadDuration { found: shortened(text) };
+                self.tolerated(place, problem);
+                None
+            }
+            Some(ms) if ms <= 0.0 => {
+                self.warn(place, "ignored: not above zero; the default is used");
+                None
+            }
+            Some(ms) => Some(self.clamped(place, ms)),
+        }
+    }
+
+    fn clamped(&mut self, place: &Place, ms: f64) -> Duration {
+        let held = ms.trunc().clamp(1.0, TIMEOUT_MAX_MS);
+        if (held - ms.trunc()).abs() > 0.0 {
+            self.warn(place, format!("held within 1..{TIMEOUT_MAX_MS} ms: {held} ms is used"));
+        }
+        Duration::from_secs_f64(held / 1000.0)
+    }
+
+    /// How long results may be (D23).
+    pub(super) fn output(&mut self, fields: &Fields, at: &Place) -> OutputLimits {
+        OutputLimits {
+            tokens: self.amount(fields, at, TOKENS),
+            bytes: self.amount(fields, at, BYTES),
+        }
+    }
+
+    /// A whole number above zero under one of two keys; anything less means the default.
+    fn amount(&mut self, fields: &Fields, at: &Place, keys: [&str; 2]) -> Option<NonZeroU64> {
+        let [key, other] = keys;
+        if field(fields, key).is_some() && field(fields, other).is_some() {
+            self.warn(&at.key(other), format!("ignored: `{key}` says the same"));
+        }
+        let (key, node) = keys.iter().find_map(|key| Some((key, field(fields, key)?)))?;
+        let place = at.key(key);
+        let Node::Number(number) = node else {
+            let (found, wanted) = (node.found(), "a whole number above 0");
+            self.tolerated(&place, EntryProblem::WrongType { found, wanted });
+            return None;
+        };
+        let number = number.as_f64().unwrap_or_default().trunc().clamp(0.0, NUMBER_MAX);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "just clamped")]
+        let amount = NonZeroU64::new(number as u64);
+        if amount.is_none() {
+            self.warn(&place, "ignored: not above zero; the default is used");
+        }
+        amount
+    }
+
+    /// A fault in a file that narthex alone reads; in one that is shared, a warning.
+    fn tolerated(&mut self, place: &Place, problem: EntryProblem) {
+        match self.dialect {
+            Dialect::Strict => self.fault(place, problem),
+            Dialect::Tolerant => self.warn(place, format!("ignored: {problem}")),
+        }
+    }
+}
+
+/// `500ms`, `30s`, `2m` or `1h` as milliseconds.
+fn duration_ms(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let units = [("ms", 1.0), ("s", 1_000.0), ("m", 60_000.0), ("h", 3_600_000.0)];
+    let (number, factor) =
+        units.iter().find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    let number: f64 = number.trim().parse().ok()?;
+    number.is_finite().then_some(number * factor)
+}

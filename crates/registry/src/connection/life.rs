@@ -1,0 +1,320 @@
+//! The life of a connection: connect, serve, reconnect, sleep, end.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use narthex_model::{CallError, ServerState};
+use narthex_upstream::{Inventory, Link, LinkEvent};
+use narthex_wire::{Message, method, rpc};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    Connection,
+    open::{Fault, Opened},
+};
+use crate::{
+    ServerEvent,
+    registry::{EVENT_QUEUE, Shared},
+};
+
+/// The pauses before a server that was ready is connected again (D17).
+const BACKOFF: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// A server that lives this long has recovered: the next loss begins with the shortest pause.
+const STABLE_AFTER: Duration = Duration::from_secs(30);
+/// How long a server whose session is not wanted any more may take to open it.
+const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
+/// How long a server may take to hear that its question is refused.
+const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Why the life of a link came to its end.
+enum End {
+    /// The connection is to end.
+    Asked,
+    /// Nobody has used the server for long enough.
+    Idle,
+    Lost(Arc<str>),
+}
+
+/// How often a server was lost lately.
+#[derive(Default)]
+struct Losses {
+    /// Losses without a stable life in between.
+    in_a_row: usize,
+    /// Attempts to connect since the last loss that failed.
+    failures: usize,
+    /// It is lost and not back yet.
+    is_away: bool,
+}
+
+impl Losses {
+    /// The pause before the next attempt; `None` when enough were made.
+    fn pause(&self) -> Option<Duration> {
+        if self.failures >= BACKOFF.len() {
+            return None;
+        }
+        let step = (self.in_a_row.saturating_sub(1) + self.failures).min(BACKOFF.len() - 1);
+        Some(BACKOFF[step])
+    }
+
+    fn lost(&mut self, lived: Duration) {
+        self.in_a_row = if lived >= STABLE_AFTER { 1 } else { self.in_a_row + 1 };
+        self.failures = 0;
+        self.is_away = true;
+    }
+}
+
+/// Connects a server and keeps it connected until it is not wanted any more or fails for good.
+pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
+    let mut life = Life { shared: &shared, connection: &connection, link: None };
+    {
+        let mut leading = Box::pin(life.lead());
+        tokio::select! {
+            biased;
+            () = connection.ending() => {
+                // A session that is being opened right now has a name only once its server has
+                // answered; without it, it cannot be given back.
+                if connection.is_opening_session() {
+                    drop(timeout(GIVE_BACK_DEADLINE, &mut leading).await);
+                }
+            }
+            fault = &mut leading => {
+                connection.failed(&shared, fault);
+                // The row stays, and so do the links that others have, until it is given up.
+                connection.ending().await;
+            }
+        }
+    }
+    let link = life.link.take().or_else(|| connection.at_hand());
+    connection.end(&shared, link).await;
+}
+
+struct Life<'a> {
+    shared: &'a Arc<Shared>,
+    connection: &'a Arc<Connection>,
+    /// The link that lives now.
+    link: Option<Arc<Link>>,
+}
+
+impl Life<'_> {
+    /// Ends with the fault that is final.
+    async fn lead(&mut self) -> Fault {
+        let mut dialect = None;
+        let mut losses = Losses::default();
+        let mut has_lived = false;
+        loop {
+            let (events, mut received) = mpsc::channel(EVENT_QUEUE);
+            let opening =
+                Box::pin(self.connection.open(self.shared, dialect, events, &mut received));
+            let mut pauses = true;
+            match opening.await {
+                Ok(opened) => {
+                    dialect = Some(opened.dialect);
+                    self.is_back(&mut losses);
+                    has_lived = true;
+                    let link = self.link.insert(opened.link.clone()).clone();
+                    let since = Instant::now();
+                    match self.live(opened, &mut received).await {
+                        End::Asked => std::future::pending().await,
+                        End::Idle => {
+                            self.sleep(&link).await;
+                            continue;
+                        }
+                        End::Lost(why) => self.lost(&link, &why).await,
+                    }
+                    losses.lost(since.elapsed());
+                    // A session that the server forgot is no failure, unless it makes a habit of
+                    // it.
+                    pauses = !(link.is_session_over() && losses.in_a_row == 1);
+                }
+                Err(fault) if !has_lived => return fault,
+                Err((kind, message)) => {
+                    losses.failures += 1;
+                    // What it spoke before may have changed with its new start.
+                    dialect = None;
+                    if losses.pause().is_none() {
+                        let text = format!(
+                            "{message}; gave up after {} attempts to reconnect",
+                            losses.failures
+                        );
+                        return (kind, text);
+                    }
+                }
+            }
+            let attempt = u32::try_from(losses.failures + 1).unwrap_or(u32::MAX);
+            self.connection.update(self.shared, |found| {
+                found.activity = Some("reconnecting");
+                found.attempt = attempt;
+            });
+            sleep(losses.pause().filter(|_| pauses).unwrap_or_default()).await;
+        }
+    }
+
+    /// R-E41: told exactly once for each time that a server comes back.
+    fn is_back(&self, losses: &mut Losses) {
+        if !std::mem::take(&mut losses.is_away) {
+            return;
+        }
+        let reconnects = self.connection.found().reconnects + 1;
+        self.connection.update(self.shared, |found| found.reconnects = reconnects);
+        let attempt = u32::try_from(losses.failures + 1).unwrap_or(u32::MAX);
+        let alias = self.connection.alias().clone();
+        self.shared.event(ServerEvent::Reconnected { alias, reconnects, attempt });
+    }
+
+    async fn lost(&mut self, link: &Arc<Link>, why: &Arc<str>) {
+        let (shared, alias) = (self.shared, self.connection.alias());
+        tracing::info!(server.name = %alias, "connection lost: {why}");
+        shared.event(ServerEvent::Lost { alias: alias.clone(), reason: why.clone() });
+        self.connection.update(shared, |found| {
+            found.state = ServerState::Connecting;
+            found.activity = Some("reconnecting");
+            found.link = None;
+        });
+        self.connection.stopped(shared, link).await;
+        self.link = None;
+    }
+
+    /// Stops the server and waits until it is wanted again.
+    async fn sleep(&mut self, link: &Arc<Link>) {
+        tracing::info!(server.name = %self.connection.alias(), "stopped: nobody used it");
+        self.connection.is_wanted.store(false, Ordering::Release);
+        self.connection.update(self.shared, |found| {
+            found.link = None;
+            found.is_asleep = true;
+        });
+        // A call that began just now finishes first.
+        link.drained().await;
+        self.connection.stopped(self.shared, link).await;
+        self.link = None;
+        // Whoever came together with an earlier one has left a word behind that means nothing now.
+        while !self.connection.is_wanted.swap(false, Ordering::AcqRel) {
+            self.connection.woken.notified().await;
+        }
+    }
+
+    /// Shows the server as ready and handles what it says by itself, until the link ends.
+    async fn live(&self, opened: Opened, events: &mut mpsc::Receiver<LinkEvent>) -> End {
+        let Opened { link, dialect: _, inventory, is_stale } = opened;
+        self.connection.ready(self.shared, link.clone(), inventory);
+        let handling = async {
+            if is_stale {
+                relist(self.shared, self.connection, &link).await;
+            }
+            loop {
+                match events.recv().await {
+                    None => return End::Lost("the connection ended".into()),
+                    Some(LinkEvent::Closed(why)) => return End::Lost(why),
+                    Some(LinkEvent::Request(request)) => refuse(&link, &request).await,
+                    Some(LinkEvent::Notification(message)) => self.heard(&link, message).await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.connection.ending() => End::Asked,
+            end = Box::pin(handling) => end,
+            () = self.is_idle(&link) => End::Idle,
+        }
+    }
+
+    /// Passes on what the server tells, once a changed list was read.
+    async fn heard(&self, link: &Arc<Link>, message: Message) {
+        if is_list_change(message.method()) {
+            relist(self.shared, self.connection, link).await;
+        }
+        self.shared.notice(self.connection.alias(), message);
+    }
+
+    /// Resolves when nobody has used the server for as long as its settings say.
+    async fn is_idle(&self, link: &Arc<Link>) {
+        let Some(limit) = self.connection.settings.idle_stop else {
+            return std::future::pending().await;
+        };
+        loop {
+            let idle = match self.connection.further_count() {
+                0 => link.idle().unwrap_or_default(),
+                _ => Duration::ZERO,
+            };
+            match limit.checked_sub(idle).filter(|left| !left.is_zero()) {
+                Some(left) => sleep(left).await,
+                None => return,
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn ready(&self, shared: &Shared, link: Arc<Link>, inventory: Inventory) {
+        self.update(shared, |found| {
+            found.state = ServerState::Ready;
+            found.activity = None;
+            found.error = None;
+            found.is_asleep = false;
+            found.attempt = 0;
+            found.facts = Some(Arc::new(link.facts().clone()));
+            found.link = Some(link);
+            found.inventory = Arc::new(inventory);
+            found.inventory_version += 1;
+            found.last_check = Some(SystemTime::now());
+        });
+    }
+
+    fn failed(&self, shared: &Shared, (kind, message): Fault) {
+        tracing::warn!(server.name = %self.alias(), error.kind = %kind, "server failed: {message}");
+        self.update(shared, |found| {
+            found.state = ServerState::Error;
+            found.activity = None;
+            found.link = None;
+            found.is_asleep = false;
+            found.error = Some(CallError::new(kind, message));
+            if !found.inventory.is_empty() {
+                found.inventory = Arc::default();
+                found.inventory_version += 1;
+            }
+        });
+    }
+
+    async fn stopped(&self, shared: &Shared, link: &Arc<Link>) {
+        if link.stop().await == narthex_upstream::Ended::Killed {
+            self.update(shared, |found| found.forced_kills += 1);
+            shared.event(ServerEvent::Killed { alias: self.alias().clone() });
+        }
+    }
+}
+
+pub(super) fn is_list_change(name: &str) -> bool {
+    matches!(
+        name,
+        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
+    )
+}
+
+pub(crate) async fn relist(shared: &Shared, connection: &Connection, link: &Arc<Link>) {
+    let alias = connection.alias();
+    match timeout(connection.settings.deadlines.list, Inventory::fetch(link)).await {
+        Ok(Ok(inventory)) => connection.update(shared, |found| {
+            found.inventory = Arc::new(inventory);
+            found.inventory_version += 1;
+            found.last_check = Some(SystemTime::now());
+        }),
+        Ok(Err(error)) => tracing::warn!(server.name = %alias, %error, "listing anew failed"),
+        Err(_) => tracing::warn!(server.name = %alias, "listing anew took too long"),
+    }
+}
+
+/// The shared link declares no client capabilities, so no server may ask anything on it.
+pub(super) async fn refuse(link: &Link, request: &Message) {
+    let text = "this client declared no such capability";
+    let answer = rpc::error_response(request.id(), rpc::code::METHOD_NOT_FOUND, text, None);
+    match timeout(REFUSE_DEADLINE, link.respond(answer)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, method = request.method(), "could not refuse"),
+        Err(_) => tracing::debug!(method = request.method(), "could not refuse in time"),
+    }
+}

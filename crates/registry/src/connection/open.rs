@@ -1,0 +1,128 @@
+//! How a connection comes to be: the handshake, the subscription to changes, and the lists.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use narthex_model::CallErrorKind;
+use narthex_upstream::{Dialect, Inventory, Link, LinkEvent, Phase};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Duration, timeout},
+};
+
+use super::{
+    Connection, changes,
+    life::{is_list_change, refuse},
+};
+use crate::registry::Shared;
+
+/// How long a modern server may take to acknowledge that it will announce changes.
+const ACKNOWLEDGE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// A server that is about to be ready.
+pub(super) struct Opened {
+    pub(super) link: Arc<Link>,
+    pub(super) dialect: Dialect,
+    pub(super) inventory: Inventory,
+    /// The lists changed while they were read.
+    pub(super) is_stale: bool,
+}
+
+/// Why it did not come to that.
+pub(super) type Fault = (CallErrorKind, String);
+
+impl Connection {
+    pub(super) async fn open(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        dialect: Option<Dialect>,
+        events: mpsc::Sender<LinkEvent>,
+        received: &mut mpsc::Receiver<LinkEvent>,
+    ) -> Result<Opened, Fault> {
+        let mut context = shared.context(events, self.settings.deadlines, &self.found().log);
+        context.dialect = dialect;
+        let (observer, connection) = (shared.clone(), self.clone());
+        context.on_phase = Some(Arc::new(move |phase| {
+            let activity = match phase {
+                Phase::Installing => "installing",
+                Phase::Connecting => "connecting",
+            };
+            connection.busy(&observer, activity);
+        }));
+        self.is_connecting.store(true, Ordering::Release);
+        let connected = narthex_upstream::connect(&self.definition, &context).await;
+        self.is_connecting.store(false, Ordering::Release);
+        let (link, dialect) = connected.map_err(|error| (error.call_kind(), error.to_string()))?;
+        let link = Arc::new(link);
+        self.has_at_hand(&link);
+        if self.is_ending() {
+            link.stop().await;
+            return Err((CallErrorKind::TransportError, "it is not wanted any more".to_owned()));
+        }
+        self.update(shared, |found| found.dialect = Some(dialect));
+        self.busy(shared, "listing");
+        if link.facts().revision.is_modern() {
+            let (acknowledged, acknowledgement) = oneshot::channel();
+            let hearing = changes::hear(shared.clone(), self.clone(), link.clone(), acknowledged);
+            shared.tasks.spawn(hearing);
+            // Lists that are read after it cannot miss a change. Silence must not hold them up.
+            if timeout(ACKNOWLEDGE_DEADLINE, acknowledgement).await.is_err() {
+                tracing::debug!(server.name = link.name(), "has not acknowledged its subscription");
+            }
+        }
+        match self.list(shared, &link, received).await {
+            Ok((inventory, is_stale)) => Ok(Opened { link, dialect, inventory, is_stale }),
+            Err(error) => {
+                link.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Shows what a server that is not there yet is busy with.
+    pub(super) fn busy(&self, shared: &Shared, activity: &'static str) {
+        if self.found().activity != Some(activity) {
+            self.update(shared, |found| {
+                found.activity = (!found.is_asleep).then_some(activity);
+            });
+        }
+    }
+
+    /// Reads all lists, while the server may already ask and tell things; whether they changed
+    /// meanwhile comes with them.
+    async fn list(
+        &self,
+        shared: &Shared,
+        link: &Arc<Link>,
+        received: &mut mpsc::Receiver<LinkEvent>,
+    ) -> Result<(Inventory, bool), Fault> {
+        let within = self.settings.deadlines.list;
+        let mut is_stale = false;
+        let fetching = timeout(within, Box::pin(Inventory::fetch(link)));
+        tokio::pin!(fetching);
+        let fetched = loop {
+            let event = tokio::select! {
+                biased;
+                fetched = &mut fetching => break fetched,
+                Some(event) = received.recv() => event,
+            };
+            match event {
+                LinkEvent::Request(request) => refuse(link, &request).await,
+                LinkEvent::Notification(message) => {
+                    is_stale |= is_list_change(message.method());
+                    shared.notice(link.alias(), message);
+                }
+                LinkEvent::Closed(why) => {
+                    return Err((CallErrorKind::TransportError, format!("listing failed: {why}")));
+                }
+            }
+        };
+        match fetched {
+            Ok(Ok(inventory)) => Ok((inventory, is_stale)),
+            Ok(Err(error)) => Err((error.call_kind(), format!("listing failed: {error}"))),
+            Err(_) => Err((
+                CallErrorKind::Timeout,
+                format!("listing took longer than {} s", within.as_secs()),
+            )),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! What happens to servers, for logs, audit and people: transitions that a state alone hides.
+
+use std::sync::Arc;
+
+use narthex_model::Alias;
+
+/// Something that happened to one server. A healthy server causes none (R-E42).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// A server that was ready is lost; calls that were open have failed (R-E40).
+    Lost {
+        /// The server.
+        alias: Alias,
+        /// Why, in the words of the transport.
+        reason: Arc<str>,
+    },
+    /// A server that was lost is back: once for each time (R-E41).
+    Reconnected {
+        /// The server.
+        alias: Alias,
+        /// How often it has come back so far.
+        reconnects: u64,
+        /// Which attempt it was, from 1.
+        attempt: u32,
+    },
+    /// A server did not end when it was told to and had to be killed (R-E31).
+    Killed {
+        /// The server.
+        alias: Alias,
+    },
+}
+
+impl ServerEvent {
+    /// The event's name in logs.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Lost { .. } => "mcp.error",
+            Self::Reconnected { .. } => "mcp.reconnect",
+            Self::Killed { .. } => "mcp.killed",
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Edits the servers of a settings file, one at a time; never a project's `mcp.json` (E144).
+//!
+//! Everything else in the file stays byte for byte. What would not be accepted when read is not
+//! stored (D9), and entries are stored as they are given: placeholders stay placeholders, so no
+//! secret of the environment gets into the file. Writers of this kind take turns by a lock beside
+//! the file; a reader sees the old content or the new one, never a part.
+
+mod error;
+mod store;
+
+use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
+
+use narthex_model::{Alias, ErrorKind};
+use serde_json::value::RawValue;
+
+pub use error::EditError;
+
+use super::text::{self, TextError};
+use crate::config::{
+    self, ConfigWarning, Entry, LoadContext, Variables, parse_settings_with_faults,
+};
+
+/// Where the entries are.
+const SERVERS: [&str; 2] = ["mcp", "servers"];
+
+/// A settings file that is not there yet.
+const EMPTY: &str = "{}\n";
+
+/// A user's settings file, for edits.
+#[derive(Clone)]
+pub struct SettingsFile {
+    file: Arc<Path>,
+    workspace_root: Arc<Path>,
+    env: Variables,
+}
+
+/// What was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edited {
+    /// What a person should know of the entry, such as a secret that stands in it.
+    pub warnings: Vec<ConfigWarning>,
+}
+
+/// One edit.
+#[derive(Debug)]
+enum Change {
+    Add(String),
+    Replace(String),
+    Update(String),
+    Remove,
+}
+
+impl SettingsFile {
+    /// The file need not exist. `workspace_root` and `env` are for the check of entries only.
+    #[must_use]
+    pub fn new(file: &Path, workspace_root: &Path, env: Variables) -> Self {
+        Self { file: file.into(), workspace_root: workspace_root.into(), env }
+    }
+
+    /// Adds a server; `entry` is JSON text.
+    ///
+    /// # Errors
+    /// When there is a server of this name (E142), or as said at [`EditError`].
+    pub async fn add(&self, name: &str, entry: &str) -> Result<Edited, EditError> {
+        self.edit(name, Change::Add(entry.to_owned())).await
+    }
+
+    /// Adds a server, or overwrites it as a whole.
+    ///
+    /// # Errors
+    /// As said at [`EditError`].
+    pub async fn replace(&self, name: &str, entry: &str) -> Result<Edited, EditError> {
+        self.edit(name, Change::Replace(entry.to_owned())).await
+    }
+
+    /// Changes fields of a server: those in `changes` are set, those that are null there are taken
+    /// out, and all others stay (E141). The same holds inside `auth`, unless its mode changes:
+    /// then the block is replaced as a whole.
+    ///
+    /// # Errors
+    /// When there is no such server, its transport would change (E142), or as said at
+    /// [`EditError`].
+    pub async fn update(&self, name: &str, changes: &str) -> Result<Edited, EditError> {
+        self.edit(name, Change::Update(changes.to_owned())).await
+    }
+
+    /// Takes a server out.
+    ///
+    /// # Errors
+    /// When there is no such server, or as said at [`EditError`].
+    pub async fn remove(&self, name: &str) -> Result<Edited, EditError> {
+        self.edit(name, Change::Remove).await
+    }
+
+    /// The names of all entries as written, faulty ones too.
+    ///
+    /// # Errors
+    /// When the file cannot be used.
+    pub async fn names(&self) -> Result<BTreeSet<String>, EditError> {
+        let this = self.clone();
+        let names = tokio::task::spawn_blocking(move || {
+            let text = this.read()?;
+            text::keys(&text, &SERVERS).map_err(|error| this.shape(&error))
+        });
+        Ok(names.await.map_err(|source| self.bug(source))??.into_iter().collect())
+    }
+
+    async fn edit(&self, name: &str, change: Change) -> Result<Edited, EditError> {
+        let name = Alias::new(name)?;
+        let lock = store::lock(&self.file).await?;
+        let this = self.clone();
+        // The lock goes along: an edit that nobody waits for any more still ends before the next.
+        let edit = tokio::task::spawn_blocking(move || {
+            let edited = this.edit_now(&name, &change);
+            drop(lock);
+            edited
+        });
+        edit.await.map_err(|source| self.bug(source))?
+    }
+
+    fn edit_now(&self, name: &Alias, change: &Change) -> Result<Edited, EditError> {
+        let before = self.read()?;
+        let after = self.changed(&before, name, change)?;
+        let edited = match change {
+            Change::Add(_) | Change::Replace(_) | Change::Update(_) => self.check(&after, name)?,
+            Change::Remove => Edited { warnings: Vec::new() },
+        };
+        store::replace(&self.file, &after)?;
+        Ok(edited)
+    }
+
+    /// The file's text, once it is known to be one that can be edited.
+    fn read(&self) -> Result<String, EditError> {
+        let bytes = match config::read(&self.file) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => EMPTY.as_bytes().to_vec(),
+            Err(error) => return Err(error.into()),
+        };
+        parse_settings_with_faults(&bytes, &self.context())?;
+        let shape = |problem| EditError::Shape { file: self.file.to_path_buf(), problem };
+        let text = String::from_utf8(bytes).map_err(|error| shape(error.to_string()))?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned();
+        let keys = text::keys(&text, &[]).map_err(|error| self.shape(&error))?;
+        let has = |key: &str| keys.iter().any(|other| other == key);
+        if !has("mcp") && (has("servers") || has("mcpServers")) {
+            return Err(EditError::NotSettings { file: self.file.to_path_buf() });
+        }
+        Ok(text)
+    }
+
+    fn changed(&self, text: &str, name: &Alias, change: &Change) -> Result<String, EditError> {
+        let path = [SERVERS[0], SERVERS[1], name.as_str()];
+        let shape = |error: TextError| self.shape(&error);
+        let present = text::get(text, &path).map_err(shape)?;
+        let file = || self.file.to_path_buf();
+        match (change, present) {
+            (Change::Add(_), Some(_)) => {
+                Err(EditError::Exists { file: file(), name: name.clone() })
+            }
+            (Change::Add(entry), None) | (Change::Replace(entry), _) => {
+                text::set(text, &path, object(name, entry)?).map_err(shape)
+            }
+            (Change::Update(_) | Change::Remove, None) => {
+                Err(EditError::Unknown { file: file(), name: name.clone() })
+            }
+            (Change::Update(changes), Some(entry)) => {
+                let changes = object(name, changes)?;
+                let is_kept = keeps_transport(entry, changes).map_err(shape)?;
+                if !is_kept {
+                    return Err(EditError::TransportFixed { file: file(), name: name.clone() });
+                }
+                update(text, &path, changes).map_err(shape)
+            }
+            (Change::Remove, Some(_)) => {
+                let removed = text::remove(text, &path).map_err(shape)?;
+                removed.ok_or_else(|| EditError::Unknown { file: file(), name: name.clone() })
+            }
+        }
+    }
+
+    /// Reads the new text as it will be read, before it is stored.
+    fn check(&self, text: &str, name: &Alias) -> Result<Edited, EditError> {
+        let loaded = parse_settings_with_faults(text.as_bytes(), &self.context())?;
+        let entry = loaded.entries.into_iter().find(|entry| entry.name() == name.as_str());
+        match entry {
+            Some(Entry::Server(_)) => {
+                let at = format!("mcp.servers.{name}");
+                let inside = |warning: &ConfigWarning| {
+                    let rest = warning.path.strip_prefix(&at);
+                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+                };
+                Ok(Edited { warnings: loaded.warnings.into_iter().filter(inside).collect() })
+            }
+            Some(Entry::Fault(fault)) => {
+                Err(EditError::Refused { name: name.clone(), message: fault.error.message })
+            }
+            None => Err(EditError::Shape {
+                file: self.file.to_path_buf(),
+                problem: "`mcp.servers` is no object".to_owned(),
+            }),
+        }
+    }
+
+    fn context(&self) -> LoadContext<'_> {
+        LoadContext { file: &self.file, workspace_root: &self.workspace_root, env: &*self.env }
+    }
+
+    fn shape(&self, error: &TextError) -> EditError {
+        EditError::Shape { file: self.file.to_path_buf(), problem: error.to_string() }
+    }
+
+    fn bug(&self, source: tokio::task::JoinError) -> EditError {
+        EditError::Bug { file: self.file.to_path_buf(), source }
+    }
+}
+
+impl fmt::Debug for SettingsFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SettingsFile").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// `entry` without the space around it, if it is exactly one JSON object: anything after it would
+/// become a part of the file.
+fn object<'t>(name: &Alias, entry: &'t str) -> Result<&'t str, EditError> {
+    let fail = |problem: String| EditError::Entry { name: name.clone(), problem };
+    let raw: &RawValue = serde_json::from_str(entry).map_err(|error| fail(error.to_string()))?;
+    if raw.get().starts_with('{') {
+        return Ok(raw.get());
+    }
+    Err(fail("something else".to_owned()))
+}
+
+fn keeps_transport(entry: &str, changes: &str) -> Result<bool, TextError> {
+    let Some(asked) = text::get(changes, &["transport"])? else { return Ok(true) };
+    let stored = text::get(entry, &["transport"])?.unwrap_or("null");
+    Ok(is_same(stored, asked)?)
+}
+
+/// Sets or takes out, one by one, the fields of the object at `path`.
+fn update(text: &str, path: &[&str], changes: &str) -> Result<String, TextError> {
+    let mut text = text.to_owned();
+    for key in text::keys(changes, &[])? {
+        let value = text::get(changes, &[&key])?.unwrap_or("null");
+        let place: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();
+        text = match text::get(&text, &place)? {
+            Some(_) if value == "null" => text::remove(&text, &place)?.unwrap_or(text),
+            None if value == "null" => text,
+            Some(stored) if key == "auth" && keeps_mode(stored, value)? => {
+                update(&text, &place, value)?
+            }
+            Some(_) | None => text::set(&text, &place, value)?,
+        };
+    }
+    Ok(text)
+}
+
+/// Whether both are blocks of one mode, so that what the change does not say stays.
+fn keeps_mode(stored: &str, change: &str) -> Result<bool, TextError> {
+    if !stored.starts_with('{') || !change.starts_with('{') {
+        return Ok(false);
+    }
+    let stored = text::get(stored, &["mode"])?.unwrap_or("null");
+    match text::get(change, &["mode"])? {
+        Some(mode) => Ok(is_same(stored, mode)?),
+        None => Ok(true),
+    }
+}
+
+fn is_same(left: &str, right: &str) -> Result<bool, serde_json::Error> {
+    let read = serde_json::from_str::<serde_json::Value>;
+    Ok(read(left)? == read(right)?)
+}

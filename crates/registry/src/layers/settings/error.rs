@@ -1,0 +1,132 @@
+//! Why an edit of the settings was not made.
+
+use std::{path::PathBuf, time::Duration};
+
+use narthex_model::{Alias, AliasError, ErrorKind};
+
+use crate::config::ConfigFileError;
+
+/// Why nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The name is no alias.
+    #[error(transparent)]
+    Name(#[from] AliasError),
+    /// The given text is no JSON object.
+    #[error("the entry of `{name}` is no JSON object: {problem}; write `{{\"transport\": …}}`")]
+    Entry {
+        /// The server.
+        name: Alias,
+        /// What it is instead.
+        problem: String,
+    },
+    /// The entry would be refused when it is read. The message names file, place and remedy.
+    #[error("{message}")]
+    Refused {
+        /// The server.
+        name: Alias,
+        /// What is wrong with the entry.
+        message: String,
+    },
+    /// Adding would overwrite (E142).
+    #[error(
+        "{}: there is a server `{name}` already; replace it, or use another name",
+        file.display()
+    )]
+    Exists {
+        /// The settings file.
+        file: PathBuf,
+        /// The server.
+        name: Alias,
+    },
+    /// There is nothing to change or to remove.
+    #[error("{}: there is no server `{name}`; add it, or correct the name", file.display())]
+    Unknown {
+        /// The settings file.
+        file: PathBuf,
+        /// The server.
+        name: Alias,
+    },
+    /// A transport is for life (E142).
+    #[error(
+        "{}: the transport of `{name}` stays as it is; remove the server and add it anew to \
+         change it", file.display()
+    )]
+    TransportFixed {
+        /// The settings file.
+        file: PathBuf,
+        /// The server.
+        name: Alias,
+    },
+    /// The file itself cannot be used, so nothing in it is touched.
+    #[error(transparent)]
+    File(#[from] ConfigFileError),
+    /// Something else stands where the servers belong.
+    #[error("{}: {problem}; make it an object", file.display())]
+    Shape {
+        /// The settings file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        problem: String,
+    },
+    /// A project's file (E144).
+    #[error("{}: this is an mcp.json, and those are edited by people only; name a settings file",
+        file.display())]
+    NotSettings {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Another edit holds the lock.
+    #[error(
+        "{}: another edit has not ended within {} s; try again, and end the program that hangs",
+        file.display(), waited.as_secs()
+    )]
+    Busy {
+        /// The settings file.
+        file: PathBuf,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// The file system said no.
+    #[error(
+        "{}: cannot be written; make the folder one that this user may write to",
+        file.display()
+    )]
+    Write {
+        /// The settings file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The edit ended by a fault of ours.
+    #[error("{}: the edit failed inside narthex; look at the log, and try again", file.display())]
+    Bug {
+        /// The settings file.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: tokio::task::JoinError,
+    },
+}
+
+impl EditError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Name(_)
+            | Self::Entry { .. }
+            | Self::Refused { .. }
+            | Self::TransportFixed { .. }
+            | Self::Shape { .. } => ErrorKind::Invalid,
+            Self::Exists { .. } => ErrorKind::Conflict,
+            Self::Unknown { .. } => ErrorKind::NotFound,
+            Self::File(error) => error.kind(),
+            Self::NotSettings { .. } => ErrorKind::Denied,
+            Self::Busy { .. } => ErrorKind::Timeout,
+            Self::Write { .. } => ErrorKind::Unavailable,
+            Self::Bug { .. } => ErrorKind::Bug,
+        }
+    }
+}

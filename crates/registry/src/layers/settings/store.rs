@@ -1,0 +1,91 @@
+//! Writes a settings file as a whole, one writer at a time.
+
+use std::{
+    fs::{Permissions, TryLockError},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use super::EditError;
+
+/// How long an edit waits for another to end. Each takes milliseconds.
+const LOCK_DEADLINE: Duration = Duration::from_secs(5);
+/// How often it looks: the system cannot wake a waiter and keep a deadline at once.
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Settings may hold what only their user should see.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
+/// Held for the length of an edit.
+#[derive(Debug)]
+pub(super) struct EditLock {
+    _file: fs_err::File,
+}
+
+/// Waits until no other edit of `file` is going on, in this process or another.
+pub(super) async fn lock(file: &Path) -> Result<EditLock, EditError> {
+    let fail = |source| EditError::Write { file: file.to_owned(), source };
+    let lock = open_lock(file).map_err(fail)?;
+    let end = Instant::now() + LOCK_DEADLINE;
+    loop {
+        match lock.file().try_lock() {
+            Ok(()) => return Ok(EditLock { _file: lock }),
+            Err(TryLockError::Error(source)) => return Err(fail(source)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                return Err(EditError::Busy { file: file.to_owned(), waited: LOCK_DEADLINE });
+            }
+            Err(TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+        }
+    }
+}
+
+/// The lock is a file of its own, since the settings file is another one after each edit. It stays:
+/// whoever removed it would let two edits hold "the" lock.
+fn open_lock(file: &Path) -> io::Result<fs_err::File> {
+    let target = target(file)?;
+    if let Some(folder) = target.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
+    }
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    let mut options = fs_err::OpenOptions::new();
+    options.write(true).create(true).truncate(false).options_mut().mode(FILE_MODE);
+    options.open(target.with_file_name(name))
+}
+
+/// Puts `text` in the place of the file: a reader sees the old one or the new one, and so does
+/// whoever looks after a power failure.
+pub(super) fn replace(file: &Path, text: &str) -> Result<(), EditError> {
+    replace_target(file, text).map_err(|source| EditError::Write { file: file.to_owned(), source })
+}
+
+fn replace_target(file: &Path, text: &str) -> io::Result<()> {
+    let target = target(file)?;
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    let mode = match fs_err::metadata(&target) {
+        Ok(metadata) => metadata.permissions().mode() & 0o7777,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => FILE_MODE,
+        Err(error) => return Err(error),
+    };
+    let mut new = tempfile::Builder::new().prefix(".narthex-").tempfile_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().set_permissions(Permissions::from_mode(mode))?;
+    new.as_file().sync_all()?;
+    new.persist(&target).map_err(|error| error.error)?;
+    fs_err::File::open(folder)?.sync_all()
+}
+
+/// The file itself where the path is a link to it: the link is a person's and stays.
+fn target(file: &Path) -> io::Result<PathBuf> {
+    match fs_err::symlink_metadata(file) {
+        Ok(metadata) if metadata.is_symlink() => fs_err::canonicalize(file),
+        Ok(_) => std::path::absolute(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => std::path::absolute(file),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,55 @@
+//! What one server writes to its standard error, line after line, over all its starts.
+
+use std::sync::Arc;
+
+use narthex_supervisor::{LogPart, LogRing};
+use tokio::sync::{broadcast, watch};
+
+use crate::Registry;
+
+/// Follows one server's log. Slow ones hold up nobody: what they miss is counted.
+#[derive(Debug)]
+pub struct LogFollower {
+    registry: Registry,
+    name: String,
+    log: LogRing,
+    /// Where to go on.
+    next: u64,
+    added: broadcast::Receiver<Arc<str>>,
+    changes: watch::Receiver<u64>,
+}
+
+impl Registry {
+    /// Follows what a server writes, from the oldest line that is kept. `None` if there is no such
+    /// server.
+    #[must_use]
+    pub fn follow_log(&self, name: &str) -> Option<LogFollower> {
+        let (registry, name) = (self.clone(), name.to_owned());
+        let changes = self.changes();
+        let log = self.get(&name)?.log.clone();
+        let added = log.subscribe();
+        Some(LogFollower { registry, name, log, next: 0, added, changes })
+    }
+}
+
+impl LogFollower {
+    /// The next lines, as soon as there are any. `None` once the server has been removed.
+    pub async fn next(&mut self) -> Option<LogPart> {
+        loop {
+            self.changes.borrow_and_update();
+            let part = self.log.read_from(self.next);
+            self.next = part.next;
+            if !part.lines.is_empty() {
+                return Some(part);
+            }
+            if !self.registry.get(&self.name)?.log.is_same(&self.log) {
+                return None;
+            }
+            tokio::select! {
+                // Only a sign that there are lines: what it missed is in the ring, or counted.
+                _line = self.added.recv() => {}
+                changed = self.changes.changed() => changed.ok()?,
+            }
+        }
+    }
+}

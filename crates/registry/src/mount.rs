@@ -1,0 +1,212 @@
+//! A set of servers mounted together for one owner: all of them or none, or as many as can be.
+//!
+//! All connect at the same time, so that a set takes as long as its slowest server (R-M9), and each
+//! has deadlines of its own. A set that comes to nothing leaves no process, no place and no
+//! connection behind (R-M12).
+
+use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
+
+use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
+use narthex_upstream::{Deadlines, Ended};
+
+use crate::{Found, Mount, Registry, connection::Settings, pool::PoolKey};
+
+/// How long connecting may take, and how long listing (R-M11).
+const MOUNT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How a set is mounted.
+#[derive(Debug, Clone)]
+pub struct MountOptions {
+    /// How long each server may take to connect, and again to list. Downloading what a package
+    /// runner is to run does not count. Default 5 s.
+    pub timeout: Duration,
+    /// Whether one failure undoes the whole set. Default: yes; servers marked as optional may
+    /// still fail.
+    pub is_strict: bool,
+    /// With whom the connections may be shared. Default: with everybody.
+    pub sharing: Sharing,
+    /// Whose credential is used, if it is not in the definition.
+    pub credential: Option<Arc<str>>,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        let sharing = Sharing::Everybody;
+        Self { timeout: MOUNT_TIMEOUT, is_strict: true, sharing, credential: None }
+    }
+}
+
+/// With whom connections may be shared (D12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Whoever has the same server, configuration and credential.
+    Everybody,
+    /// Only with mounts of the same number.
+    Only(u64),
+}
+
+/// One server of a set.
+#[derive(Debug, Clone)]
+pub struct Mountable {
+    /// What to connect.
+    pub definition: Arc<ServerDefinition>,
+    /// Whether a strict set goes on without it (D17).
+    pub is_optional: bool,
+}
+
+/// What is mounted. Dropping it gives everything back; [`MountSet::unmount`] also waits.
+#[derive(Debug)]
+pub struct MountSet {
+    mounts: Vec<Mount>,
+    faults: Vec<MountFault>,
+}
+
+/// Why one server is not mounted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MountFault {
+    /// The server.
+    pub alias: Alias,
+    /// What happened.
+    pub error: CallError,
+}
+
+/// A strict set that could not be mounted. Nothing of it is left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MountError {
+    /// Every server that failed, in the order of the set.
+    pub faults: Vec<MountFault>,
+}
+
+impl fmt::Display for MountError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing was mounted")?;
+        let mut before = ": ";
+        for MountFault { alias, error } in &self.faults {
+            write!(f, "{before}server `{alias}`: {error}")?;
+            before = "; ";
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for MountError {}
+
+/// How one mount was given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmounted {
+    /// The server.
+    pub alias: Alias,
+    /// How it ended; `None` while others use it.
+    pub ended: Option<Ended>,
+}
+
+impl Registry {
+    /// Mounts a set of servers and waits until each is ready or has failed. A connection that is
+    /// being made by somebody else is waited for (R-E4).
+    ///
+    /// # Errors
+    /// In a strict set, when a server fails that is not optional, or two have one alias: then
+    /// everything is undone, and no process is left when this returns.
+    pub async fn mount(
+        &self,
+        set: Vec<Mountable>,
+        options: &MountOptions,
+    ) -> Result<MountSet, MountError> {
+        let mut seen = HashSet::new();
+        let mut mounted = Vec::with_capacity(set.len());
+        let mut faults = Vec::new();
+        let mut is_undone = false;
+        for Mountable { definition, is_optional } in set {
+            if seen.insert(definition.alias.clone()) {
+                mounted.push((self.mount_one(&definition, options), is_optional));
+                continue;
+            }
+            let text = "another server of the set has this alias";
+            let error = CallError::new(CallErrorKind::TransportError, text.to_owned());
+            faults.push(MountFault { alias: definition.alias.clone(), error });
+            is_undone |= options.is_strict;
+        }
+        let mut mounts = Vec::with_capacity(mounted.len());
+        for (mount, is_optional) in mounted {
+            let found = mount.settled().await;
+            match fault(&mount, &found) {
+                None => mounts.push(mount),
+                Some(fault) => {
+                    faults.push(fault);
+                    is_undone |= options.is_strict && !is_optional;
+                    mount.unmount().await;
+                }
+            }
+        }
+        let set = MountSet { mounts, faults };
+        if is_undone {
+            let faults = set.faults.clone();
+            set.unmount().await;
+            return Err(MountError { faults });
+        }
+        Ok(set)
+    }
+
+    fn mount_one(&self, definition: &Arc<ServerDefinition>, options: &MountOptions) -> Mount {
+        let shared = &self.shared;
+        let key = PoolKey {
+            alias: definition.alias.clone(),
+            digest: shared.key.of(definition),
+            credential: options.credential.clone(),
+            isolation: match options.sharing {
+                Sharing::Everybody => None,
+                Sharing::Only(number) => Some(number),
+            },
+        };
+        let timeout = options.timeout;
+        let deadlines = Deadlines {
+            // A server that does not know the question is then asked as servers used to be.
+            probe: timeout / 2,
+            connect: timeout / 2,
+            list: timeout,
+            ..shared.options.deadlines
+        };
+        let settings = Settings { deadlines, idle_stop: shared.options.idle_stop };
+        shared.mount(key, definition, settings, None)
+    }
+}
+
+fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
+    if found.state == ServerState::Ready {
+        return None;
+    }
+    let text = || "it was stopped before it was ready".to_owned();
+    let error = found.error.clone();
+    let error = error.unwrap_or_else(|| CallError::new(CallErrorKind::TransportError, text()));
+    Some(MountFault { alias: mount.alias().clone(), error })
+}
+
+impl MountSet {
+    /// What is mounted, in the order of the set.
+    #[must_use]
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
+    }
+
+    /// The mount of an alias.
+    #[must_use]
+    pub fn get(&self, alias: &str) -> Option<&Mount> {
+        self.mounts.iter().find(|mount| mount.alias().as_str() == alias)
+    }
+
+    /// What could not be mounted, and why.
+    #[must_use]
+    pub fn faults(&self) -> &[MountFault] {
+        &self.faults
+    }
+
+    /// Gives everything back in order, and waits until what nobody else uses has ended (R-M22).
+    pub async fn unmount(self) -> Vec<Unmounted> {
+        let mut all = Vec::with_capacity(self.mounts.len());
+        for mount in self.mounts {
+            let alias = mount.alias().clone();
+            all.push(Unmounted { alias, ended: mount.unmount().await });
+        }
+        all
+    }
+}

@@ -1,0 +1,114 @@
+//! What the verbs of a registry answer.
+
+use std::sync::Arc;
+
+use narthex_model::{CallError, CallErrorKind, ServerState};
+use serde::Serialize;
+
+use crate::{Found, connection::Connection};
+
+/// How a server has come out: exactly one of three (E1).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum ServerResult {
+    /// It can be called.
+    Ready {
+        /// Its name.
+        id: String,
+        /// How many tools it has.
+        tool_count: usize,
+    },
+    /// A person must sign in first.
+    Authenticating {
+        /// Its name.
+        id: String,
+        /// Where.
+        auth_url: String,
+    },
+    /// It cannot be called; that it is switched off is a reason, too.
+    Error {
+        /// Its name.
+        id: String,
+        /// Why.
+        error: CallError,
+    },
+}
+
+impl ServerResult {
+    /// The server's name.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Ready { id, .. } | Self::Authenticating { id, .. } | Self::Error { id, .. } => id,
+        }
+    }
+
+    /// Whether the server can be called.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        matches!(self, Self::Ready { .. })
+    }
+
+    pub(crate) fn error(id: &str, kind: CallErrorKind, text: impl Into<String>) -> Self {
+        Self::Error { id: id.to_owned(), error: CallError::new(kind, text.into()) }
+    }
+
+    fn of(id: &str, found: &Found) -> Self {
+        match found.state {
+            ServerState::Ready => {
+                Self::Ready { id: id.to_owned(), tool_count: found.inventory.tools.len() }
+            }
+            ServerState::Disabled => disabled(id),
+            ServerState::Authenticating | ServerState::Connecting | ServerState::Error => {
+                match &found.error {
+                    Some(error) => Self::Error { id: id.to_owned(), error: error.clone() },
+                    None => Self::error(id, CallErrorKind::TransportError, "it is not connected"),
+                }
+            }
+        }
+    }
+}
+
+/// The answer for what is switched off.
+pub(crate) fn disabled(id: &str) -> ServerResult {
+    ServerResult::error(id, CallErrorKind::ServerDisabled, "it is switched off")
+}
+
+/// An answer that may still have to be waited for.
+#[derive(Debug)]
+pub(crate) enum Awaited {
+    Known(ServerResult),
+    Connecting(String, Arc<Connection>),
+}
+
+impl Awaited {
+    pub(crate) async fn result(self) -> ServerResult {
+        let (id, connection) = match self {
+            Self::Known(result) => return result,
+            Self::Connecting(id, connection) => (id, connection),
+        };
+        let found = connection.settled().await;
+        if connection.was_replaced(&found) {
+            let text = "it was removed or changed before it was ready";
+            return ServerResult::error(&id, CallErrorKind::TransportError, text);
+        }
+        ServerResult::of(&id, &found)
+    }
+}
+
+/// A verb that cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VerbError {
+    /// E58.
+    #[error("unknown server `{0}`")]
+    Unknown(String),
+    /// Only whoever owns the configuration can change that.
+    #[error("server `{0}` is switched off by its configuration; change it there")]
+    DisabledByConfig(String),
+    /// The entry cannot be used at all.
+    #[error("the entry `{0}` is faulty, so there is nothing to connect; correct it first")]
+    Faulty(String),
+    /// The registry has been closed.
+    #[error("the registry is closed")]
+    Closed,
+}

@@ -1,0 +1,148 @@
+//! The connections that are held, each once: whoever wants the same shares it (D12).
+//!
+//! A [`Mount`] is one reference. The count is the one of an [`Arc`], so it cannot fall below
+//! zero; a handle to a connection that was replaced ends that one and no newer one.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use narthex_model::{Alias, ServerDefinition};
+use narthex_upstream::Ended;
+
+use crate::{
+    ConnectionId, Found,
+    connection::{self, Connection, Settings},
+    digest::Digest,
+    registry::Shared,
+};
+
+/// What two callers must have in common to share a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PoolKey {
+    pub(crate) alias: Alias,
+    pub(crate) digest: Digest,
+    /// Whose credential the connection uses; `None` for what the definition itself holds.
+    pub(crate) credential: Option<Arc<str>>,
+    /// Set where sharing is forbidden.
+    pub(crate) isolation: Option<u64>,
+}
+
+/// What is held, by key.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    mounted: Mutex<HashMap<PoolKey, Weak<Mounted>>>,
+}
+
+/// A reference to one connection; the last one that is dropped ends it, after its open calls.
+#[derive(Debug, Clone)]
+pub struct Mount(Arc<Mounted>);
+
+#[derive(Debug)]
+struct Mounted {
+    key: PoolKey,
+    connection: Arc<Connection>,
+    shared: Weak<Shared>,
+}
+
+impl Mount {
+    /// The server's alias.
+    #[must_use]
+    pub fn alias(&self) -> &Alias {
+        &self.0.key.alias
+    }
+
+    /// Which connection it is.
+    #[must_use]
+    pub fn id(&self) -> ConnectionId {
+        self.0.connection.id
+    }
+
+    /// What is known of the server now. Costs no lock.
+    #[must_use]
+    pub fn found(&self) -> Arc<Found> {
+        self.0.connection.found()
+    }
+
+    /// How many references there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    /// Waits until the server is ready or has failed.
+    pub async fn settled(&self) -> Arc<Found> {
+        self.0.connection.settled().await
+    }
+
+    /// Gives the reference back. If it was the last one, this waits until the server has ended, and
+    /// tells how; open calls finish first.
+    pub async fn unmount(self) -> Option<Ended> {
+        let connection = self.0.connection.clone();
+        drop(Arc::into_inner(self.0)?);
+        Some(connection.ended().await)
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<Connection> {
+        &self.0.connection
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            let mut mounted = shared.pool.mounted();
+            // Whoever came after has replaced it under the same key.
+            if mounted.get(&self.key).is_some_and(|now| now.strong_count() == 0) {
+                mounted.remove(&self.key);
+            }
+        }
+        self.connection.retire();
+    }
+}
+
+impl Pool {
+    fn mounted(&self) -> MutexGuard<'_, HashMap<PoolKey, Weak<Mounted>>> {
+        self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives this connection to nobody any more; whoever holds it keeps it.
+    pub(crate) fn forget(&self, mount: &Mount) {
+        let mut mounted = self.mounted();
+        if mounted.get(&mount.0.key).is_some_and(|now| now.as_ptr() == Arc::as_ptr(&mount.0)) {
+            mounted.remove(&mount.0.key);
+        }
+    }
+}
+
+impl Shared {
+    /// A reference to the connection of a key, which is made if there is none or if the one that
+    /// is there has failed (E35, E51). Until it has listed, what was found of the server `before`
+    /// tells its things by name, so that calls wait for it instead of finding nothing (E41).
+    pub(crate) fn mount(
+        self: &Arc<Self>,
+        key: PoolKey,
+        definition: &Arc<ServerDefinition>,
+        settings: Settings,
+        before: Option<&Found>,
+    ) -> Mount {
+        let mut mounted = self.pool.mounted();
+        let held = mounted.get(&key).and_then(Weak::upgrade);
+        if let Some(held) = held.as_ref().filter(|held| held.connection.is_usable()) {
+            return Mount(held.clone());
+        }
+        let connection = Arc::new(Connection::new(self, definition.clone(), settings, before));
+        let new = Arc::new(Mounted {
+            key: key.clone(),
+            connection: connection.clone(),
+            shared: Arc::downgrade(self),
+        });
+        mounted.insert(key, Arc::downgrade(&new));
+        drop(mounted);
+        // Only now, as its drop takes the lock.
+        drop(held);
+        self.tasks.spawn_on(connection::run(self.clone(), connection), &self.home());
+        Mount(new)
+    }
+}

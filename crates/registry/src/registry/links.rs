@@ -1,0 +1,145 @@
+//! Links to a server besides the one that all share.
+
+use std::sync::Arc;
+
+use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition};
+use narthex_supervisor::LogRing;
+use narthex_upstream::{ClientIdentity, Dialect, InUse, Link, LinkEvent};
+use tokio::{sync::mpsc, time::Duration};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
+
+use super::{Registry, Shared};
+use crate::{
+    ServerRow,
+    connection::{self, Connection},
+};
+
+/// Why a link of one's own could not be opened.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OpenError {
+    /// There is no such server.
+    #[error("there is no server `{0}`")]
+    Unknown(Alias),
+    /// The server cannot be connected; the error is the one of its row.
+    #[error("{0}")]
+    Failed(CallError),
+}
+
+impl Registry {
+    /// Opens a further link to a server for one owner, who must stop it; it also ends when the
+    /// server is changed, removed or switched off, after the owner's open calls. Messages of the
+    /// server outside requests go to `events`. With `dialect`, the server is spoken to in that one,
+    /// which need not be the one of its shared link. The link lives on the registry's runtime, not
+    /// on the caller's; a caller who gives up ends the attempt.
+    ///
+    /// # Errors
+    /// When there is no such server, it cannot be connected, or it has as many processes as it may.
+    pub async fn open_link(
+        &self,
+        alias: &Alias,
+        identity: ClientIdentity,
+        dialect: Option<Dialect>,
+        events: mpsc::Sender<LinkEvent>,
+    ) -> Result<Arc<Link>, OpenError> {
+        let unknown = || OpenError::Unknown(alias.clone());
+        let row = self.snapshot().get(alias.as_str()).cloned().ok_or_else(unknown)?;
+        let connection = self.shared.connection(&row).ok_or_else(unknown)?;
+        let dialect = dialect.or(row.dialect);
+        let opening = open(self.shared.clone(), connection, identity, dialect, events);
+        let opening = self.shared.tasks.spawn_on(opening.in_current_span(), &self.shared.home());
+        let opened = AbortOnDropHandle::new(opening).await;
+        // A task that is lost is one whose runtime ends.
+        opened.unwrap_or_else(|_lost| Err(stopping())).map_err(OpenError::Failed)
+    }
+
+    /// Opens a link to a server beside everything else, for one owner, who must stop it: for trying
+    /// whether it works. Lives on the caller's runtime.
+    ///
+    /// # Errors
+    /// When the server cannot be connected.
+    pub async fn open_apart(
+        &self,
+        definition: &ServerDefinition,
+        events: mpsc::Sender<LinkEvent>,
+    ) -> Result<Arc<Link>, CallError> {
+        let context =
+            self.shared.context(events, self.shared.options.deadlines, &LogRing::default());
+        let connected = tokio::select! {
+            biased;
+            () = self.shared.shutdown.cancelled() => return Err(stopping()),
+            connected = narthex_upstream::connect(definition, &context) => connected,
+        };
+        let (link, _dialect) =
+            connected.map_err(|error| CallError::new(error.call_kind(), error.to_string()))?;
+        Ok(Arc::new(link))
+    }
+
+    /// Lists a server's things anew on its shared link, unless that has happened since this row was
+    /// seen. For when a call shows that the lists have changed without a word. Callers at the same
+    /// time share one listing.
+    pub async fn list_anew(&self, seen: &ServerRow) {
+        let _one_at_a_time = seen.listing.lock().await;
+        let Some(connection) = self.shared.connection(seen) else { return };
+        let now = connection.found();
+        if now.inventory_version == seen.inventory_version
+            && let Some(link) = &now.link
+        {
+            connection::relist(&self.shared, &connection, link).await;
+        }
+    }
+
+    /// The shared link of a server that is ready, in use by the caller; one that sleeps is started
+    /// first. `None` when the row has changed meanwhile: look again.
+    pub async fn enter(&self, row: &ServerRow, within: Duration) -> Option<InUse> {
+        if let Some(link) = &row.link {
+            return link.enter();
+        }
+        let connection = self.shared.connection(row)?;
+        connection.wake();
+        let has_woken = |snapshot: &crate::Snapshot| {
+            let now = snapshot.get(&row.name);
+            now.is_none_or(|now| !now.is_asleep || now.connection != row.connection)
+        };
+        self.wait_until(within, has_woken).await;
+        connection.found().link.as_ref()?.enter()
+    }
+}
+
+async fn open(
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    identity: ClientIdentity,
+    dialect: Option<Dialect>,
+    events: mpsc::Sender<LinkEvent>,
+) -> Result<Arc<Link>, CallError> {
+    let Some(_place) = connection.reserve(shared.options.children_max) else {
+        let text = format!(
+            "server `{}` has as many processes as it may have ({}); try again later",
+            connection.alias(),
+            shared.options.children_max
+        );
+        return Err(CallError::new(CallErrorKind::LimitExceeded, text));
+    };
+    let mut context =
+        shared.context(events, connection.settings.deadlines, &connection.found().log);
+    context.identity = identity;
+    context.dialect = dialect;
+    let connected = tokio::select! {
+        biased;
+        () = connection.ending() => return Err(stopping()),
+        connected = narthex_upstream::connect(&connection.definition, &context) => connected,
+    };
+    let (link, _dialect) =
+        connected.map_err(|error| CallError::new(error.call_kind(), error.to_string()))?;
+    let link = Arc::new(link);
+    if connection.keep(&link) {
+        return Ok(link);
+    }
+    link.stop().await;
+    Err(stopping())
+}
+
+fn stopping() -> CallError {
+    CallError::new(CallErrorKind::TransportError, "the server is about to stop")
+}

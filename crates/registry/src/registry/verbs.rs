@@ -1,0 +1,189 @@
+//! What can be done with the set: the same verbs for files, code, REST and the command line (E4).
+
+use super::Registry;
+use crate::{
+    Declared, ServerResult, VerbError,
+    config::Entry,
+    outcome::Awaited,
+    rows::{IsRetry, Rows},
+};
+
+/// A configuration that has been applied; how its servers come out can be waited for, or not: they
+/// connect in any case.
+#[derive(Debug)]
+pub struct Applied {
+    awaited: Vec<Awaited>,
+}
+
+impl Applied {
+    /// One answer per entry, in the order of the set. Waits until every server is ready or has
+    /// failed, or is replaced by a newer configuration.
+    pub async fn results(self) -> Vec<ServerResult> {
+        let mut results = Vec::with_capacity(self.awaited.len());
+        // They connect side by side already.
+        for awaited in self.awaited {
+            results.push(awaited.result().await);
+        }
+        results
+    }
+}
+
+/// A server that was switched on and connects, whether or not that is waited for.
+#[derive(Debug)]
+pub struct Enabling(Awaited);
+
+impl Enabling {
+    /// How the server comes out.
+    pub async fn result(self) -> ServerResult {
+        self.0.result().await
+    }
+}
+
+impl Registry {
+    /// Puts a whole set in place of the one before, at once: what is new is added, what has
+    /// changed is connected anew, what is the same is left alone, everything else is removed (E2).
+    /// Returns before any server is connected; a server that fails or hangs holds up no other.
+    /// Open calls finish on the connection on which they began (E40, E41). Needs a tokio runtime;
+    /// all links live on the one that was there first.
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub fn apply(&self, set: Vec<Declared>) -> Result<Applied, VerbError> {
+        let mut rows = self.open_rows()?;
+        let awaited = rows.replace(&self.shared, set);
+        self.shared.publish_rows(&mut rows);
+        Ok(Applied { awaited })
+    }
+
+    /// As [`Registry::apply`], and waits for how each server comes out.
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub async fn apply_config(&self, set: Vec<Declared>) -> Result<Vec<ServerResult>, VerbError> {
+        Ok(self.apply(set)?.results().await)
+    }
+
+    /// Adds one server, or changes the one of its name. The same configuration again is a no-op,
+    /// unless the server has failed: then it is tried again (E51).
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub async fn add_server(&self, entry: Entry) -> Result<ServerResult, VerbError> {
+        Ok(self.put(entry.into(), IsRetry::IfFailed)?.result().await)
+    }
+
+    /// Removes a server; its open calls finish before it ends (E40). `false` if there is none of
+    /// this name (E58). That it was switched off is forgotten.
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub fn remove_server(&self, name: &str) -> Result<bool, VerbError> {
+        let mut rows = self.open_rows()?;
+        rows.disabled.remove(name);
+        let is_there = rows.remove(name);
+        if is_there {
+            self.shared.publish_rows(&mut rows);
+        }
+        Ok(is_there)
+    }
+
+    /// Switches a server off: it ends at once, and so do its open calls and streams (D5). Stays so
+    /// when the configuration is applied again (E57).
+    ///
+    /// # Errors
+    /// When there is no such server, or the registry is closed.
+    pub fn disable(&self, name: &str) -> Result<(), VerbError> {
+        let mut rows = self.open_rows()?;
+        let declared = declared(&rows, name)?;
+        if rows.disabled.insert(name.to_owned()) {
+            rows.put(&self.shared, declared, IsRetry::IfFailed);
+            self.shared.publish_rows(&mut rows);
+        }
+        Ok(())
+    }
+
+    /// Switches a server on again, from the same configuration. For one that was not off, the
+    /// answer is how it is (E61). It connects in any case; how it comes out can be waited for.
+    ///
+    /// # Errors
+    /// When there is no such server, its own configuration says that it is off, or the registry is
+    /// closed.
+    pub fn enable(&self, name: &str) -> Result<Enabling, VerbError> {
+        let mut rows = self.open_rows()?;
+        let declared = declared(&rows, name)?;
+        if let Entry::Server(definition) = &declared.entry
+            && definition.is_disabled
+        {
+            return Err(VerbError::DisabledByConfig(name.to_owned()));
+        }
+        let awaited = match rows.disabled.remove(name) {
+            true => {
+                let awaited = rows.put(&self.shared, declared, IsRetry::IfFailed);
+                self.shared.publish_rows(&mut rows);
+                awaited
+            }
+            false => {
+                let index = rows.position(name);
+                let slot = index.map(|index| &rows.slots[index]);
+                slot.ok_or_else(|| VerbError::Unknown(name.to_owned()))?.awaited()
+            }
+        };
+        Ok(Enabling(awaited))
+    }
+
+    /// Connects a server anew, whatever its state; open calls finish on the old connection (E47).
+    /// Nothing happens to one that is switched off.
+    ///
+    /// # Errors
+    /// When there is no such server, its entry is faulty, or the registry is closed.
+    pub async fn reconnect(&self, name: &str) -> Result<ServerResult, VerbError> {
+        let declared = {
+            let rows = self.open_rows()?;
+            declared(&rows, name)?
+        };
+        if matches!(declared.entry, Entry::Fault(_)) {
+            return Err(VerbError::Faulty(name.to_owned()));
+        }
+        Ok(self.put(declared, IsRetry::Always)?.result().await)
+    }
+
+    /// Forgets a server's tokens and has its user sign in again. Nothing happens to a server that
+    /// needs no sign-in, that is switched off, or that there is none of (E58, E59): the answer is
+    /// how it is.
+    ///
+    /// # Errors
+    /// When the registry is closed.
+    pub async fn reauthorize(&self, name: &str) -> Result<Option<ServerResult>, VerbError> {
+        let awaited = {
+            let rows = self.open_rows()?;
+            rows.position(name).map(|index| rows.slots[index].awaited())
+        };
+        match awaited {
+            Some(awaited) => Ok(Some(awaited.result().await)),
+            None => Ok(None),
+        }
+    }
+
+    /// The names of servers that are switched off, whether or not there is one at present.
+    #[must_use]
+    pub fn disabled(&self) -> Vec<String> {
+        self.shared.rows().disabled.iter().cloned().collect()
+    }
+
+    fn put(&self, declared: Declared, retry: IsRetry) -> Result<Awaited, VerbError> {
+        let mut rows = self.open_rows()?;
+        let awaited = rows.put(&self.shared, declared, retry);
+        self.shared.publish_rows(&mut rows);
+        Ok(awaited)
+    }
+
+    fn open_rows(&self) -> Result<std::sync::MutexGuard<'_, Rows>, VerbError> {
+        let rows = self.shared.rows();
+        if rows.is_closed { Err(VerbError::Closed) } else { Ok(rows) }
+    }
+}
+
+fn declared(rows: &Rows, name: &str) -> Result<Declared, VerbError> {
+    let index = rows.position(name).ok_or_else(|| VerbError::Unknown(name.to_owned()))?;
+    Ok(rows.slots[index].declared.clone())
+}

@@ -1,0 +1,280 @@
+//! The rows of a registry and how a new configuration changes them, in one step.
+//!
+//! All of it happens under one lock and waits for nothing, so applies come one after the other and
+//! the newest wins (E128), however slow the servers of an older one are.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+};
+
+use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
+use narthex_supervisor::LogRing;
+
+use crate::{
+    Declared, Found, Mount, ServerRow,
+    config::Entry,
+    digest::Digest,
+    outcome::{Awaited, ServerResult, disabled},
+    registry::Shared,
+};
+
+/// What is configured and what became of it.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) slots: Vec<Slot>,
+    /// The names that a person has switched off (E57).
+    pub(crate) disabled: BTreeSet<String>,
+    pub(crate) is_closed: bool,
+    /// What ends as soon as the next snapshot is out.
+    leaving: Vec<Leaving>,
+}
+
+/// What a row held and does not hold any more. It ends only when a snapshot without it is out:
+/// whoever finds that a link takes no calls then finds its successor, too (E41).
+#[derive(Debug)]
+enum Leaving {
+    /// Goes after its open calls, if nobody else holds it.
+    Released(Mount),
+    /// Ends at once: what is switched off cuts through (D5, D10).
+    Cut(Mount),
+}
+
+/// One row with what holds it.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) declared: Declared,
+    digest: Option<Digest>,
+    /// `None` for what is faulty, switched off or overridden.
+    pub(crate) mount: Option<Mount>,
+    pub(crate) row: Arc<ServerRow>,
+}
+
+impl Slot {
+    pub(crate) fn name(&self) -> &str {
+        &self.row.name
+    }
+
+    /// Whether this is the row that counts under its name.
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        !self.row.is_overridden && self.row.name == name
+    }
+
+    /// What the verbs answer.
+    pub(crate) fn awaited(&self) -> Awaited {
+        let id = self.name().to_owned();
+        match &self.mount {
+            Some(mount) => Awaited::Connecting(id, mount.connection().clone()),
+            None => Awaited::Known(match &self.row.error {
+                Some(error) => ServerResult::Error { id, error: error.clone() },
+                None if self.row.is_overridden => {
+                    let text = "an entry of the same name in another layer counts instead";
+                    ServerResult::error(&id, CallErrorKind::ServerDisabled, text)
+                }
+                None => disabled(&id),
+            }),
+        }
+    }
+}
+
+impl Rows {
+    pub(crate) fn new(disabled: BTreeSet<String>) -> Self {
+        Self { disabled, ..Self::default() }
+    }
+
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.is_named(name))
+    }
+
+    /// Puts a whole set in place of what was there; what is not in it goes (E2).
+    pub(crate) fn replace(&mut self, shared: &Arc<Shared>, set: Vec<Declared>) -> Vec<Awaited> {
+        // By name, as sets may be large. Rows that do not count, and those of a name that is taken,
+        // hold no connection.
+        let mut before = HashMap::with_capacity(self.slots.len());
+        for slot in std::mem::take(&mut self.slots) {
+            if !slot.row.is_overridden {
+                before.entry(slot.name().to_owned()).or_insert(slot);
+            }
+        }
+        let mut named = HashSet::with_capacity(set.len());
+        for declared in set {
+            let counts = !declared.is_overridden;
+            let is_twice = counts && !named.insert(declared.name().to_owned());
+            let slot = if is_twice {
+                twice(declared)
+            } else {
+                let old = counts.then(|| before.remove(declared.name())).flatten();
+                self.slot(shared, declared, old, IsRetry::IfFailed)
+            };
+            self.slots.push(slot);
+        }
+        // What is left is not in the set any more: its open calls finish (E40).
+        before.into_values().for_each(|slot| self.release(slot));
+        self.slots.iter().map(Slot::awaited).collect()
+    }
+
+    /// Takes the row that counts under a name out; whether there was one.
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let removed = self.position(name).map(|index| self.slots.remove(index));
+        let is_there = removed.is_some();
+        removed.into_iter().for_each(|slot| self.release(slot));
+        is_there
+    }
+
+    /// Ends what no row holds any more. To be called when the rows are published.
+    pub(crate) fn end_leaving(&mut self) {
+        for leaving in self.leaving.drain(..) {
+            match leaving {
+                Leaving::Released(mount) => drop(mount),
+                Leaving::Cut(mount) => mount.connection().cut(),
+            }
+        }
+    }
+
+    fn release(&mut self, slot: Slot) {
+        self.leaving.extend(slot.mount.map(Leaving::Released));
+    }
+
+    /// Puts one entry in its place, or at the end.
+    pub(crate) fn put(
+        &mut self,
+        shared: &Arc<Shared>,
+        declared: Declared,
+        retry: IsRetry,
+    ) -> Awaited {
+        match self.position(declared.name()) {
+            Some(index) => {
+                let last = self.slots.len() - 1;
+                let old = self.slots.swap_remove(index);
+                let slot = self.slot(shared, declared, Some(old), retry);
+                self.slots.push(slot);
+                self.slots.swap(index, last);
+                self.slots[index].awaited()
+            }
+            None => {
+                let slot = self.slot(shared, declared, None, retry);
+                let awaited = slot.awaited();
+                self.slots.push(slot);
+                awaited
+            }
+        }
+    }
+
+    /// Builds a slot; what `old` holds is kept if nothing has changed.
+    fn slot(
+        &mut self,
+        shared: &Arc<Shared>,
+        declared: Declared,
+        old: Option<Slot>,
+        retry: IsRetry,
+    ) -> Slot {
+        let definition = match &declared.entry {
+            Entry::Fault(fault) => {
+                let error = fault.error.clone();
+                let log = log_of(old.as_ref());
+                old.into_iter().for_each(|slot| self.release(slot));
+                return at_rest(declared, ServerState::Error, Some(error), log);
+            }
+            Entry::Server(definition) => Arc::new(definition.clone()),
+        };
+        let is_off = definition.is_disabled || self.disabled.contains(declared.name());
+        if is_off || declared.is_overridden {
+            let log = log_of(old.as_ref());
+            self.leaving.extend(old.and_then(|slot| slot.mount).map(Leaving::Cut));
+            return at_rest(declared, ServerState::Disabled, None, log);
+        }
+        let digest = shared.key.of(&definition);
+        let kept = old.as_ref().and_then(|old| {
+            let is_same = old.digest == Some(digest) && retry != IsRetry::Always;
+            old.mount.clone().filter(|mount| is_same && mount.connection().is_usable())
+        });
+        if retry == IsRetry::Always
+            && let Some(mount) = old.as_ref().and_then(|old| old.mount.as_ref())
+        {
+            // Another connection must come of the same key. Mounts that share this one keep it.
+            shared.pool.forget(mount);
+        }
+        let mount = kept.unwrap_or_else(|| {
+            let before = old.as_ref().map(|old| &*old.row.found);
+            shared.mount_live(&definition, digest, before)
+        });
+        let listing = old.as_ref().map(|old| old.row.listing.clone()).unwrap_or_default();
+        let row = ServerRow {
+            found: mount.found(),
+            connection: Some(mount.id()),
+            definition: Some(definition),
+            listing,
+            ..bare(&declared)
+        };
+        old.into_iter().for_each(|slot| self.release(slot));
+        Slot { declared, digest: Some(digest), mount: Some(mount), row: Arc::new(row) }
+    }
+}
+
+/// Whether a connection that is there is replaced although nothing has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsRetry {
+    /// One that has failed is (E51).
+    IfFailed,
+    /// A person wants a new one.
+    Always,
+}
+
+/// What the server's processes wrote so far: kept whatever becomes of its configuration.
+fn log_of(old: Option<&Slot>) -> LogRing {
+    old.map(|old| old.row.log.clone()).unwrap_or_default()
+}
+
+/// A row without a connection.
+fn at_rest(declared: Declared, state: ServerState, error: Option<CallError>, log: LogRing) -> Slot {
+    let definition = match &declared.entry {
+        Entry::Server(definition) => Some(Arc::new(definition.clone())),
+        Entry::Fault(_) => None,
+    };
+    let found = Arc::new(Found { error, log, ..Found::new(state) });
+    let row = ServerRow { found, definition, ..bare(&declared) };
+    Slot { declared, digest: None, mount: None, row: Arc::new(row) }
+}
+
+fn twice(declared: Declared) -> Slot {
+    let text = format!("`{}` stands in the set twice; leave one", declared.name());
+    let error = CallError::new(CallErrorKind::TransportError, text);
+    let mut slot = at_rest(declared, ServerState::Error, Some(error), LogRing::default());
+    let row = Arc::make_mut(&mut slot.row);
+    // The first one has the name.
+    row.alias = None;
+    slot
+}
+
+fn bare(declared: &Declared) -> ServerRow {
+    let name = declared.name().to_owned();
+    ServerRow {
+        alias: Alias::new(&name).ok(),
+        name,
+        provenance: declared.provenance,
+        file: declared.file.clone(),
+        is_overridden: declared.is_overridden,
+        definition: None,
+        found: Arc::new(Found::new(ServerState::Error)),
+        connection: None,
+        listing: Arc::default(),
+    }
+}
+
+impl Shared {
+    /// The connection that a live row shares with everybody.
+    fn mount_live(
+        self: &Arc<Self>,
+        definition: &Arc<ServerDefinition>,
+        digest: Digest,
+        before: Option<&Found>,
+    ) -> Mount {
+        let key = crate::pool::PoolKey {
+            alias: definition.alias.clone(),
+            digest,
+            credential: None,
+            isolation: None,
+        };
+        self.mount(key, definition, self.settings(), before)
+    }
+}

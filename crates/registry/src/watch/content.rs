@@ -1,0 +1,167 @@
+//! One look at one file: its text is read once, compared, approved and parsed.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use narthex_model::{ErrorKind, Provenance};
+use sha2::{Digest, Sha256};
+
+use super::{Approve, LayerOptions};
+use crate::config::{self, ConfigFileError, LoadContext, LoadedConfig};
+
+/// What tells one content from another without keeping it: it may hold secrets.
+pub(super) type ContentHash = [u8; 32];
+
+/// One file that is followed.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) file: Arc<Path>,
+    pub(super) origin: Origin,
+}
+
+/// Which layer a file is.
+#[derive(Clone)]
+pub(super) enum Origin {
+    Settings,
+    Project { approve: Approve, approvals: Option<PathBuf> },
+}
+
+/// Why a content may not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refused {
+    /// What is missing and what to do about it, for the person whose file it is.
+    pub reason: String,
+}
+
+/// Why the present content of a file does not count.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum FollowError {
+    /// It cannot be read, or is no configuration.
+    #[error(transparent)]
+    File(Arc<ConfigFileError>),
+    /// It is not approved (D27).
+    #[error("{}: {refused}", file.display())]
+    Refused {
+        /// The file.
+        file: Arc<Path>,
+        /// The approver's words.
+        #[source]
+        refused: Refused,
+    },
+    /// Reading has not come to an end. It goes on, and nothing else of this file is done meanwhile.
+    #[error(
+        "{}: reading has taken more than {} s; look whether its file system answers",
+        file.display(), after.as_secs_f32()
+    )]
+    Stalled {
+        /// The file.
+        file: Arc<Path>,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// Reading or approving ended by a fault of ours.
+    #[error("{}: reading failed inside narthex; look at the log and report it", file.display())]
+    Bug {
+        /// The file.
+        file: Arc<Path>,
+    },
+}
+
+/// What one look found.
+#[derive(Debug)]
+pub(super) enum Found {
+    Missing,
+    /// The content that counts already.
+    Same,
+    Good {
+        hash: ContentHash,
+        config: LoadedConfig,
+    },
+    Bad(FollowError),
+}
+
+impl Source {
+    pub(super) fn new(file: &Path, origin: Origin) -> Self {
+        Self { file: file.into(), origin }
+    }
+
+    pub(super) fn provenance(&self) -> Provenance {
+        match self.origin {
+            Origin::Settings => Provenance::Settings,
+            Origin::Project { .. } => Provenance::Workspace,
+        }
+    }
+
+    /// The paths at which something may happen that matters.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        let more = match &self.origin {
+            Origin::Settings => None,
+            Origin::Project { approvals, .. } => approvals.clone(),
+        };
+        [self.file.to_path_buf()].into_iter().chain(more).collect()
+    }
+
+    /// Looks at the file; blocks. `known` is the content that counts now.
+    pub(super) fn look(&self, options: &LayerOptions, known: Option<ContentHash>) -> Found {
+        let fail = |error| Found::Bad(FollowError::File(Arc::new(error)));
+        let text = match config::read(&self.file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Found::Missing,
+            Err(error) => return fail(error),
+        };
+        let hash = Sha256::digest(&text).into();
+        if known == Some(hash) {
+            return Found::Same;
+        }
+        let context = LoadContext {
+            file: &self.file,
+            workspace_root: &options.workspace_root,
+            env: &*options.env,
+        };
+        let parsed = match &self.origin {
+            Origin::Settings => config::parse_settings(&text, &context),
+            Origin::Project { approve, .. } => {
+                if let Err(refused) = approve(&self.file, &text) {
+                    return Found::Bad(FollowError::Refused { file: self.file.clone(), refused });
+                }
+                config::parse(&text, &context)
+            }
+        };
+        parsed.map_or_else(fail, |config| Found::Good { hash, config })
+    }
+}
+
+impl FollowError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File(error) => error.kind(),
+            Self::Refused { .. } => ErrorKind::Denied,
+            Self::Stalled { .. } => ErrorKind::Timeout,
+            Self::Bug { .. } => ErrorKind::Bug,
+        }
+    }
+
+    /// Whether another look may well find something better: a text that is half written, or a file
+    /// that is just being replaced.
+    pub(super) fn may_pass(&self) -> bool {
+        matches!(self, Self::File(_) | Self::Refused { .. })
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings => f.write_str("Settings"),
+            Self::Project { approvals, .. } => {
+                f.debug_struct("Project").field("approvals", approvals).finish_non_exhaustive()
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The task that follows one file.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout},
+};
+
+use super::{
+    WatchMode, Watching,
+    sight::Sight,
+    state::{Examined, Shared},
+};
+
+/// How many times the quiet time a file may keep changing until it is read all the same.
+const RESTLESS_FACTOR: u32 = 10;
+/// How often what is in doubt is looked at again, if the file does not come to rest.
+const DOUBTS_MAX: usize = 5;
+
+/// Follows one file until it is dropped.
+#[derive(Debug)]
+pub(super) struct Follower {
+    shared: Arc<Shared>,
+    index: usize,
+    wake: Arc<Notify>,
+    /// `None` when we look from time to time instead.
+    sight: Option<Sight>,
+    paths: Vec<PathBuf>,
+}
+
+/// Takes the mark "is followed" away, however the task ends.
+#[derive(Debug)]
+struct Unmark<'a>(&'a Shared, usize);
+
+impl Drop for Unmark<'_> {
+    fn drop(&mut self) {
+        self.0.set_watching(self.1, None);
+    }
+}
+
+impl Follower {
+    pub(super) fn new(shared: Arc<Shared>, index: usize) -> Self {
+        let wake = Arc::new(Notify::new());
+        let sight = Some(Sight::new(wake.clone()));
+        Self::with(shared, index, wake, sight)
+    }
+
+    pub(super) fn with(
+        shared: Arc<Shared>,
+        index: usize,
+        wake: Arc<Notify>,
+        sight: Option<Sight>,
+    ) -> Self {
+        let paths = shared.sources[index].paths();
+        Self { shared, index, wake, sight, paths }
+    }
+
+    /// Every await here may be the last: what is not taken over by then never is.
+    pub(super) async fn run(mut self) {
+        let shared = self.shared.clone();
+        let _unmark = Unmark(&shared, self.index);
+        if shared.options.mode == WatchMode::Polling {
+            self.poll("polling is what was asked for".to_owned());
+        }
+        loop {
+            // Watched first and read then: what changes in between is read again.
+            self.refresh().await;
+            self.examine().await;
+            self.wait().await;
+        }
+    }
+
+    /// Watches the way to the file as it is now.
+    async fn refresh(&mut self) {
+        let Some(mut sight) = self.sight.take() else { return };
+        let paths = self.paths.clone();
+        let refresh = self.shared.tasks.spawn_blocking(move || {
+            let refreshed = sight.refresh(&paths);
+            (sight, refreshed)
+        });
+        match refresh.await {
+            Ok((sight, Ok(()))) => {
+                self.sight = Some(sight);
+                self.shared.set_watching(self.index, Some(Watching::Events));
+            }
+            Ok((_, Err(reason))) => self.poll_instead(reason),
+            Err(error) => self.poll_instead(format!("watching ended: {error}")),
+        }
+    }
+
+    fn poll_instead(&mut self, reason: String) {
+        tracing::warn!(
+            file = %self.shared.sources[self.index].file.display(),
+            interval_ms = self.shared.options.poll_interval.as_millis(),
+            %reason,
+            "changes of a configuration are only found by looking from time to time",
+        );
+        self.poll(reason);
+    }
+
+    fn poll(&mut self, reason: String) {
+        self.sight = None;
+        self.shared.set_watching(self.index, Some(Watching::Polling { reason }));
+    }
+
+    /// Looks at the file. What would take something away counts only when it is found again after
+    /// the file was quiet: a save that removes the file before it writes it anew never empties the
+    /// set (E124), and a text that is half written is not told as a failure.
+    async fn examine(&mut self) {
+        for _ in 0..DOUBTS_MAX {
+            if self.shared.examine(self.index, true).await == Examined::Done {
+                return;
+            }
+            let debounce = self.shared.options.debounce;
+            if timeout(debounce, self.wake.notified()).await.is_err() {
+                break;
+            }
+            settle(&self.wake, debounce).await;
+            self.refresh().await;
+        }
+        self.shared.examine(self.index, false).await;
+    }
+
+    /// Waits until there is a reason to look again.
+    async fn wait(&mut self) {
+        if self.sight.is_none() {
+            return tokio::time::sleep(self.shared.options.poll_interval).await;
+        }
+        self.wake.notified().await;
+        settle(&self.wake, self.shared.options.debounce).await;
+    }
+}
+
+/// Waits until nothing has happened for as long as `quiet`; not forever, if something always does
+/// (E121).
+async fn settle(wake: &Notify, quiet: Duration) {
+    let end = Instant::now() + quiet * RESTLESS_FACTOR;
+    loop {
+        let limit = quiet.min(end.saturating_duration_since(Instant::now()));
+        if timeout(limit, wake.notified()).await.is_err() || Instant::now() >= end {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! What is declared now: the last good content of each file, put together.
+
+use std::{
+    path::Path,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+use narthex_model::Provenance;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::task::TaskTracker;
+
+use super::{
+    FollowError, LayerOptions, Watching,
+    content::{ContentHash, Found, Source},
+};
+use crate::{
+    config::{ConfigWarning, Entry, LoadedConfig},
+    layers::{Declared, Layer, compose},
+};
+
+/// What the layers declare, and how their files stand.
+#[derive(Debug, Clone)]
+pub struct LayersState {
+    /// Every entry; the global layer's come first.
+    pub declared: Arc<[Declared]>,
+    /// What was tolerated, changed or ignored in the files that count.
+    pub warnings: Arc<[ConfigWarning]>,
+    /// The files that are followed, the settings first.
+    pub files: Vec<FileState>,
+    /// Counts the sets; the one that was loaded first is 0.
+    pub(super) revision: u64,
+}
+
+/// How one file stands.
+#[derive(Debug, Clone)]
+pub struct FileState {
+    /// The file.
+    pub file: Arc<Path>,
+    /// Which layer it is.
+    pub provenance: Provenance,
+    /// Whether some content of it counts. A missing file is no error (E123).
+    pub is_present: bool,
+    /// Why its present content does not count; an older one may.
+    pub error: Option<FollowError>,
+    /// When it was looked at last.
+    pub last_read: Option<SystemTime>,
+    /// How often it was looked at.
+    pub reads: u64,
+    /// How its changes are noticed; `None` while it is not followed.
+    pub watching: Option<Watching>,
+    /// Counts failures that differ from the one before.
+    pub(super) failures: u64,
+    /// Counts the ends of failures.
+    pub(super) recoveries: u64,
+}
+
+/// What the tasks of one [`super::LayerFiles`] share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: LayerOptions,
+    pub(super) tasks: TaskTracker,
+    pub(super) sources: Vec<Source>,
+    /// Held while a file is looked at and what was found is taken over, so that what was found
+    /// later is taken over later (E128). One for each source.
+    looks: Vec<tokio::sync::Mutex<()>>,
+    contents: Mutex<Contents>,
+    states: watch::Sender<Arc<LayersState>>,
+}
+
+/// The last good contents.
+#[derive(Debug)]
+struct Contents {
+    /// One for each source.
+    files: Vec<Content>,
+    /// The global layer as code gave it, which then counts instead of the file.
+    given: Option<Vec<Entry>>,
+}
+
+#[derive(Debug)]
+struct Content {
+    /// `None` if the file is missing, or never was any good.
+    hash: Option<ContentHash>,
+    config: LoadedConfig,
+}
+
+/// What came of a look at a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Examined {
+    /// It was taken over.
+    Done,
+    /// It would take something away, and may be a moment in a save. Nothing was taken over.
+    InDoubt,
+}
+
+impl Shared {
+    pub(super) fn new(options: LayerOptions, tasks: TaskTracker, sources: Vec<Source>) -> Self {
+        let files = sources.iter().map(|source| FileState {
+            file: source.file.clone(),
+            provenance: source.provenance(),
+            is_present: false,
+            error: None,
+            last_read: None,
+            reads: 0,
+            watching: None,
+            failures: 0,
+            recoveries: 0,
+        });
+        let state = LayersState {
+            declared: Arc::default(),
+            warnings: Arc::default(),
+            files: files.collect(),
+            revision: 0,
+        };
+        let empty = || Content {
+            hash: None,
+            config: LoadedConfig { entries: Vec::new(), warnings: Vec::new() },
+        };
+        let contents = Contents { files: sources.iter().map(|_| empty()).collect(), given: None };
+        Self {
+            options,
+            tasks,
+            looks: sources.iter().map(|_| tokio::sync::Mutex::default()).collect(),
+            sources,
+            contents: Mutex::new(contents),
+            states: watch::Sender::new(Arc::new(state)),
+        }
+    }
+
+    pub(super) fn current(&self) -> Arc<LayersState> {
+        self.states.borrow().clone()
+    }
+
+    pub(super) fn states(&self) -> watch::Receiver<Arc<LayersState>> {
+        self.states.subscribe()
+    }
+
+    /// Waits until every file was looked at once.
+    pub(super) async fn wait_until_loaded(&self) {
+        let mut states = self.states();
+        let is_loaded = |state: &Arc<LayersState>| state.files.iter().all(|file| file.reads > 0);
+        // The sender lives as long as `self`, so this ends for no other reason.
+        if let Err(error) = states.wait_for(is_loaded).await {
+            tracing::debug!(%error, "nobody follows these files any more");
+        }
+    }
+
+    /// Looks at a file, if there are so many, and takes over what is found; tells and gives up when
+    /// that takes too long.
+    pub(super) async fn examine_now(self: &Arc<Self>, index: usize) {
+        let Some(turn) = self.looks.get(index) else { return };
+        let limit = self.options.read_deadline;
+        let turn = timeout(limit, turn.lock()).await;
+        let found = match &turn {
+            Ok(_) => timeout(limit, self.look_twice(index)).await.ok(),
+            Err(_) => None,
+        };
+        self.take_over(index, found.unwrap_or_else(|| self.stalled(index)));
+        drop(turn);
+    }
+
+    /// Looks at a file and takes over what is found; with `may_doubt` not what is in doubt. Tells
+    /// when that takes too long, and goes on waiting.
+    pub(super) async fn examine(self: &Arc<Self>, index: usize, may_doubt: bool) -> Examined {
+        let _turn = self.looks[index].lock().await;
+        let mut look = pin!(self.look(index));
+        let found = match timeout(self.options.read_deadline, &mut look).await {
+            Ok(found) => found,
+            Err(_) => {
+                self.take_over(index, self.stalled(index));
+                look.await
+            }
+        };
+        if may_doubt && self.is_in_doubt(index, &found) {
+            return Examined::InDoubt;
+        }
+        self.take_over(index, found);
+        Examined::Done
+    }
+
+    /// Looks at a file, and once more at what is in doubt; not at the first look, which takes
+    /// nothing away and for which a start waits.
+    async fn look_twice(self: &Arc<Self>, index: usize) -> Found {
+        let is_first = self.states.borrow().files[index].reads == 0;
+        let found = self.look(index).await;
+        if is_first || !self.is_in_doubt(index, &found) {
+            return found;
+        }
+        tokio::time::sleep(self.options.debounce).await;
+        self.look(index).await
+    }
+
+    /// Looks at a file on a thread that may block.
+    async fn look(self: &Arc<Self>, index: usize) -> Found {
+        let shared = self.clone();
+        let known = self.contents().files[index].hash;
+        let look =
+            self.tasks.spawn_blocking(move || shared.sources[index].look(&shared.options, known));
+        look.await.unwrap_or_else(|error| {
+            let file = self.sources[index].file.clone();
+            tracing::error!(%error, file = %file.display(), "reading a configuration failed");
+            Found::Bad(FollowError::Bug { file })
+        })
+    }
+
+    fn stalled(&self, index: usize) -> Found {
+        let file = self.sources[index].file.clone();
+        Found::Bad(FollowError::Stalled { file, after: self.options.read_deadline })
+    }
+
+    /// A save may remove the file for a moment, or leave it half written.
+    fn is_in_doubt(&self, index: usize, found: &Found) -> bool {
+        let state = &self.states.borrow().files[index];
+        match found {
+            Found::Missing => state.is_present,
+            Found::Bad(error) => error.may_pass() && is_news(state.error.as_ref(), error),
+            Found::Same | Found::Good { .. } => false,
+        }
+    }
+
+    fn take_over(&self, index: usize, found: Found) {
+        let mut contents = self.contents();
+        let content = &mut contents.files[index];
+        let mut error = None;
+        match found {
+            Found::Same => {}
+            Found::Missing => {
+                content.hash = None;
+                content.config = LoadedConfig { entries: Vec::new(), warnings: Vec::new() };
+            }
+            Found::Good { hash, config } => {
+                content.hash = Some(hash);
+                content.config = config;
+            }
+            Found::Bad(bad) => error = Some(bad),
+        }
+        let is_present = content.hash.is_some();
+        let mut state = LayersState::clone(&self.states.borrow());
+        let file = &mut state.files[index];
+        // What the first look finds is what there is, and no event (E122).
+        let is_first = file.reads == 0;
+        match &error {
+            Some(error) if !is_first && is_news(file.error.as_ref(), error) => file.failures += 1,
+            None if file.error.is_some() => file.recoveries += 1,
+            Some(_) | None => {}
+        }
+        file.error = error;
+        file.is_present = is_present;
+        file.last_read = Some(SystemTime::now());
+        file.reads += 1;
+        self.put_together(&contents, &mut state, is_first);
+        self.states.send_replace(Arc::new(state));
+    }
+
+    pub(super) fn replace_global(&self, entries: Vec<Entry>) {
+        let mut contents = self.contents();
+        contents.given = Some(entries);
+        let mut state = LayersState::clone(&self.states.borrow());
+        self.put_together(&contents, &mut state, false);
+        self.states.send_replace(Arc::new(state));
+    }
+
+    pub(super) fn set_watching(&self, index: usize, watching: Option<Watching>) {
+        // Whoever makes a new state of the present one holds this, so that no change is lost.
+        let _contents = self.contents();
+        self.states.send_if_modified(|state| {
+            if state.files[index].watching == watching {
+                return false;
+            }
+            Arc::make_mut(state).files[index].watching = watching;
+            true
+        });
+    }
+
+    fn put_together(&self, contents: &Contents, state: &mut LayersState, is_first: bool) {
+        let mut layers = Vec::with_capacity(self.sources.len());
+        let mut warnings = Vec::new();
+        if let Some(entries) = &contents.given {
+            let entries = entries.clone();
+            layers.push(Layer { provenance: Provenance::Settings, file: None, entries });
+        }
+        for (source, content) in self.sources.iter().zip(&contents.files) {
+            let provenance = source.provenance();
+            if provenance == Provenance::Settings && contents.given.is_some() {
+                continue;
+            }
+            warnings.extend(content.config.warnings.iter().cloned());
+            let entries = content.config.entries.clone();
+            layers.push(Layer { provenance, file: Some(source.file.clone()), entries });
+        }
+        let declared = compose(&layers);
+        if *declared == *state.declared && *warnings == *state.warnings {
+            return;
+        }
+        state.declared = declared.into();
+        state.warnings = warnings.into();
+        if !is_first {
+            state.revision += 1;
+        }
+    }
+
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether an error differs from the one that is told already.
+fn is_news(told: Option<&FollowError>, error: &FollowError) -> bool {
+    told.is_none_or(|told| told.to_string() != error.to_string())
+}

@@ -1,0 +1,82 @@
+//! What happens, one event after another, for one listener.
+
+use std::{collections::VecDeque, path::Path, sync::Arc};
+
+use tokio::sync::watch;
+
+use super::{FollowError, LayersState};
+use crate::{config::ConfigWarning, layers::Declared};
+
+/// Something that a listener should act on.
+#[derive(Debug, Clone)]
+pub enum LayersEvent {
+    /// Another set is declared.
+    Changed {
+        /// The whole set; the global layer's entries come first.
+        declared: Arc<[Declared]>,
+        /// What was tolerated, changed or ignored in the files.
+        warnings: Arc<[ConfigWarning]>,
+    },
+    /// A file's present content does not count; the last good one goes on.
+    Failed {
+        /// The file.
+        file: Arc<Path>,
+        /// Why, and what to do.
+        error: FollowError,
+    },
+    /// A file that had failed is good again, or gone.
+    Recovered {
+        /// The file.
+        file: Arc<Path>,
+    },
+}
+
+/// Events from the moment of subscribing. A listener that is slow misses what was overtaken in the
+/// meantime, never the newest set and never the last failure of a file.
+#[derive(Debug)]
+pub struct Subscription {
+    states: watch::Receiver<Arc<LayersState>>,
+    seen: Arc<LayersState>,
+    pending: VecDeque<LayersEvent>,
+}
+
+impl Subscription {
+    pub(super) fn new(mut states: watch::Receiver<Arc<LayersState>>) -> Self {
+        let seen = states.borrow_and_update().clone();
+        Self { states, seen, pending: VecDeque::new() }
+    }
+
+    /// The next event; `None` once the files are dropped. Loses nothing when it is not awaited to
+    /// the end.
+    pub async fn next(&mut self) -> Option<LayersEvent> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
+            self.states.changed().await.ok()?;
+            let state = self.states.borrow_and_update().clone();
+            self.pending.extend(news(&self.seen, &state));
+            self.seen = state;
+        }
+    }
+}
+
+fn news(seen: &LayersState, state: &LayersState) -> Vec<LayersEvent> {
+    let mut events = Vec::new();
+    let files = || seen.files.iter().zip(&state.files);
+    for (old, new) in files().filter(|(_, new)| new.error.is_none()) {
+        if new.recoveries > old.recoveries {
+            events.push(LayersEvent::Recovered { file: new.file.clone() });
+        }
+    }
+    if state.revision != seen.revision {
+        let LayersState { declared, warnings, .. } = state.clone();
+        events.push(LayersEvent::Changed { declared, warnings });
+    }
+    for (old, new) in files() {
+        if let Some(error) = new.error.clone().filter(|_| new.failures > old.failures) {
+            events.push(LayersEvent::Failed { file: new.file.clone(), error });
+        }
+    }
+    events
+}

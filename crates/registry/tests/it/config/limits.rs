@@ -1,0 +1,142 @@
+//! Limits of calls in an entry: time, tokens and bytes.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use narthex_model::OutputLimits;
+
+use super::{assert_warned, entry, fault, foreign, load, server};
+
+#[test]
+fn e86_timeouts_are_cut_to_whole_ms_and_held_in_range() {
+    for (json, ms, warned) in [
+        ("45000", Some(45_000), false),
+        ("1500.9", Some(1_500), false),
+        ("0", Some(1), true),
+        ("-5", Some(1), true),
+        ("600001", Some(600_000), true),
+        ("1e300", Some(600_000), true),
+        ("null", None, false),
+        ("\"45000\"", None, true),
+        ("{}", None, true),
+    ] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","timeoutMs":{json}}}"#);
+        let (read, warnings) = entry(&json);
+        assert_eq!(server(read).timeout, ms.map(Duration::from_millis), "{json}");
+        assert_eq!(!warnings.is_empty(), warned, "{json}: {warnings:?}");
+    }
+}
+
+/// E86 and document 004: a duration with its unit is as good; a bare number is not guessed.
+#[test]
+fn e86_a_duration_is_read_as_a_timeout() {
+    for (json, ms) in [
+        ("\"30s\"", Some(30_000)),
+        ("\"1.5s\"", Some(1_500)),
+        ("\"250ms\"", Some(250)),
+        ("\"2m\"", Some(120_000)),
+        ("\"1h\"", Some(600_000)),
+        ("\"0s\"", None),
+        ("\"-3s\"", None),
+        ("30", None),
+    ] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","timeout":{json}}}"#);
+        assert_eq!(server(entry(&json).0).timeout, ms.map(Duration::from_millis), "{json}");
+    }
+}
+
+/// R-E23: a duration that is none fails the entry by name in a file of our own, and is a warning in
+/// a shared one; zero and less mean the default.
+#[test]
+fn r_e23_a_bad_duration_is_a_fault_with_its_place() {
+    for bad in ["soon", "30 parsecs", "s", "", "1e400s"] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","timeout":"{bad}"}}"#);
+        let found = fault(entry(&json).0);
+        assert!(found.error.message.contains("`servers.x.timeout`"), "{}", found.error);
+        assert!(found.error.message.contains("`500ms` or `30s`"), "{}", found.error);
+        let json = format!(r#"{{"command":"true","timeout":"{bad}"}}"#);
+        let (read, warnings) = foreign(&json);
+        assert_eq!(server(read).timeout, None);
+        assert_warned(&warnings, &["mcpServers.x.timeout", "is no duration"]);
+    }
+    let (_, warnings) = entry(r#"{"transport":"stdio","command":"true","timeout":"0s"}"#);
+    assert_warned(&warnings, &["servers.x.timeout", "the default is used"]);
+}
+
+fn output(json: &str) -> (OutputLimits, Vec<String>) {
+    let (read, warnings) = entry(&format!(r#"{{"transport":"stdio","command":"true",{json}}}"#));
+    let output = server(read).output;
+    let shared = foreign(&format!(r#"{{"command":"true",{json}}}"#)).0;
+    assert_eq!(server(shared).output, output, "the same in both documents");
+    (output, warnings)
+}
+
+fn limits(tokens: u64, bytes: u64) -> OutputLimits {
+    OutputLimits { tokens: NonZeroU64::new(tokens), bytes: NonZeroU64::new(bytes) }
+}
+
+/// D23, R-D4: limits of output in both spellings, whole and above zero.
+#[test]
+fn d23_limits_of_output_are_read_in_both_spellings() {
+    for (json, expected, warned) in [
+        (r#""maxOutputTokens":4096"#, limits(4096, 0), false),
+        (r#""max_output_tokens":4096.9"#, limits(4096, 0), false),
+        (r#""maxOutputBytes":65536"#, limits(0, 65_536), false),
+        (r#""max_output_bytes":1,"maxOutputTokens":2"#, limits(2, 1), false),
+        (r#""maxOutputTokens":1e300"#, limits(9_007_199_254_740_991, 0), false),
+        (r#""maxOutputTokens":0"#, limits(0, 0), true),
+        (r#""maxOutputTokens":-5"#, limits(0, 0), true),
+        (r#""maxOutputTokens":0.5"#, limits(0, 0), true),
+        (r#""maxOutputTokens":7,"max_output_tokens":8"#, limits(7, 0), true),
+        (r#""maxOutputTokens":null"#, limits(0, 0), false),
+    ] {
+        let (found, warnings) = output(json);
+        assert_eq!(found, expected, "{json}");
+        assert_eq!(!warnings.is_empty(), warned, "{json}: {warnings:?}");
+    }
+}
+
+#[test]
+fn d23_a_limit_of_output_that_is_no_number_is_a_fault() {
+    let found =
+        fault(entry(r#"{"transport":"stdio","command":"true","maxOutputTokens":"many"}"#).0);
+    assert!(found.error.message.contains("`servers.x.maxOutputTokens`"), "{}", found.error);
+    let (read, warnings) = foreign(r#"{"command":"true","maxOutputTokens":"many"}"#);
+    assert_eq!(server(read).output, limits(0, 0));
+    assert_warned(&warnings, &["mcpServers.x.maxOutputTokens", "a whole number above 0"]);
+}
+
+/// R-M6: what one server's entry says is nothing to another's.
+#[test]
+fn r_m6_limits_are_each_servers_own() {
+    let text = r#"{"servers": {
+        "one": {"transport":"stdio","command":"a","timeout":"15s","maxOutputTokens":2048},
+        "two": {"transport":"stdio","command":"b","timeout":"120s","maxOutputTokens":16384},
+        "six": {"transport":"stdio","command":"c"}}}"#;
+    let read: Vec<_> = load(text).unwrap().entries.into_iter().map(server).collect();
+    let found: Vec<_> = read.iter().map(|one| (one.timeout, one.output)).collect();
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    let expected = [
+        (seconds(15), limits(2048, 0)),
+        (seconds(120), limits(16_384, 0)),
+        (None, OutputLimits::default()),
+    ];
+    assert_eq!(found, expected);
+}
+
+/// R-M11, R-D4: the limit of connecting is apart from the one of calls.
+#[test]
+fn r_m11_connecting_has_a_limit_of_its_own() {
+    for (json, ms) in [("\"2s\"", Some(2_000)), ("\"0s\"", None), ("\"750ms\"", Some(750))] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","mountTimeout":{json}}}"#);
+        let read = server(entry(&json).0);
+        assert_eq!(read.mount_timeout, ms.map(Duration::from_millis), "{json}");
+        assert_eq!(read.timeout, None);
+    }
+    let other = r#"{"transport":"stdio","command":"true","mount_timeout":"3s"}"#;
+    assert_eq!(server(entry(other).0).mount_timeout, Some(Duration::from_secs(3)));
+    for bad in ["5", "\"soon\""] {
+        let json = format!(r#"{{"transport":"stdio","command":"true","mountTimeout":{bad}}}"#);
+        let found = fault(entry(&json).0);
+        assert!(found.error.message.contains("`servers.x.mountTimeout`"), "{}", found.error);
+    }
+}

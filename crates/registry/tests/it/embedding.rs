@@ -1,0 +1,27 @@
+//! The example of embedding works as it stands.
+
+#[path = "../../examples/embed.rs"]
+#[expect(dead_code, unreachable_pub, reason = "it is a program of its own")]
+mod embed;
+
+use serde_json::json;
+
+use crate::world::{in_time, shell_script};
+
+/// E1, E65: the example starts what a file has, tells how it came out, and leaves nothing.
+#[tokio::test]
+async fn e1_the_example_of_embedding_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mcp.json");
+    // What looks like a placeholder there belongs to the shell.
+    let script = shell_script().replace("${", "$${");
+    let servers = json!({ "servers": {
+        "good": { "transport": "stdio", "command": "sh", "args": ["-c", script] },
+        "bad": { "transport": "stdio", "command": "no-such-program-here" },
+    } });
+    fs_err::write(&file, servers.to_string()).unwrap();
+    let lines = in_time(embed::run(&file)).await.unwrap();
+    assert!(lines[0].starts_with("bad: ") && lines[0].contains("not found"), "{lines:?}");
+    assert_eq!(lines[1], "good: ready, 0 tools");
+    assert!(lines[2].ends_with("snapshots on the way"), "{lines:?}");
+}

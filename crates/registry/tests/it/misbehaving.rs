@@ -1,0 +1,6 @@
+//! Children that misbehave in a registry: each fault stays where it belongs, and nobody is left.
+
+mod calls;
+mod crashes;
+mod ends;
+mod starts;

@@ -1,0 +1,154 @@
+//! Starts that hang, fail, are noisy or slow, and what a child is started with.
+
+use std::time::Duration;
+
+use narthex_model::{CallErrorKind, ServerState, Target};
+use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
+use narthex_supervisor::BaseEnvironment;
+use narthex_upstream::Deadlines;
+use serde_json::{Value, json};
+
+use crate::{
+    unruly::{Mark, ask, zombies},
+    world::{identity, in_time, message, row, start, until, until_state, with_env},
+};
+
+fn impatient() -> Registry {
+    let short = Duration::from_millis(400);
+    Registry::new(RegistryOptions {
+        deadlines: Deadlines { probe: short, connect: short, list: short, ..Deadlines::default() },
+        ..RegistryOptions::new(identity(), BaseEnvironment::from_process())
+    })
+    .unwrap()
+}
+
+/// E75: a child that says nothing, one that does not even read, and one that does not list are
+/// given up, each with its reason, and none of them is left.
+#[tokio::test]
+async fn e75_children_that_hang_at_the_start_are_given_up_and_gone() {
+    let mark = Mark::new();
+    let registry = impatient();
+    let words = [("silent", "silent"), ("deaf", "deaf"), ("hung", "deaf-after=initialize")];
+    let set = words.map(|(name, words)| Declared::from(Entry::Server(mark.server(name, words))));
+    in_time(registry.apply_config(set.into())).await.unwrap();
+    let snapshot = registry.snapshot();
+    for (name, _) in words {
+        let error = row(&snapshot, name).error.clone().unwrap();
+        assert_eq!(error.kind, CallErrorKind::Timeout, "{name}: {error}");
+    }
+    assert!(message(row(&snapshot, "hung")).contains("listing"));
+    mark.until(0).await;
+    in_time(registry.close()).await;
+    assert_eq!(zombies(), 0);
+}
+
+/// E133: what fails at its start is an error with its last words; a retry that works is ready.
+#[tokio::test]
+async fn e133_a_child_that_fails_so_many_times_works_when_it_is_tried_again() {
+    let notes = tempfile::tempdir().unwrap();
+    let mark = Mark::new();
+    // One that ends at the first question is started once more by itself.
+    let server = || mark.server("x", &format!("fails=4,notes={}", notes.path().display()));
+    let registry = start([server()]);
+    let failed = until_state(&registry, "x", ServerState::Error).await;
+    let text = message(&failed);
+    assert!(text.contains("exit code 3") && text.contains("not yet"), "{text}");
+    assert!(!in_time(registry.add_server(Entry::Server(server()))).await.unwrap().is_ready());
+    assert!(in_time(registry.add_server(Entry::Server(server()))).await.unwrap().is_ready());
+    assert_eq!(fs_err::read_dir(notes.path()).unwrap().count(), 5);
+    assert_eq!(mark.alive().len(), 1);
+    in_time(registry.close()).await;
+}
+
+/// R-E9: what is no message, before and between all messages, costs nothing.
+#[tokio::test]
+async fn r_e9_garbage_on_stdout_costs_nothing() {
+    let registry = start([crate::unruly::unruly("x", "garbage")]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let link = row.link.as_ref().unwrap();
+    for number in 0..10 {
+        let text = number.to_string();
+        assert_eq!(ask(link, "echo", json!({ "text": text })).await.unwrap(), text);
+    }
+    in_time(registry.close()).await;
+}
+
+/// E132: the child's environment is its entry's and a few names, never the registry's own.
+#[tokio::test]
+async fn e132_a_child_is_told_its_own_environment_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = Mark::new();
+    let mut server = with_env(mark.server("x", ""), "OWN", "value");
+    if let Target::Stdio(target) = &mut server.target {
+        target.working_dir = Some(folder.path().to_path_buf());
+    }
+    let registry = start([server]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let told = ask(row.link.as_ref().unwrap(), "environment", json!({})).await.unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["variables"]["OWN"], "value");
+    let own_folder = fs_err::canonicalize(folder.path()).unwrap();
+    assert_eq!(told["folder"], own_folder.to_str().unwrap());
+    let names: Vec<_> = told["variables"].as_object().unwrap().keys().collect();
+    assert!(std::env::vars_os().count() > names.len(), "there is something to be hidden");
+    let may_see = ["PATH", "LANG", "HOME", "TMPDIR", "OWN", "npm_config_cache"];
+    let may_see = |name: &str| {
+        may_see.contains(&name)
+            || name.starts_with("NARTHEX_")
+            || name.ends_with("CACHE_DIR")
+            || name.ends_with("CACHE_HOME")
+    };
+    assert!(names.iter().all(|name| may_see(name)), "{names:?}");
+    in_time(registry.close()).await;
+}
+
+/// E73: 5,000 tools on pages of 64 are all there, in their order.
+#[tokio::test]
+async fn e73_five_thousand_tools_over_pages_are_all_listed() {
+    let registry = start([crate::unruly::unruly("x", "tools=5000,page=64")]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let own = row.inventory.tools.len() - 5000;
+    for number in [0, 1, 2500, 4999] {
+        let key = &row.inventory.tools[own + number].key;
+        assert_eq!(key.as_ref(), format!("further_{number}"));
+    }
+    assert!(row.inventory.tool("further_4999").is_some());
+    in_time(registry.close()).await;
+}
+
+/// E74: a change that is announced is seen; one that is not is seen when somebody has it looked
+/// for.
+#[tokio::test]
+async fn e74_announced_changes_are_seen_and_others_when_they_are_looked_for() {
+    let registry = start([crate::unruly::unruly("x", "")]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let link = row.link.clone().unwrap();
+    let has_extra = |snapshot: &narthex_registry::Snapshot| {
+        snapshot.get("x").unwrap().inventory.tool("extra").is_some()
+    };
+    ask(&link, "change", json!({"announce": true})).await.unwrap();
+    until(&registry, has_extra).await;
+    ask(&link, "change", json!({"announce": false})).await.unwrap();
+    let stale = registry.get("x").unwrap();
+    assert!(stale.inventory.tool("extra").is_some(), "nobody has said anything");
+    in_time(registry.list_anew(&stale)).await;
+    assert!(!has_extra(&registry.snapshot()));
+    in_time(registry.close()).await;
+}
+
+/// E129, R-M9, R-E2: fifty servers come up at the same time. None of them is ready before all have
+/// started, since each waits for the others.
+#[tokio::test]
+async fn e129_fifty_slow_servers_start_at_the_same_time() {
+    let notes = tempfile::tempdir().unwrap();
+    let mark = Mark::new();
+    let words = format!("together=50,slow=200,notes={}", notes.path().display());
+    let servers = (0..50).map(|number| mark.server(&format!("x{number}"), &words));
+    let registry = start(servers);
+    let snapshot = until(&registry, |snapshot| snapshot.is_settled()).await;
+    let failed: Vec<_> = snapshot.servers.iter().filter(|row| !row.is_ready()).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+    assert_eq!(mark.alive().len(), 50);
+    in_time(registry.close()).await;
+    assert_eq!((mark.alive().len(), zombies()), (0, 0));
+}

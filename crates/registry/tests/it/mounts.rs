@@ -1,0 +1,231 @@
+//! Sets of servers for one owner, and references to what is shared.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerState};
+use narthex_registry::{MountOptions, Mountable, Registry, Sharing};
+use narthex_testkit::fixture::{Options, Quirk, Running};
+use narthex_upstream::Ended;
+use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
+
+use crate::world::{http, identity, in_time, program, shell, start, until_state, with_env};
+
+fn set(definitions: impl IntoIterator<Item = ServerDefinition>) -> Vec<Mountable> {
+    let mountable = |one| Mountable { definition: Arc::new(one), is_optional: false };
+    definitions.into_iter().map(mountable).collect()
+}
+
+fn patient() -> MountOptions {
+    MountOptions { timeout: Duration::from_secs(60), ..MountOptions::default() }
+}
+
+fn hidden(registry: &Registry) -> bool {
+    registry.list().is_empty()
+}
+
+/// R-M14, R-M15: the first reference starts the server, the last one stops it.
+#[tokio::test]
+async fn r_m14_the_last_reference_stops_the_server() {
+    let registry = start([]);
+    let first = in_time(registry.mount(set([shell("x")]), &patient())).await.unwrap();
+    let second = in_time(registry.mount(set([shell("x")]), &patient())).await.unwrap();
+    let (one, two) = (first.get("x").unwrap(), second.get("x").unwrap());
+    assert_eq!((one.id(), one.count()), (two.id(), 2));
+    let link = one.found().link.clone().unwrap();
+    let ended = in_time(first.unmount()).await;
+    assert_eq!(ended[0].ended, None, "the other one keeps it");
+    assert!(!link.closed().is_cancelled());
+    assert_eq!(second.get("x").unwrap().count(), 1);
+    let ended = in_time(second.unmount()).await;
+    assert_eq!(ended[0].ended, Some(Ended::Gracefully));
+    assert!(link.closed().is_cancelled());
+    assert!(hidden(&registry), "what is mounted is nobody else's");
+    in_time(registry.close()).await;
+}
+
+/// D12: another configuration, credential or owner is another connection.
+#[tokio::test]
+async fn d12_what_differs_is_not_shared() {
+    let registry = start([shell("x")]);
+    until_state(&registry, "x", ServerState::Ready).await;
+    let other = set([with_env(shell("x"), "A", "1")]);
+    let credential = MountOptions { credential: Some("alice".into()), ..patient() };
+    let alone = MountOptions { sharing: Sharing::Only(1), ..patient() };
+    let sets = [
+        in_time(registry.mount(set([shell("x")]), &patient())).await.unwrap(),
+        in_time(registry.mount(other, &patient())).await.unwrap(),
+        in_time(registry.mount(set([shell("x")]), &credential)).await.unwrap(),
+        in_time(registry.mount(set([shell("x")]), &alone)).await.unwrap(),
+    ];
+    let mut ids: Vec<_> = sets.iter().map(|set| set.get("x").unwrap().id()).collect();
+    assert_eq!(Some(ids[0]), registry.get("x").unwrap().connection, "the same is shared");
+    ids.dedup();
+    assert_eq!(ids.len(), 4);
+    drop(sets);
+    in_time(registry.close()).await;
+}
+
+/// R-E5: a reference to what has failed and was replaced does not end its successor.
+#[tokio::test]
+async fn r_e5_a_stale_reference_ends_nothing_newer() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mkdir {0} && exit 3; mkdir {0}/again && exit 3; {1}",
+        folder.path().join("started").display(),
+        crate::world::shell_script()
+    );
+    let server = || set([program("x", "sh", &["-c", &script])]);
+    let registry = start([]);
+    let tolerant = MountOptions { is_strict: false, ..patient() };
+    let stale = in_time(registry.mount(server(), &tolerant)).await.unwrap();
+    assert_eq!(stale.faults().len(), 1);
+    let live = in_time(registry.mount(server(), &tolerant)).await.unwrap();
+    drop(stale);
+    let again = in_time(registry.mount(server(), &tolerant)).await.unwrap();
+    assert_eq!(live.get("x").unwrap().id(), again.get("x").unwrap().id());
+    assert_eq!(again.get("x").unwrap().found().state, ServerState::Ready);
+    in_time(registry.close()).await;
+}
+
+/// R-M12: one failure and nothing is left, no process either.
+#[tokio::test]
+async fn r_m12_a_strict_set_is_all_or_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // Whoever lives holds the pipe open.
+    let script = format!("exec 3> {}; {}", fifo.display(), crate::world::shell_script());
+    let good = program("good", "sh", &["-c", &script]);
+    let bad = program("bad", "no-such-program-here", &[]);
+    let registry = start([]);
+    let file = tokio::task::spawn_blocking(move || fs_err::File::open(fifo).unwrap());
+    let error = in_time(registry.mount(set([good, bad]), &patient())).await.unwrap_err();
+    assert_eq!(error.faults.len(), 1);
+    assert_eq!(error.faults[0].alias, Alias::new("bad").unwrap());
+    let text = error.to_string();
+    assert!(text.starts_with("nothing was mounted: server `bad`: "), "{text}");
+    let (file, _path) = in_time(file).await.unwrap().into_parts();
+    let mut pipe = pipe::Receiver::from_file(file).unwrap();
+    assert_eq!(in_time(pipe.read_to_end(&mut Vec::new())).await.unwrap(), 0);
+    in_time(registry.close()).await;
+}
+
+/// D17, R-D5: what is optional may fail; a tolerant set goes on in any case.
+#[tokio::test]
+async fn d17_optional_servers_may_fail() {
+    let registry = start([]);
+    let mut with_optional = set([shell("x"), program("bad", "no-such-program", &[])]);
+    with_optional[1].is_optional = true;
+    let mounted = in_time(registry.mount(with_optional, &patient())).await.unwrap();
+    assert_eq!(mounted.mounts().len(), 1);
+    assert_eq!(mounted.faults()[0].error.kind, CallErrorKind::TransportError);
+    let twice = in_time(registry.mount(set([shell("y"), shell("y")]), &patient())).await;
+    assert!(twice.unwrap_err().to_string().contains("this alias"), "R-E1");
+    in_time(registry.close()).await;
+}
+
+/// R-M9, R-M13, R-E2: both are asked before either has answered.
+#[tokio::test]
+async fn r_m9_a_set_connects_at_the_same_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = |name: &str, other: &str| {
+        let path = |name| folder.path().join(name).display().to_string();
+        // Each tells the other that it runs, and speaks only when it has heard the same.
+        let script = format!(
+            "exec 4<>{} 5<>{}; echo up >&5; read -r _ <&4; {}",
+            path(name),
+            path(other),
+            crate::world::shell_script()
+        );
+        program(name, "sh", &["-c", &script])
+    };
+    for name in ["a", "b"] {
+        let made = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status();
+        assert!(made.unwrap().success());
+    }
+    let registry = start([]);
+    let servers = [server("a", "b"), server("b", "a")];
+    let mounted = in_time(registry.mount(set(servers), &patient())).await.unwrap();
+    assert_eq!(mounted.mounts().len(), 2);
+    in_time(registry.close()).await;
+}
+
+/// R-M10, R-M11, E75: a server that hangs is given up after its own deadline.
+#[tokio::test]
+async fn r_m11_a_mount_has_a_deadline_of_its_own() {
+    let hang = Options { quirks: vec![Quirk::HangList], ..Options::default() };
+    let hanging = Running::http(hang).await.unwrap();
+    let registry = start([]);
+    let quick = MountOptions { timeout: Duration::from_millis(500), ..MountOptions::default() };
+    let error = in_time(registry.mount(set([http("x", &hanging.url)]), &quick)).await.unwrap_err();
+    assert_eq!(error.faults[0].error.kind, CallErrorKind::Timeout);
+    assert_eq!(MountOptions::default().timeout, Duration::from_secs(5));
+    in_time(registry.close()).await;
+}
+
+/// D12: a server has so many processes at most.
+#[tokio::test]
+async fn d12_processes_of_a_server_are_limited() {
+    let options = narthex_registry::RegistryOptions {
+        children_max: 3,
+        ..narthex_registry::RegistryOptions::new(
+            identity(),
+            narthex_supervisor::BaseEnvironment::from_process(),
+        )
+    };
+    let registry = Registry::new(options).unwrap();
+    let entry = narthex_registry::config::Entry::Server(shell("x"));
+    assert!(in_time(registry.add_server(entry)).await.unwrap().is_ready());
+    let x = Alias::new("x").unwrap();
+    let open = || {
+        let (events, received) = mpsc::channel(8);
+        let registry = registry.clone();
+        let x = x.clone();
+        async move {
+            let opened = registry.open_link(&x, identity(), None, events).await;
+            opened.map(|link| (link, received))
+        }
+    };
+    let (first, _events) = in_time(open()).await.unwrap();
+    let (_second, _events) = in_time(open()).await.unwrap();
+    let refused = in_time(open()).await.unwrap_err().to_string();
+    assert!(refused.contains("as many processes as it may have (3)"), "{refused}");
+    first.stop().await;
+    let (_third, _events) = in_time(open()).await.unwrap();
+    in_time(registry.close()).await;
+}
+
+/// R-M12, E40: a modern server that was removed while it had not listed yet ends, although it was
+/// asked to announce changes.
+#[tokio::test]
+async fn e40_a_server_that_is_still_listing_ends_with_its_row() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let found = concat!(
+        r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"#,
+        r#""capabilities":{"tools":{}}}"#
+    );
+    // Whoever lives holds the pipe open; nothing but the first question is answered.
+    let script = format!(
+        r#"exec 3> {}; while read -r line; do
+        id=${{line#*'"id":'}}; id=${{id%%[,\}}]*}}; case "$line" in
+        *server/discover*) printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" '{found}';;
+        esac; done"#,
+        fifo.display()
+    );
+    let registry = start([program("x", "sh", &["-c", &script])]);
+    let file = tokio::task::spawn_blocking(move || fs_err::File::open(fifo).unwrap());
+    let mut changes = registry.changes();
+    in_time(async {
+        while registry.get("x").unwrap().activity != Some("listing") {
+            changes.changed().await.unwrap();
+        }
+    })
+    .await;
+    registry.disable("x").unwrap();
+    let (file, _path) = in_time(file).await.unwrap().into_parts();
+    let mut pipe = pipe::Receiver::from_file(file).unwrap();
+    assert_eq!(in_time(pipe.read_to_end(&mut Vec::new())).await.unwrap(), 0);
+    in_time(registry.close()).await;
+}

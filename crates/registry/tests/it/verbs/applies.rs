@@ -1,0 +1,214 @@
+//! Whole sets: what changes, what stays, and which set counts.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::{Alias, CallError, CallErrorKind, ConfigFault, Provenance, ServerState};
+use narthex_registry::{Declared, ServerResult, config::Entry};
+use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
+
+use crate::world::{
+    http, in_time, message, program, row, shell, start, until, until_state, with_env,
+};
+
+fn set(definitions: impl IntoIterator<Item = narthex_model::ServerDefinition>) -> Vec<Declared> {
+    definitions.into_iter().map(|definition| Entry::Server(definition).into()).collect()
+}
+
+fn fault(name: &str) -> Declared {
+    let error = CallError::new(CallErrorKind::TransportError, "faulty".to_owned());
+    Entry::Fault(ConfigFault { name: name.to_owned(), error }).into()
+}
+
+async fn hanging() -> Running {
+    let options =
+        Options { eras: Eras::Both, quirks: vec![Quirk::HangInitialize], ..Options::default() };
+    Running::http(options).await.unwrap()
+}
+
+/// E1, E2: one answer per entry, in their order, and each is one of three.
+#[tokio::test]
+async fn e2_a_set_is_answered_in_its_order() {
+    let registry = start([]);
+    let mut off = shell("off");
+    off.is_disabled = true;
+    let mut all = set([shell("one"), program("missing", "no-such-program-here", &[]), off]);
+    all.insert(1, fault("bad name"));
+    let results = in_time(registry.apply_config(all)).await.unwrap();
+    let ids: Vec<_> = results.iter().map(ServerResult::id).collect();
+    assert_eq!(ids, ["one", "bad name", "missing", "off"]);
+    assert_eq!(results[0], ServerResult::Ready { id: "one".to_owned(), tool_count: 0 });
+    let kinds: Vec<_> = results[1..]
+        .iter()
+        .map(|result| match result {
+            ServerResult::Error { error, .. } => error.kind,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let expected = [
+        CallErrorKind::TransportError,
+        CallErrorKind::TransportError,
+        CallErrorKind::ServerDisabled,
+    ];
+    assert_eq!(kinds, expected);
+    registry.close().await;
+}
+
+/// E1: what programs read.
+#[tokio::test]
+async fn e1_answers_have_one_spelling() {
+    let ready = ServerResult::Ready { id: "a".to_owned(), tool_count: 3 };
+    let text = serde_json::to_string(&ready).unwrap();
+    assert_eq!(text, r#"{"status":"ready","id":"a","toolCount":3}"#);
+    let waiting =
+        ServerResult::Authenticating { id: "a".to_owned(), auth_url: "https://x".to_owned() };
+    let text = serde_json::to_string(&waiting).unwrap();
+    assert_eq!(text, r#"{"status":"authenticating","id":"a","authUrl":"https://x"}"#);
+}
+
+/// E2, E42, E43, E56: what is the same keeps its process; what is gone or changed does not.
+#[tokio::test]
+async fn e56_an_unchanged_server_is_left_alone() {
+    let registry = start([shell("same"), with_env(shell("changed"), "A", "1"), shell("gone")]);
+    let before = until(&registry, |snapshot| snapshot.is_settled()).await;
+    let changed = with_env(shell("changed"), "A", "2");
+    let results = registry.apply_config(set([shell("same"), changed, shell("new")]));
+    assert!(in_time(results).await.unwrap().iter().all(ServerResult::is_ready));
+    let after = registry.snapshot();
+    let names: Vec<_> = after.servers.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["same", "changed", "new"]);
+    let process = |snapshot, name| row(snapshot, name).link.as_ref().unwrap().process_id();
+    assert_eq!(process(&before, "same"), process(&after, "same"));
+    assert_ne!(process(&before, "changed"), process(&after, "changed"), "E52: env counts");
+    assert_eq!(row(&before, "same").connection, row(&after, "same").connection);
+    registry.close().await;
+}
+
+/// E55: a server that is changed keeps its place.
+#[tokio::test]
+async fn e55_places_are_kept() {
+    let registry = start([shell("a"), shell("b"), shell("c")]);
+    until(&registry, |snapshot| snapshot.is_settled()).await;
+    let changed = with_env(shell("b"), "A", "2");
+    assert!(in_time(registry.add_server(Entry::Server(changed))).await.unwrap().is_ready());
+    registry.disable("a").unwrap();
+    let names = || -> Vec<_> { registry.list().iter().map(|row| row.name.clone()).collect() };
+    assert_eq!(names(), ["a", "b", "c"]);
+    in_time(registry.enable("a").unwrap().result()).await;
+    assert_eq!(names(), ["a", "b", "c"]);
+    registry.close().await;
+}
+
+/// E35, E51: the same configuration again is a retry for what has failed, and for nothing else.
+#[tokio::test]
+async fn e51_the_same_configuration_retries_what_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    // One that ends at once is started twice: it may not have known the first question.
+    let script = format!(
+        "mkdir {0} && exit 3; mkdir {0}/again && exit 3; {1}",
+        started.display(),
+        crate::world::shell_script()
+    );
+    let server = || program("x", "sh", &["-c", &script]);
+    let registry = start([server()]);
+    let failed = until_state(&registry, "x", ServerState::Error).await;
+    assert!(message(&failed).contains("exit code 3"), "{}", message(&failed));
+    let results = in_time(registry.apply_config(set([server()]))).await.unwrap();
+    assert!(results[0].is_ready(), "{results:?}");
+    let ready = registry.get("x").unwrap();
+    assert_ne!(ready.connection, failed.connection);
+    in_time(registry.add_server(Entry::Server(server()))).await.unwrap();
+    assert_eq!(registry.get("x").unwrap().connection, ready.connection);
+    registry.close().await;
+}
+
+/// E128: an older set whose server is slow cannot bring it back.
+#[tokio::test]
+async fn e128_the_newest_set_wins() {
+    let slow = hanging().await;
+    let registry = start([]);
+    let old = registry.apply(set([http("slow", &slow.url), shell("kept")])).unwrap();
+    until(&registry, |snapshot| row(snapshot, "kept").is_ready()).await;
+    let new = registry.apply_config(set([shell("kept")]));
+    assert!(in_time(new).await.unwrap()[0].is_ready());
+    let results = in_time(old.results()).await;
+    assert!(
+        matches!(&results[0], ServerResult::Error { error, .. }
+        if error.message.contains("removed or changed")),
+        "{results:?}"
+    );
+    assert!(results[1].is_ready());
+    let names: Vec<_> = registry.list().iter().map(|row| row.name.clone()).collect();
+    assert_eq!(names, ["kept"]);
+    in_time(registry.close()).await;
+}
+
+/// E129: what is removed goes although another server of the same set hangs.
+#[tokio::test]
+async fn e129_removals_do_not_wait_for_slow_adds() {
+    let slow = hanging().await;
+    let registry = start([shell("gone")]);
+    let before = until_state(&registry, "gone", ServerState::Ready).await;
+    let link = before.link.clone().unwrap();
+    let _applied = registry.apply(set([http("slow", &slow.url)])).unwrap();
+    in_time(link.closed().cancelled()).await;
+    assert_eq!(registry.get("slow").unwrap().state, ServerState::Connecting);
+    in_time(registry.close()).await;
+}
+
+/// E117, E139: a name that stands in a set twice is told, and the first one works.
+#[tokio::test]
+async fn e117_a_name_twice_is_an_error_row() {
+    let registry = start([]);
+    let results = in_time(registry.apply_config(set([shell("x"), shell("x")]))).await.unwrap();
+    assert!(results[0].is_ready());
+    assert!(!results[1].is_ready());
+    let x = Alias::new("x").unwrap();
+    assert!(registry.snapshot().get(x.as_str()).unwrap().is_ready());
+    registry.close().await;
+}
+
+/// E140: an overridden entry is a row that nothing is done with.
+#[tokio::test]
+async fn e140_an_overridden_entry_is_shown_and_never_started() {
+    let registry = start([]);
+    let mut hidden = Declared::from(Entry::Server(with_env(shell("x"), "A", "hidden")));
+    hidden.is_overridden = true;
+    hidden.provenance = Provenance::Settings;
+    let mut all = set([shell("x")]);
+    all[0].provenance = Provenance::Workspace;
+    all.push(hidden);
+    in_time(registry.apply_config(all.clone())).await.unwrap();
+    let rows = registry.list();
+    let seen: Vec<_> = rows.iter().map(|row| (row.provenance, row.is_overridden)).collect();
+    assert_eq!(seen, [(Provenance::Workspace, false), (Provenance::Settings, true)]);
+    assert!(registry.snapshot().get("x").unwrap().is_ready());
+    assert!(rows[1].connection.is_none());
+    let before = registry.get("x").unwrap().connection;
+    in_time(registry.apply_config(all)).await.unwrap();
+    assert_eq!(registry.get("x").unwrap().connection, before, "E43");
+    registry.close().await;
+}
+
+/// E126: after the end nothing is applied, and nothing starts.
+#[tokio::test]
+async fn e126_a_closed_registry_refuses() {
+    let registry = start([]);
+    in_time(registry.close()).await;
+    assert!(registry.apply(set([shell("x")])).is_err());
+    assert!(registry.disable("x").is_err());
+    assert!(registry.list().is_empty());
+}
+
+/// E130: applying returns although no server is there yet.
+#[tokio::test]
+async fn e130_applying_waits_for_nothing() {
+    let slow = hanging().await;
+    let registry = start([]);
+    let applied = registry.apply(set([http("slow", &slow.url)])).unwrap();
+    assert_eq!(registry.get("slow").unwrap().state, ServerState::Connecting);
+    let results = tokio::time::timeout(Duration::ZERO, applied.results()).await;
+    assert!(results.is_err(), "it cannot have an answer yet");
+    in_time(registry.close()).await;
+    drop(Arc::new(slow));
+}

@@ -1,0 +1,166 @@
+//! Open calls and the connection on which they began.
+
+use std::time::Duration;
+
+use narthex_model::{ApiKeyAuth, Secret, ServerAuth, ServerState, Target};
+use narthex_registry::{Declared, RegistryOptions, config::Entry};
+use narthex_upstream::LinkError;
+
+use super::{Slow, call, call_in_background};
+use crate::world::{http, identity, in_time, shell, start, until, until_state};
+
+fn slow(server: &Slow, seconds: u64) -> narthex_model::ServerDefinition {
+    let mut definition = http("x", &server.peer.url);
+    definition.timeout = Some(Duration::from_secs(seconds));
+    definition
+}
+
+/// E41: a call ends on the connection on which it began; the next one takes the new one.
+#[tokio::test]
+async fn e41_a_changed_server_finishes_its_calls_on_the_old_connection() {
+    let server = Slow::start().await;
+    let registry = start([slow(&server, 60)]);
+    let before = until_state(&registry, "x", ServerState::Ready).await;
+    let old = before.link.clone().unwrap();
+    let calling = call_in_background(old.enter().unwrap());
+    server.called().await;
+    // E50: the timeout alone is a change.
+    let changed = registry.add_server(Entry::Server(slow(&server, 61)));
+    assert!(in_time(changed).await.unwrap().is_ready());
+    let after = registry.get("x").unwrap();
+    assert_ne!(after.connection, before.connection);
+    assert!(old.enter().is_none(), "no call begins on the old one");
+    assert!(!old.closed().is_cancelled(), "and it lives as long as the open one");
+    assert!(after.link.as_ref().unwrap().enter().is_some());
+    server.answer();
+    assert!(in_time(calling).await.unwrap().is_ok());
+    in_time(old.closed().cancelled()).await;
+    in_time(registry.close()).await;
+}
+
+/// E40: a server that is removed gets no call any more, and ends when the open ones have.
+#[tokio::test]
+async fn e40_a_removed_server_finishes_its_calls() {
+    let server = Slow::start().await;
+    let registry = start([slow(&server, 60)]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let link = row.link.clone().unwrap();
+    let calling = call_in_background(link.enter().unwrap());
+    server.called().await;
+    assert!(registry.remove_server("x").unwrap());
+    assert!(registry.get("x").is_none());
+    until(&registry, |snapshot| snapshot.servers.is_empty()).await;
+    server.answer();
+    assert!(in_time(calling).await.unwrap().is_ok());
+    in_time(link.closed().cancelled()).await;
+    assert!(link.enter().is_none());
+    in_time(registry.close()).await;
+}
+
+/// D5, D10, E37: switching off cuts through.
+#[tokio::test]
+async fn d10_a_server_that_is_switched_off_ends_its_calls() {
+    let server = Slow::start().await;
+    let registry = start([slow(&server, 60)]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    let calling = call_in_background(row.link.as_ref().unwrap().enter().unwrap());
+    server.called().await;
+    registry.disable("x").unwrap();
+    let ended = in_time(calling).await.unwrap();
+    assert!(matches!(ended, Err(LinkError::SwitchedOff)), "{ended:?}");
+    assert_eq!(registry.get("x").unwrap().state, ServerState::Disabled);
+    in_time(registry.close()).await;
+}
+
+/// A server that nobody uses is stopped, stays listed, and starts with the next call.
+#[tokio::test]
+async fn d12_an_idle_server_sleeps_until_it_is_called() {
+    let options = RegistryOptions {
+        idle_stop: Some(Duration::from_millis(1)),
+        ..RegistryOptions::new(identity(), narthex_supervisor::BaseEnvironment::from_process())
+    };
+    let registry = narthex_registry::Registry::new(options).unwrap();
+    let _applied = registry.apply(vec![Declared::from(Entry::Server(shell("x")))]).unwrap();
+    let mut changes = registry.changes();
+    let asleep = in_time(async {
+        loop {
+            changes.borrow_and_update();
+            let row = registry.get("x").unwrap();
+            if row.is_asleep {
+                return row;
+            }
+            changes.changed().await.unwrap();
+        }
+    })
+    .await;
+    assert_eq!(asleep.state, ServerState::Ready, "it can be called");
+    assert!(asleep.link.is_none() && asleep.facts.is_some());
+    let first = in_time(registry.enter(&asleep, Duration::from_secs(60))).await.unwrap();
+    in_time(first.ask("tools/list", b"")).await.unwrap();
+    let awake = registry.get("x").unwrap();
+    assert!(!awake.is_asleep && awake.link.is_some(), "in use, it stays");
+    assert_eq!(awake.reconnects, 0, "R-E42: it was not lost");
+    drop(first);
+    in_time(registry.close()).await;
+}
+
+/// R-E12, R-E13: a server that was not called for long is asked first; a dead one is found out.
+#[tokio::test]
+async fn r_e13_a_server_is_asked_whether_it_is_there_after_30_seconds() {
+    // It reads, and answers nothing after its lists.
+    let script = crate::world::shell_script().replace("*'\"id\"'*)", "*list*)");
+    let registry = start([crate::world::program("x", "sh", &["-c", &script]), shell("y")]);
+    until(&registry, |snapshot| snapshot.servers.iter().all(|row| row.is_ready())).await;
+    let link = |name: &str| registry.get(name).unwrap().link.clone().unwrap();
+    assert!(!link("x").needs_check(), "it has just answered");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
+    assert!(link("y").needs_check());
+    in_time(link("y").check()).await.unwrap();
+    assert!(!link("y").needs_check(), "it has answered");
+    let silent = link("x");
+    let in_use = [silent.enter().unwrap(), silent.enter().unwrap()];
+    assert!(!silent.needs_check(), "it may be busy for somebody else");
+    drop(in_use);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(31)).await;
+    tokio::time::resume();
+    let found_out = in_time(silent.check()).await;
+    assert!(matches!(&found_out, Err(LinkError::Closed(why)) if why.contains("ping")));
+    assert!(matches!(call(&silent).await, Err(LinkError::Closed(_))), "R-E12: fails fast");
+    in_time(registry.close()).await;
+}
+
+/// E23: a key that is changed is used by the next call, and the old one by no further request.
+#[tokio::test]
+async fn e23_a_changed_key_is_used_at_once() {
+    let server = Slow::start().await;
+    let with_key = |key: &str| {
+        let mut definition = slow(&server, 60);
+        if let Target::Http(target) = &mut definition.target {
+            let (header_name, value_prefix) = ("X-Key".to_owned(), "Key ".to_owned());
+            let key = Some(Secret::new(key));
+            target.auth = ServerAuth::ApiKey(ApiKeyAuth { header_name, value_prefix, key });
+        }
+        definition
+    };
+    let registry = start([with_key("one")]);
+    let before = until_state(&registry, "x", ServerState::Ready).await;
+    let changed = registry.add_server(Entry::Server(with_key("two")));
+    assert!(in_time(changed).await.unwrap().is_ready());
+    let after = registry.get("x").unwrap();
+    assert_ne!(after.connection, before.connection);
+    let calling = call_in_background(after.link.as_ref().unwrap().enter().unwrap());
+    server.called().await;
+    server.answer();
+    in_time(calling).await.unwrap().unwrap();
+    let calls = server.peer.seen();
+    let calls = calls.iter().filter(|seen| seen.rpc() == "tools/call");
+    let keys: Vec<_> = calls.map(|seen| seen.header("x-key").unwrap().to_owned()).collect();
+    assert_eq!(keys, ["Key two"]);
+    // The same key again is no change.
+    in_time(registry.add_server(Entry::Server(with_key("two")))).await.unwrap();
+    assert_eq!(registry.get("x").unwrap().connection, after.connection);
+    in_time(registry.close()).await;
+}

@@ -1,0 +1,24 @@
+//! What outlives a daemon: one database, behind typed functions. Hides SQL.
+//!
+//! * [`Store`] opens the file, brings it up to the version of this program, and gives access to the
+//!   objects, each of which has a file of queries of its own in `objects/`.
+//! * Objects know neither the database nor its library: they name a `Statement` and its values, and
+//!   `database` runs it. Their SQL is what SQLite and Postgres both understand.
+//! * An error names the statement that failed; it never shows SQL or a value.
+//!
+//! Nothing here is on the way of a call.
+
+mod database;
+mod migrations;
+mod objects;
+mod open;
+mod statement;
+mod store;
+
+pub use objects::seeded_defaults::SeededDefaults;
+pub use objects::server_flags::ServerFlags;
+pub use objects::trusted_files::{TrustedFile, TrustedFiles};
+pub use objects::workspaces::{Workspace, Workspaces};
+pub use open::OpenError;
+pub use statement::StatementError;
+pub use store::Store;

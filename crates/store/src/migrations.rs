@@ -1,0 +1,37 @@
+//! The steps from an empty database to the present version, each a file of `migrations/`.
+//!
+//! A step that was published never changes again: databases remember its checksum.
+
+use sqlx::{
+    SqlSafeStr,
+    migrate::{Migration, MigrationType, Migrator},
+};
+
+/// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
+const STEPS: [(i64, &str, &str); 3] = [
+    (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
+    (2, "servers", include_str!("../migrations/0002_servers.sql")),
+    (3, "trusted files", include_str!("../migrations/0003_trusted_files.sql")),
+];
+
+/// The version that this program writes.
+pub(crate) const LATEST: i64 = STEPS[STEPS.len() - 1].0;
+
+/// Runs what a database has not had yet.
+pub(crate) fn migrator() -> Migrator {
+    let migrations = STEPS.into_iter().map(|(version, name, sql)| {
+        Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    });
+    Migrator::with_migrations(migrations.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Versions count up, so that the last is the latest.
+    #[test]
+    fn versions_are_in_order() {
+        assert!(STEPS.is_sorted_by(|a, b| a.0 < b.0));
+    }
+}

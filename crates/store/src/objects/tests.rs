@@ -1,0 +1,43 @@
+//! What every file of queries must keep to, so that a second database understands it.
+
+use std::path::Path;
+
+use fs_err as fs;
+
+/// What SQLite has alone or means in its own way.
+const ONLY_SQLITE: [&str; 14] = [
+    "AUTOINCREMENT",
+    "INSERT OR ",
+    "REPLACE INTO",
+    "PRAGMA",
+    "WITHOUT ROWID",
+    " STRICT",
+    "rowid",
+    "datetime(",
+    "strftime(",
+    "IFNULL(",
+    "GLOB",
+    "BLOB",
+    "COLLATE NOCASE",
+    "?1",
+];
+
+#[test]
+fn queries_and_migrations_are_portable() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut count = 0;
+    for folder in ["migrations", "src/objects"] {
+        for entry in fs::read_dir(root.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.ends_with("tests.rs") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).unwrap();
+            for word in ONLY_SQLITE {
+                assert!(!text.contains(word), "{} has {word}", path.display());
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 7, "only {count} files were found");
+}

@@ -1,0 +1,63 @@
+//! Which files of folders their user has approved (D27), by place and content.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::now_ms;
+use crate::{
+    StatementError,
+    database::Database,
+    statement::{Statement, Value},
+};
+
+const APPROVE: Statement = Statement {
+    name: "trusted_files.approve",
+    sql: "INSERT INTO trusted_files (place, sha256, approved_at) VALUES ($1, $2, $3) \
+          ON CONFLICT (place) DO UPDATE \
+          SET sha256 = excluded.sha256, approved_at = excluded.approved_at",
+};
+const FIND: Statement = Statement {
+    name: "trusted_files.find",
+    sql: "SELECT sha256, approved_at FROM trusted_files WHERE place = $1",
+};
+
+/// What was approved at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedFile {
+    /// The hash of the content, as it was given.
+    pub sha256: String,
+    pub approved_at: SystemTime,
+}
+
+/// Access to approvals. A place has at most one, for one content.
+#[derive(Debug, Clone, Copy)]
+pub struct TrustedFiles<'a> {
+    database: &'a Database,
+}
+
+impl<'a> TrustedFiles<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Approves a content at a place, instead of whatever was approved there before.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn approve(&self, place: &str, sha256: &str) -> Result<(), StatementError> {
+        let values = [Value::Text(place), Value::Text(sha256), Value::Integer(now_ms())];
+        self.database.write(APPROVE, &values).await
+    }
+
+    /// What was approved at a place.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(&self, place: &str) -> Result<Option<TrustedFile>, StatementError> {
+        let rows = self.database.read(FIND, &[Value::Text(place)]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let since =
+            u64::try_from(row.integer("approved_at")?).map_err(|_negative| row.damaged())?;
+        let approved_at = UNIX_EPOCH + Duration::from_millis(since);
+        Ok(Some(TrustedFile { sha256: row.text("sha256")?, approved_at }))
+    }
+}

@@ -1,0 +1,298 @@
+//! From a path to a database of this program's version, or why not.
+
+use std::{
+    io,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use fs_err as fs;
+use narthex_model::ErrorKind;
+use sqlx::{SqliteConnection, migrate::MigrateError};
+use thiserror::Error;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    database::{BEGIN, Database, interrupt_at},
+    migrations,
+    statement::{StatementError, code, primary_code},
+};
+
+/// How long opening may take, migrations and other processes that open it at once included.
+const OPEN_LIMIT: Duration = Duration::from_secs(60);
+/// How long the search for damage may hold up the start. It reads some 250 MB in this time; of a
+/// larger file it sees a part.
+const CHECK_LIMIT: Duration = Duration::from_secs(2);
+/// Between two attempts at what SQLite does not wait for by itself.
+const AGAIN: Duration = Duration::from_millis(10);
+/// `nrtx`, in the header of every file of ours.
+const APPLICATION_ID: i64 = 0x6e72_7478;
+
+/// A store that was not opened. The file is as it was.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The file cannot be made or looked at.
+    #[error(
+        "cannot make the store `{}`; look at its folder, or name another with --data",
+        .path.display()
+    )]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// A folder, a device or the like.
+    #[error(
+        "the store `{}` is no regular file; move it away, or name another folder with --data",
+        .path.display()
+    )]
+    NoFile { path: PathBuf },
+    /// Others can read or write the file.
+    #[error(
+        "the store `{0}` has the mode {mode:04o}, so others may have changed it; make it private \
+         with `chmod 600 {0}`, or delete it to begin anew",
+        .path.display()
+    )]
+    NotPrivate { path: PathBuf, mode: u32 },
+    /// Another user can change the file.
+    #[error(
+        "the store `{}` belongs to another user; name another folder with --data",
+        .path.display()
+    )]
+    OtherUser { path: PathBuf },
+    /// A database, but none of ours.
+    #[error(
+        "`{}` is the database of another program; move it away, or name another folder with --data",
+        .path.display()
+    )]
+    Foreign { path: PathBuf },
+    /// A later version of this program has written it.
+    #[error(
+        "a newer narthex has written the store `{}` (version {version}, and this one knows up to \
+         {latest}); update narthex, or name another folder with --data",
+        .path.display()
+    )]
+    Newer { path: PathBuf, version: i64, latest: i64 },
+    /// A step of its history is another one here, so it comes from an unpublished build.
+    #[error(
+        "another build of narthex has written the store `{}` (its version {version} is not the \
+         published one); use that build, or move the file away to begin anew",
+        .path.display()
+    )]
+    OtherBuild { path: PathBuf, version: i64 },
+    /// Its content contradicts itself, or it is no database at all.
+    #[error(
+        "the store `{}` is damaged; restore a copy of it, or move it away, with the files of this \
+         name that end in -wal and -shm, to begin anew",
+        .path.display()
+    )]
+    Damaged { path: PathBuf },
+    /// Two processes could not share it there.
+    #[error(
+        "the file system of the store `{}` gives no shared memory; name a folder on a local disk \
+         with --data",
+        .path.display()
+    )]
+    NotShared { path: PathBuf },
+    /// Anything else that can befall a statement.
+    #[error("cannot open the store `{}`", .path.display())]
+    Statement {
+        path: PathBuf,
+        #[source]
+        source: StatementError,
+    },
+}
+
+impl OpenError {
+    /// What kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::File { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+                io::ErrorKind::NotFound => ErrorKind::NotFound,
+                _ => ErrorKind::Unavailable,
+            },
+            Self::NoFile { .. } | Self::Foreign { .. } => ErrorKind::Invalid,
+            Self::NotPrivate { .. } | Self::OtherUser { .. } => ErrorKind::Denied,
+            Self::Newer { .. } | Self::OtherBuild { .. } => ErrorKind::Conflict,
+            Self::Damaged { .. } | Self::NotShared { .. } => ErrorKind::Unavailable,
+            Self::Statement { source, .. } => source.kind(),
+        }
+    }
+}
+
+/// Why a database is not ready, before the path is known.
+#[derive(Debug)]
+enum Fault {
+    Foreign,
+    NotShared,
+    Damaged,
+    Version(i64),
+    Statement(StatementError),
+}
+
+impl Fault {
+    fn new(step: &'static str, error: sqlx::Error) -> Self {
+        match StatementError::new(step, error) {
+            StatementError::Damaged { .. } => Self::Damaged,
+            other => Self::Statement(other),
+        }
+    }
+
+    fn of_migration(error: MigrateError) -> Self {
+        const STEP: &str = "open.migrate";
+        match error {
+            MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => {
+                Self::Version(version)
+            }
+            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+                Self::new(STEP, error)
+            }
+            other => Self::new(STEP, sqlx::Error::Migrate(Box::new(other))),
+        }
+    }
+
+    fn at(self, path: &Path) -> OpenError {
+        let path = path.to_owned();
+        let latest = migrations::LATEST;
+        match self {
+            Self::Foreign => OpenError::Foreign { path },
+            Self::NotShared => OpenError::NotShared { path },
+            Self::Damaged => OpenError::Damaged { path },
+            Self::Version(version) if version > latest => {
+                OpenError::Newer { path, version, latest }
+            }
+            Self::Version(version) => OpenError::OtherBuild { path, version },
+            Self::Statement(source) => OpenError::Statement { path, source },
+        }
+    }
+}
+
+/// Opens the file at this program's version, and makes it if there is none.
+pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
+    make_private(path)?;
+    let database = Database::new(path);
+    let prepared = match timeout(OPEN_LIMIT, prepare(&database)).await {
+        Ok(prepared) => prepared,
+        Err(_elapsed) => Err(Fault::Statement(StatementError::Timeout { statement: "open" })),
+    };
+    if let Err(fault) = prepared {
+        database.close().await;
+        return Err(fault.at(path));
+    }
+    Ok(database)
+}
+
+/// Makes the file for its owner alone, or sees that it is so. SQLite gives its other files the mode
+/// of this one.
+///
+/// A file that exists is not opened here: closing it would drop the locks that this process holds
+/// on it through SQLite.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::File { path: path.to_owned(), source };
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    OpenOptionsExt::mode(options.options_mut(), 0o600);
+    match options.open(path) {
+        Ok(_created) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let metadata = fs::metadata(path).map_err(failed)?;
+    let path = path.to_owned();
+    let mode = metadata.mode() & 0o777;
+    if !metadata.is_file() {
+        Err(OpenError::NoFile { path })
+    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
+        Err(OpenError::OtherUser { path })
+    } else if mode & 0o077 != 0 {
+        Err(OpenError::NotPrivate { path, mode })
+    } else {
+        Ok(())
+    }
+}
+
+async fn prepare(database: &Database) -> Result<(), Fault> {
+    let deadline = Instant::now() + OPEN_LIMIT;
+    let connected = database.writer(deadline).await;
+    let mut connection = connected.map_err(|error| Fault::new("open.connect", error))?;
+    recognize(&mut connection).await?;
+    share(&mut connection).await?;
+    look_for_damage(&mut connection, CHECK_LIMIT).await?;
+    interrupt_at(&mut connection, deadline)
+        .await
+        .map_err(|error| Fault::new("open.migrate", error))?;
+    migrate(&mut connection).await
+}
+
+/// Tells our files from those of other programs, and marks a new one as ours.
+async fn recognize(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    let failed = |error| Fault::new("open.recognize", error);
+    // In this order: whoever else is making the file marks it before it has tables.
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed)?;
+    let mark: i64 = sqlx::query_scalar("PRAGMA application_id")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed)?;
+    match (mark, tables) {
+        (APPLICATION_ID, _) => Ok(()),
+        (0, 0) => {
+            let pragma = format!("PRAGMA application_id = {APPLICATION_ID}");
+            let marked = sqlx::query(sqlx::AssertSqlSafe(pragma)).execute(connection).await;
+            marked.map(drop).map_err(failed)
+        }
+        _ => Err(Fault::Foreign),
+    }
+}
+
+/// Has readers and a writer work side by side, in all processes, from now on.
+async fn share(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    loop {
+        let switched: Result<String, _> =
+            sqlx::query_scalar("PRAGMA journal_mode = WAL").fetch_one(&mut *connection).await;
+        match switched {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(_other) => return Err(Fault::NotShared),
+            // SQLite does not wait for this one by itself; whoever opens the store ends the loop.
+            Err(error) if primary_code(&error) == Some(code::BUSY) => sleep(AGAIN).await,
+            Err(error) => return Err(Fault::new("open.share", error)),
+        }
+    }
+}
+
+async fn look_for_damage(connection: &mut SqliteConnection, limit: Duration) -> Result<(), Fault> {
+    let failed = |error| Fault::new("open.check", error);
+    interrupt_at(connection, Instant::now() + limit).await.map_err(failed)?;
+    let found: Result<String, _> =
+        sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(&mut *connection).await;
+    match found {
+        Ok(found) if found == "ok" => Ok(()),
+        Ok(found) => {
+            tracing::warn!(%found, "the store is damaged");
+            Err(Fault::Damaged)
+        }
+        Err(error) if primary_code(&error) == Some(code::INTERRUPT) => {
+            tracing::info!("the store is too large to be searched for damage at the start");
+            Ok(())
+        }
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Brings the database up to this program's version in one transaction, so that of two processes
+/// the second finds the work done.
+async fn migrate(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    let failed = |error| Fault::new("open.migrate", error);
+    let begun = sqlx::Connection::begin_with(connection, BEGIN).await;
+    let mut transaction = begun.map_err(failed)?;
+    migrations::migrator().run(&mut *transaction).await.map_err(Fault::of_migration)?;
+    transaction.commit().await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests;

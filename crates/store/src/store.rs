@@ -1,0 +1,54 @@
+//! The store: what is opened once and asked for objects.
+
+use std::path::Path;
+
+use crate::{
+    OpenError, SeededDefaults, ServerFlags, TrustedFiles, Workspaces, database::Database, open,
+};
+
+/// An open store. Clones are the same one; several processes may have the file open at a time.
+#[derive(Debug, Clone)]
+pub struct Store {
+    database: Database,
+}
+
+impl Store {
+    /// Opens the file, brings it up to this program's version, and makes it, for its owner alone,
+    /// if there is none. Its folder must exist.
+    ///
+    /// # Errors
+    /// When the file is damaged, newer, not ours or not private, or cannot be read or written.
+    pub async fn open(path: &Path) -> Result<Self, OpenError> {
+        Ok(Self { database: open::open(path).await? })
+    }
+
+    /// The tenants.
+    #[must_use]
+    pub fn workspaces(&self) -> Workspaces<'_> {
+        Workspaces::new(&self.database)
+    }
+
+    /// What is remembered of servers beside their definitions.
+    #[must_use]
+    pub fn server_flags(&self) -> ServerFlags<'_> {
+        ServerFlags::new(&self.database)
+    }
+
+    /// Which built-in servers were offered before.
+    #[must_use]
+    pub fn seeded_defaults(&self) -> SeededDefaults<'_> {
+        SeededDefaults::new(&self.database)
+    }
+
+    /// Which files of folders their user has approved.
+    #[must_use]
+    pub fn trusted_files(&self) -> TrustedFiles<'_> {
+        TrustedFiles::new(&self.database)
+    }
+
+    /// Waits for statements that run and lets go of the file, for all clones. Without this nothing
+    /// is lost, but the next to open the file has to tidy up.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+}

@@ -1,0 +1,13 @@
+//! The store on files of its own: objects, refusals, processes side by side, earlier versions.
+
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "this whole program is tests; clippy looks for the module of unit tests"
+)]
+
+mod objects;
+mod processes;
+mod refusals;
+mod support;
+mod versions;

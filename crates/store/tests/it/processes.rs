@@ -1,0 +1,100 @@
+//! Several processes with one file, and processes that are killed while they write.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use narthex_model::WorkspaceId;
+use narthex_store::Store;
+
+use crate::support::{Place, id};
+
+/// How many names are marked in one transaction.
+const BATCH: u32 = 40;
+
+/// Starts one of the tests below as a program of its own in the folder.
+fn start(test: &str, dir: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("processes::{test}"), "--ignored", "--nocapture"])
+        .current_dir(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn processes_make_and_use_one_file_at_the_same_time() {
+    let place = Place::new();
+    let children: Vec<_> = (0..5).map(|_| start("some_writes", place.dir())).collect();
+    let pids: Vec<_> = children.iter().map(Child::id).collect();
+    let store = place.open().await;
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let expected: BTreeSet<_> =
+        pids.iter().flat_map(|pid| (0..20).map(move |n| format!("{pid}-{n}"))).collect();
+    assert_eq!(store.server_flags().disabled(&id("default")).await.unwrap(), expected);
+}
+
+#[tokio::test]
+#[ignore = "one of processes_make_and_use_one_file_at_the_same_time, run as its own process"]
+async fn some_writes() {
+    let store = Store::open(Path::new("store.db")).await.unwrap();
+    let me = std::process::id();
+    for number in 0..20 {
+        let name = format!("{me}-{number}");
+        store.server_flags().set_disabled(&WorkspaceId::default(), &name, true).await.unwrap();
+    }
+    store.close().await;
+}
+
+/// What a process was told is stored is there after it was killed, and nothing is there by halves.
+#[tokio::test]
+async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
+    let place = Place::new();
+    let mut told = BTreeSet::new();
+    for round in 1..=5 {
+        let mut child = start("writes_without_end", place.dir());
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        // Each round is cut off at another moment.
+        for _ in 0..10 * round + round {
+            told.insert(lines.next().expect("it writes without end").unwrap());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        told.extend(lines.map(Result::unwrap));
+        let store = place.open().await;
+        let names = store.seeded_defaults().names(&id("default")).await.unwrap();
+        let mut batches: BTreeSet<String> = BTreeSet::new();
+        for name in &names {
+            batches.insert(name.rsplit_once('-').unwrap().0.to_owned());
+        }
+        assert_eq!(names.len(), batches.len() * BATCH as usize);
+        assert!(batches.is_superset(&told), "lost: {:?}", told.difference(&batches));
+        assert!(batches.len() <= told.len() + round, "more than the last of each was stored");
+        store.close().await;
+    }
+    assert_eq!(place.sql("PRAGMA integrity_check").await, ["ok"]);
+    assert_eq!(place.sql("PRAGMA foreign_key_check").await, [""; 0]);
+}
+
+#[tokio::test]
+#[ignore = "the one that a_killed_process_loses_nothing kills, run as its own process"]
+async fn writes_without_end() {
+    let store = Store::open(Path::new("store.db")).await.unwrap();
+    let me = std::process::id();
+    // Should anybody run it by hand.
+    for number in 0..100_000 {
+        let names: Vec<_> = (0..BATCH).map(|n| format!("{me}:{number}-{n}")).collect();
+        let names = names.iter().map(String::as_str);
+        store.seeded_defaults().mark(&WorkspaceId::default(), names).await.unwrap();
+        // In one piece, so that no half of a line is read.
+        std::io::stderr().write_all(format!("{me}:{number}\n").as_bytes()).unwrap();
+    }
+}

@@ -1,0 +1,61 @@
+//! A store of each version that there ever was becomes one of the present.
+//!
+//! `versions/N.sql` is a store of version N with a few rows, as `sqlite3 store.db .dump` shows it,
+//! with the mark of our files in its first line. It holds the checksums of the steps up to N, so a
+//! step that is changed after it was published fails here. A new step comes with a new file.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use fs_err as fs;
+
+use crate::support::{Place, id, set};
+
+fn dumps() -> Vec<(u32, String)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/versions");
+    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let version = |path: &Path| path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let mut dumps: Vec<_> =
+        files.map(|path| (version(&path), fs::read_to_string(&path).unwrap())).collect();
+    dumps.sort();
+    dumps
+}
+
+#[test]
+fn every_version_has_a_dump() {
+    let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let mut steps: Vec<u32> = fs::read_dir(steps)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_str().unwrap()[..4].parse().unwrap())
+        .collect();
+    steps.sort_unstable();
+    let dumps: Vec<_> = dumps().into_iter().map(|dump| dump.0).collect();
+    assert_eq!(dumps, steps);
+}
+
+#[tokio::test]
+async fn stores_of_all_versions_are_brought_up_to_this_one() {
+    let fresh = Place::new();
+    fresh.open().await.close().await;
+    // In SQLite's order of columns a table that was altered may differ, which is no matter.
+    let shape = "SELECT name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    for (version, dump) in dumps() {
+        let place = Place::new();
+        place.sql(&dump).await;
+        fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
+        let store = place.open().await;
+        let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
+        assert_eq!(team.name, "Größe");
+        assert_eq!(store.workspaces().all().await.unwrap().len(), 2);
+        let disabled = store.server_flags().disabled(&id("team")).await.unwrap();
+        let seeded = store.seeded_defaults().names(&id("default")).await.unwrap();
+        let trusted = store.trusted_files().find("/a/mcp.json").await.unwrap();
+        assert_eq!(disabled, if version >= 2 { set(["git"]) } else { set([""; 0]) });
+        assert_eq!(seeded, if version >= 2 { set(["fetch"]) } else { set([""; 0]) });
+        let hash = trusted.map(|trusted| trusted.sha256);
+        assert_eq!(hash.as_deref(), if version >= 3 { Some("00ff") } else { None });
+        store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
+        store.close().await;
+        assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
+    }
+}

@@ -1,0 +1,13 @@
+//! The supervising shim as a program of its own, for daemons that cannot be started anew as one.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    narthex_supervisor::shim::run_if_asked().unwrap_or_else(|| {
+        #[expect(clippy::print_stderr, reason = "this is all that a person ever sees of it")]
+        {
+            eprintln!("narthex-shim is started by narthex and serves nobody else");
+        }
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,68 @@
+//! Confinement of a child: what was asked is checked against what the system can do, and becomes a
+//! plan that the shim carries out. A child that cannot be confined as asked is not started.
+
+#[cfg(target_os = "linux")]
+mod abilities;
+#[cfg(target_os = "linux")]
+pub(crate) mod apply;
+#[cfg(target_os = "linux")]
+mod base;
+#[cfg(target_os = "linux")]
+mod bubble;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+mod plan;
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+#[cfg(target_os = "linux")]
+pub(crate) use abilities::Abilities;
+#[cfg(target_os = "linux")]
+pub(crate) use plan::Plan;
+
+/// Why a child cannot be confined as asked, with the remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ConfinementFault {
+    /// Nobody is there who could confine it.
+    #[error(
+        "there is no supervising shim, which is needed for it: run it by the program narthex on \
+         Linux, or leave out `confinement`"
+    )]
+    NoShim,
+    /// The kernel cannot limit files.
+    #[error(
+        "this kernel cannot limit files: it needs Linux 6.2 with Landlock switched on; ask for \
+         `bwrap`, or leave out `filesystem`"
+    )]
+    NoFiles,
+    /// The kernel cannot limit ports.
+    #[error(
+        "this kernel cannot limit ports: it needs Linux 6.7 with Landlock switched on; ask for \
+         `\"network\": \"none\"`, or leave out `network`"
+    )]
+    NoPorts,
+    /// The kernel has no filter of system calls.
+    #[error("this kernel cannot filter system calls; leave out `syscalls`, and `network` with it")]
+    NoFilter,
+    /// `bwrap` is missing.
+    #[error("`bwrap` was not found in PATH: install bubblewrap, or leave out `bwrap`")]
+    NoBwrap,
+    /// Nobody counts the processes of root.
+    #[error("the system does not limit the processes of root: use another user, or leave it out")]
+    RootProcesses,
+    /// A path that was named is not there.
+    #[error("`{}` does not exist: create it, or name another path", .path.display())]
+    PathMissing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What the shim found out when it tried.
+    #[error("{text}")]
+    Failed {
+        /// Its words.
+        text: String,
+    },
+}

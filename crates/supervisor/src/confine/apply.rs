@@ -1,0 +1,189 @@
+//! Carries out a plan in the shim: what can fail is made ready first, and what is left is done by
+//! the child between fork and exec.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, NetPort, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
+    path_beneath_rules,
+};
+use rustix::fs::MemfdFlags;
+use rustix::io::FdFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use seccompiler::BpfProgram;
+
+use super::plan::{Paths, Plan};
+use super::{base, bubble, filter};
+use crate::proc;
+
+/// A confinement that is ready to be put on.
+pub(crate) struct Ready {
+    ruleset: Option<RulesetCreated>,
+    filters: Vec<BpfProgram>,
+    /// The filters as files, for `bwrap`.
+    files: Vec<OwnedFd>,
+    limits: Vec<(Resource, u64)>,
+    drops_privileges: bool,
+    wrapper: Option<(OsString, Vec<OsString>)>,
+}
+
+impl Ready {
+    /// Opens and compiles what the plan needs. The error says what is wrong.
+    pub(crate) fn make(plan: &Plan, working_dir: Option<&OsStr>) -> Result<Self, String> {
+        let landlock = |error: RulesetError| format!("Landlock refuses the rules: {error}");
+        let is_wrapped = plan.bwrap.is_some();
+        let filters = filter::programs(plan).map_err(|error| format!("no filter: {error}"))?;
+        let paths = plan.files.as_ref().filter(|_| !is_wrapped);
+        let mut ready = Self {
+            ruleset: ruleset(paths, plan.ports.as_deref()).map_err(landlock)?,
+            filters,
+            files: Vec::new(),
+            limits: limits(plan),
+            drops_privileges: plan.filters_system_calls && !is_wrapped,
+            wrapper: None,
+        };
+        if let Some(bwrap) = &plan.bwrap {
+            let files: io::Result<Vec<OwnedFd>> =
+                std::mem::take(&mut ready.filters).iter().map(as_file).collect();
+            ready.files = files.map_err(|error| format!("no file for a filter: {error}"))?;
+            let numbers: Vec<i32> = ready.files.iter().map(AsRawFd::as_raw_fd).collect();
+            let arguments = bubble::arguments(plan, working_dir, &numbers);
+            ready.wrapper = Some((bwrap.clone(), arguments));
+        }
+        Ok(ready)
+    }
+
+    /// The program and the arguments that come before the child's own command.
+    pub(crate) fn wrapper(&mut self) -> Option<(OsString, Vec<OsString>)> {
+        self.wrapper.take()
+    }
+
+    /// Puts it on, for good, on the process that calls this and all that it becomes.
+    pub(crate) fn put_on(&mut self) -> io::Result<()> {
+        for (resource, most) in &self.limits {
+            lower(*resource, *most)?;
+        }
+        for file in &self.files {
+            rustix::io::fcntl_setfd(file, FdFlags::empty())?;
+        }
+        // Taken before privileges are given up for good, which the kernel asks for.
+        if self.ruleset.is_some() || !self.filters.is_empty() {
+            rustix::thread::set_no_new_privs(true)?;
+        }
+        if self.drops_privileges {
+            let none = CapabilitySet::empty();
+            let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+            rustix::thread::clear_ambient_capability_set()?;
+            rustix::thread::set_capabilities(None, sets)?;
+        }
+        if let Some(ruleset) = self.ruleset.take() {
+            ruleset.restrict_self().map_err(io::Error::other)?;
+        }
+        for filter in &self.filters {
+            seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rules for files and ports; `None` if nothing is limited. What the plan asks for is required;
+/// what newer kernels limit besides is taken where it is there.
+fn ruleset(
+    paths: Option<&Paths>,
+    ports: Option<&[u16]>,
+) -> Result<Option<RulesetCreated>, RulesetError> {
+    let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    if paths.is_none() && ports.is_none() {
+        return Ok(None);
+    }
+    if paths.is_some() {
+        ruleset = ruleset.handle_access(AccessFs::from_all(ABI::V3))?;
+    }
+    if ports.is_some() {
+        ruleset = ruleset.handle_access(AccessNet::from_all(ABI::V4))?;
+    }
+    ruleset = ruleset.set_compatibility(CompatLevel::BestEffort);
+    if paths.is_some() {
+        ruleset = ruleset.handle_access(AccessFs::from_all(ABI::V5))?;
+        // The daemon and other servers are out of reach of its signals.
+        ruleset = ruleset.scope(Scope::from_all(ABI::V6))?;
+    }
+    let mut created = ruleset.create()?;
+    if let Some(paths) = paths {
+        created = allow_paths(created, paths)?;
+    }
+    for port in ports.unwrap_or_default() {
+        created = created.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
+    Ok(Some(created))
+}
+
+fn allow_paths(created: RulesetCreated, paths: &Paths) -> Result<RulesetCreated, RulesetError> {
+    let (read, all) = (AccessFs::from_read(ABI::V5), AccessFs::from_all(ABI::V5));
+    let device = AccessFs::from_file(ABI::V3) & !AccessFs::Execute;
+    created
+        .add_rules(path_beneath_rules(&paths.base_read, read))?
+        .add_rules(path_beneath_rules(&paths.base_write, all))?
+        .add_rules(path_beneath_rules([&paths.temporary], all))?
+        .add_rules(path_beneath_rules(&paths.read, read))?
+        .add_rules(path_beneath_rules(&paths.write, all))?
+        .add_rules(base::DEVICES.iter().filter_map(|path| {
+            let file = PathFd::new(path).ok()?;
+            Some(Ok::<_, RulesetError>(PathBeneath::new(file, device)))
+        }))
+}
+
+fn limits(plan: &Plan) -> Vec<(Resource, u64)> {
+    let limits = plan.limits;
+    let pairs = [
+        // Not the address space: runtimes reserve far more of it than they ever use.
+        (Resource::Data, limits.memory_mb.map(|mib| mib.saturating_mul(1 << 20))),
+        (Resource::Nofile, limits.open_files),
+        (Resource::Cpu, limits.cpu_seconds),
+        (Resource::Nproc, limits.processes.map(|more| more.saturating_add(tasks_of_user()))),
+    ];
+    pairs.into_iter().filter_map(|(resource, most)| Some((resource, most?))).collect()
+}
+
+/// Lowers a limit; what is lower already stays.
+fn lower(resource: Resource, most: u64) -> io::Result<()> {
+    let now = getrlimit(resource);
+    let least = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let new = Rlimit { current: least(now.current), maximum: least(now.maximum) };
+    setrlimit(resource, new).map_err(io::Error::from)
+}
+
+/// The processes and threads of this user now: the system counts no less than all of them.
+fn tasks_of_user() -> u64 {
+    let user = rustix::process::getuid().as_raw().to_string();
+    let of_user = |status: &String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+        line.and_then(|line| line.split_ascii_whitespace().next()) == Some(user.as_str())
+    };
+    let threads = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix("Threads:"))?;
+        line.trim().parse::<u64>().ok()
+    };
+    let all = proc::processes().unwrap_or_default();
+    let statuses = all
+        .iter()
+        .filter_map(|process| fs_err::read_to_string(format!("/proc/{}/status", process.id)).ok());
+    statuses.filter(of_user).filter_map(threads).sum()
+}
+
+/// A filter as `bwrap` reads it: the instructions as the kernel takes them.
+fn as_file(filter: &BpfProgram) -> io::Result<OwnedFd> {
+    let memory = rustix::fs::memfd_create(c"filter", MemfdFlags::CLOEXEC)?;
+    let mut file = std::fs::File::from(memory.as_fd().try_clone_to_owned()?);
+    for step in filter {
+        file.write_all(&step.code.to_ne_bytes())?;
+        file.write_all(&[step.jt, step.jf])?;
+        file.write_all(&step.k.to_ne_bytes())?;
+    }
+    file.rewind()?;
+    Ok(memory)
+}

@@ -1,0 +1,94 @@
+//! The files that a program needs to run at all, whatever it may reach besides.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Programs, libraries, settings of the system, and what it tells of itself.
+pub(super) const SYSTEM: [&str; 11] = [
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc", "/proc", "/sys",
+];
+
+/// Devices that keep nothing and give nothing away.
+pub(super) const DEVICES: [&str; 5] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Where package runners keep what they download: the program, the variable that names the
+/// folder, and the folder below HOME if there is none.
+const CACHES: [(&str, &str, &str); 13] = [
+    ("npx", "npm_config_cache", ".npm"),
+    ("npm", "npm_config_cache", ".npm"),
+    ("pnpm", "XDG_CACHE_HOME", ".cache/pnpm"),
+    ("pnpm", "", ".local/share/pnpm"),
+    ("yarn", "XDG_CACHE_HOME", ".cache/yarn"),
+    ("bunx", "", ".bun"),
+    ("uvx", "UV_CACHE_DIR", ".cache/uv"),
+    ("uvx", "", ".local/share/uv"),
+    ("uv", "UV_CACHE_DIR", ".cache/uv"),
+    ("uv", "", ".local/share/uv"),
+    ("pipx", "PIP_CACHE_DIR", ".cache/pip"),
+    ("pipx", "", ".local/share/pipx"),
+    ("pipx", "", ".cache/pipx"),
+];
+
+/// The parts of a program that was installed in a folder of its own, such as a version of node
+/// below the home of its user.
+const INSTALLED: [&str; 5] = ["bin", "lib", "lib64", "libexec", "pyvenv.cfg"];
+
+/// Where a program and its parts are: the folder of the file, and its neighbours where that is a
+/// `bin`. Never the folder above it as a whole, which may be somebody's home.
+pub(super) fn of_program(file: &Path) -> Vec<PathBuf> {
+    let resolved = fs_err::canonicalize(file).ok();
+    let files = [Some(file.to_owned()), resolved].into_iter().flatten();
+    let mut found: Vec<PathBuf> = Vec::new();
+    for folder in files.filter_map(|file| file.parent().map(Path::to_owned)) {
+        let above = folder.parent().filter(|_| folder.file_name() == Some(OsStr::new("bin")));
+        match above {
+            Some(above) => found.extend(INSTALLED.iter().map(|part| above.join(part))),
+            // A single program in an open folder brings no neighbours.
+            None if is_open(&folder) => found.push(file.to_owned()),
+            None => found.push(folder),
+        }
+    }
+    found
+}
+
+/// Whether a folder is too wide to be let in only because a program lies or runs there.
+pub(super) fn is_open(folder: &Path) -> bool {
+    let home = std::env::home_dir();
+    folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
+}
+
+/// The caches that a package runner must be able to write.
+pub(super) fn caches(command: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let Some(program) = command.file_name().and_then(OsStr::to_str) else { return Vec::new() };
+    let home = variable("HOME");
+    let own = CACHES.iter().filter(|(runner, _, _)| *runner == program);
+    own.filter_map(|(_, name, below_home)| {
+        variable(name).or_else(|| home.as_ref().map(|home| home.join(below_home)))
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_in_a_bin_brings_its_libraries_and_not_its_home() {
+        let found = of_program(Path::new("/nowhere/home/bin/tool"));
+        assert!(found.contains(&"/nowhere/home/lib".into()), "{found:?}");
+        assert!(!found.contains(&"/nowhere/home".into()), "{found:?}");
+    }
+
+    #[test]
+    fn caches_are_where_their_variables_say() {
+        let variable = |name: &str| match name {
+            "HOME" => Some("/home/u".into()),
+            "UV_CACHE_DIR" => Some("/cache".into()),
+            _ => None,
+        };
+        let expected: [PathBuf; 2] = ["/cache".into(), "/home/u/.local/share/uv".into()];
+        assert_eq!(caches(Path::new("/usr/bin/uvx"), variable), expected);
+        assert!(caches(Path::new("node"), variable).is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! What the shim is to do so that a child is confined as asked.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use narthex_model::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
+use serde::{Deserialize, Serialize};
+
+use super::{Abilities, ConfinementFault, base};
+use crate::ProcessSpec;
+
+/// Everything in it is settled: the shim asks nothing any more.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) files: Option<Paths>,
+    /// The only ports that TCP may be connected to.
+    pub(crate) ports: Option<Vec<u16>>,
+    pub(crate) sockets: Sockets,
+    pub(crate) filters_system_calls: bool,
+    pub(crate) limits: ProcessLimits,
+    /// The program that makes the namespaces.
+    pub(crate) bwrap: Option<OsString>,
+}
+
+/// Which sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Sockets {
+    All,
+    None,
+    /// TCP as the ports say, UDP, and those that stay on the machine.
+    Usual,
+}
+
+/// Paths that exist, and those of the base, which may not.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Paths {
+    pub(crate) base_read: Vec<OsString>,
+    pub(crate) base_write: Vec<OsString>,
+    /// The folder for temporary files, which is to be written, too.
+    pub(crate) temporary: OsString,
+    pub(crate) read: Vec<OsString>,
+    pub(crate) write: Vec<OsString>,
+}
+
+impl Plan {
+    /// Checks what was asked; `file` is the program that was found for the command.
+    pub(crate) fn make(
+        asked: &Confinement,
+        spec: &ProcessSpec,
+        file: Option<&Path>,
+        abilities: &Abilities,
+    ) -> Result<Self, ConfinementFault> {
+        let Confinement { files, network, filters_system_calls, limits, has_namespaces } = asked;
+        let bwrap = match (has_namespaces, &abilities.bwrap) {
+            (false, _) => None,
+            (true, Some(bwrap)) => Some(bwrap.clone().into_os_string()),
+            (true, None) => return Err(ConfinementFault::NoBwrap),
+        };
+        if files.is_some() && bwrap.is_none() && !abilities.files {
+            return Err(ConfinementFault::NoFiles);
+        }
+        let (ports, sockets) = match network {
+            NetworkAccess::All => (None, Sockets::All),
+            NetworkAccess::None => (None, Sockets::None),
+            NetworkAccess::Connect(_) if !abilities.ports => return Err(ConfinementFault::NoPorts),
+            NetworkAccess::Connect(ports) => (Some(ports.clone()), Sockets::Usual),
+        };
+        if (*filters_system_calls || sockets != Sockets::All) && !abilities.filter {
+            return Err(ConfinementFault::NoFilter);
+        }
+        if limits.processes.is_some() && abilities.is_root {
+            return Err(ConfinementFault::RootProcesses);
+        }
+        let files = files.as_ref().map(|files| paths(files, spec, file)).transpose()?;
+        let filters_system_calls = *filters_system_calls;
+        Ok(Self { files, ports, sockets, filters_system_calls, limits: *limits, bwrap })
+    }
+}
+
+fn paths(
+    asked: &FileAccess,
+    spec: &ProcessSpec,
+    file: Option<&Path>,
+) -> Result<Paths, ConfinementFault> {
+    let missing = asked.read.iter().chain(&asked.write).find(|path| !path.exists());
+    if let Some(path) = missing {
+        return Err(ConfinementFault::PathMissing { path: path.clone() });
+    }
+    let variable = |name: &str| spec.variable(name).map(PathBuf::from);
+    let mut base_read: Vec<PathBuf> = base::SYSTEM.iter().map(PathBuf::from).collect();
+    base_read.extend(file.map(base::of_program).unwrap_or_default());
+    base_read.extend(spec.working_dir.clone().filter(|folder| !base::is_open(folder)));
+    let temporary = variable("TMPDIR").unwrap_or_else(|| "/tmp".into());
+    let texts = |paths: Vec<PathBuf>| paths.into_iter().map(PathBuf::into_os_string).collect();
+    Ok(Paths {
+        base_read: texts(base_read),
+        base_write: texts(base::caches(Path::new(&spec.command), variable)),
+        temporary: temporary.into_os_string(),
+        read: texts(asked.read.clone()),
+        write: texts(asked.write.clone()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BaseEnvironment;
+
+    fn all() -> Abilities {
+        Abilities {
+            files: true,
+            ports: true,
+            filter: true,
+            bwrap: Some("/usr/bin/bwrap".into()),
+            is_root: false,
+        }
+    }
+
+    fn made(asked: &Confinement, abilities: &Abilities) -> Result<Plan, ConfinementFault> {
+        let spec = ProcessSpec::new("tool", BaseEnvironment::default());
+        Plan::make(asked, &spec, None, abilities)
+    }
+
+    /// A server is refused, and not run loose, where the system lacks what was asked for.
+    #[test]
+    fn d22_what_the_system_lacks_is_refused() {
+        let files = Some(FileAccess::default());
+        let with_files = Confinement { files: files.clone(), ..Confinement::default() };
+        let with_bwrap = Confinement { files, has_namespaces: true, ..Confinement::default() };
+        let network = NetworkAccess::Connect(vec![443]);
+        let with_ports = Confinement { network, ..Confinement::default() };
+        let with_filter = Confinement { filters_system_calls: true, ..Confinement::default() };
+        let limits = ProcessLimits { processes: Some(9), ..ProcessLimits::default() };
+        let with_processes = Confinement { limits, ..Confinement::default() };
+        let refused = |asked: &Confinement, abilities| made(asked, &abilities).unwrap_err();
+        for asked in [&with_files, &with_bwrap, &with_ports, &with_filter, &with_processes] {
+            assert!(made(asked, &all()).is_ok(), "{asked:?}");
+        }
+        let no_files = Abilities { files: false, ..all() };
+        assert_eq!(refused(&with_files, no_files.clone()), ConfinementFault::NoFiles);
+        assert!(made(&with_bwrap, &no_files).is_ok(), "namespaces need no Landlock");
+        let fault = refused(&with_bwrap, Abilities { bwrap: None, ..all() });
+        assert_eq!(fault, ConfinementFault::NoBwrap);
+        let fault = refused(&with_ports, Abilities { ports: false, ..all() });
+        assert_eq!(fault, ConfinementFault::NoPorts);
+        let fault = refused(&with_filter, Abilities { filter: false, ..all() });
+        assert_eq!(fault, ConfinementFault::NoFilter);
+        let fault = refused(&with_processes, Abilities { is_root: true, ..all() });
+        assert_eq!(fault, ConfinementFault::RootProcesses);
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_named() {
+        let files = FileAccess { read: vec!["/nowhere/at/all".into()], write: Vec::new() };
+        let asked = Confinement { files: Some(files), ..Confinement::default() };
+        let fault = made(&asked, &all()).unwrap_err();
+        assert!(fault.to_string().contains("`/nowhere/at/all` does not exist"), "{fault}");
+    }
+}

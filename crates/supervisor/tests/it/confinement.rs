@@ -1,0 +1,365 @@
+//! Confined children: what was taken away is gone, and what they need is there.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use narthex_model::{Confinement, ErrorKind, FileAccess, NetworkAccess, ProcessLimits};
+use narthex_supervisor::{BaseEnvironment, Process, ProcessSpec, Shim, SpawnError};
+use tokio::io::AsyncWriteExt;
+use tokio_util::task::TaskTracker;
+
+use crate::support::{in_time, read_all, shell, shim};
+
+/// Tries one thing after the other, and says how each went.
+const TRIES: &str = r#"
+import ctypes, os, socket, sys
+def attempt(name, act):
+    try:
+        act()
+        print(name, "ok", flush=True)
+    except OSError as error:
+        print(name, error.strerror, flush=True)
+    except MemoryError:
+        print(name, "no memory", flush=True)
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    if libc.syscall(*arguments) == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+def connect(port):
+    socket.create_connection(("127.0.0.1", int(port)), timeout=10).close()
+"#;
+
+struct Scene {
+    directory: tempfile::TempDir,
+}
+
+impl Scene {
+    /// `in` may be read, `out` written, `secret` is somebody else's. They lie outside the folder
+    /// for temporary files, which a child may write.
+    fn new() -> Self {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let directory = tempfile::tempdir_in(target).unwrap();
+        for folder in ["in", "out", "secret", "tmp"] {
+            fs_err::create_dir(directory.path().join(folder)).unwrap();
+            fs_err::write(directory.path().join(folder).join("file"), "text").unwrap();
+        }
+        Self { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn files(&self) -> Option<FileAccess> {
+        Some(FileAccess { read: vec![self.path("in")], write: vec![self.path("out")] })
+    }
+
+    /// Runs tries of python; gives their outcomes.
+    async fn python(&self, confinement: Confinement, tries: &str) -> String {
+        let mut spec = ProcessSpec::new("/usr/bin/python3", BaseEnvironment::from_process());
+        spec.args = vec!["-c".to_owned(), format!("{TRIES}\n{tries}")];
+        self.run(spec, confinement).await
+    }
+
+    async fn run(&self, mut spec: ProcessSpec, confinement: Confinement) -> String {
+        spec.shim = shim();
+        spec.confinement = Some(confinement);
+        spec.env.push(("TMPDIR".into(), self.path("tmp").to_str().unwrap().into()));
+        let tracker = TaskTracker::new();
+        let (process, mut io) = Process::spawn(spec, &tracker).await.unwrap();
+        io.stdin.shutdown().await.unwrap();
+        let said = read_all(&mut io).await;
+        in_time(process.exited()).await;
+        format!("{said}{}", process.log_tail().join("\n"))
+    }
+
+    fn file_tries(&self) -> String {
+        let base = self.directory.path().display();
+        format!(
+            r#"
+attempt("read in", lambda: open("{base}/in/file").read())
+attempt("write in", lambda: open("{base}/in/file", "w"))
+attempt("truncate in", lambda: os.truncate("{base}/in/file", 0))
+attempt("write out", lambda: open("{base}/out/new", "w").write("x"))
+attempt("read out", lambda: open("{base}/out/file").read())
+attempt("read secret", lambda: open("{base}/secret/file").read())
+attempt("list secret", lambda: os.listdir("{base}/secret"))
+attempt("write secret", lambda: open("{base}/secret/new", "w"))
+attempt("write etc", lambda: open("/etc/narthex-test", "w"))
+attempt("temporary", lambda: open("{base}/tmp/new", "w"))
+attempt("null", lambda: open("/dev/null", "w").write("x"))
+"#
+        )
+    }
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+#[tokio::test]
+async fn d22_files_outside_are_denied() {
+    let scene = Scene::new();
+    let confinement = Confinement { files: scene.files(), ..Confinement::default() };
+    let said = scene.python(confinement, &scene.file_tries()).await;
+    let expected = [
+        "read in ok",
+        "write in Permission denied",
+        "truncate in Permission denied",
+        "write out ok",
+        "read out ok",
+        "read secret Permission denied",
+        "list secret Permission denied",
+        "write secret Permission denied",
+        "write etc Permission denied",
+        "temporary ok",
+        "null ok",
+    ];
+    assert_eq!(lines(&said), expected);
+    assert_eq!(fs_err::read_to_string(scene.path("in/file")).unwrap(), "text");
+}
+
+/// What a child starts is confined as it is.
+#[tokio::test]
+async fn d22_children_of_a_confined_child_are_confined() {
+    let scene = Scene::new();
+    let confinement = Confinement { files: scene.files(), ..Confinement::default() };
+    let script = format!("setsid cat {}/secret/file", scene.directory.path().display());
+    let said = scene.run(shell(&script), confinement).await;
+    assert!(said.contains("Permission denied") && !said.contains("text"), "{said}");
+}
+
+#[tokio::test]
+async fn d22_without_a_network_there_is_no_socket() {
+    let scene = Scene::new();
+    let confinement = Confinement { network: NetworkAccess::None, ..Confinement::default() };
+    let tries = r#"
+attempt("tcp", lambda: socket.socket())
+attempt("udp", lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
+attempt("unix", lambda: socket.socket(socket.AF_UNIX))
+attempt("pair", lambda: socket.socketpair())
+attempt("io_uring", lambda: call(425, 8, 0))
+"#;
+    let said = scene.python(confinement, tries).await;
+    let no = "Operation not permitted";
+    let expected = [
+        format!("tcp {no}"),
+        format!("udp {no}"),
+        format!("unix {no}"),
+        "pair ok".to_owned(),
+        format!("io_uring {no}"),
+    ];
+    assert_eq!(lines(&said), expected);
+}
+
+#[tokio::test]
+async fn d22_only_the_named_ports_are_connected_to() {
+    let scene = Scene::new();
+    let allowed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let network = NetworkAccess::Connect(vec![port(&allowed)]);
+    let confinement = Confinement { network, ..Confinement::default() };
+    let tries = format!(
+        r#"
+attempt("allowed", lambda: connect({}))
+attempt("other", lambda: connect({other}))
+attempt("listen", lambda: socket.socket().bind(("127.0.0.1", 0)))
+attempt("mptcp", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262))
+attempt("raw", lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))
+attempt("packet", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+attempt("fast", lambda: socket.socket().sendto(b"x", 0x20000000, ("127.0.0.1", {other})))
+attempt("udp", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+"#,
+        port(&allowed),
+        other = port(&other)
+    );
+    let said = scene.python(confinement, &tries).await;
+    let expected = [
+        "allowed ok",
+        "other Permission denied",
+        "listen Permission denied",
+        "mptcp Operation not permitted",
+        "raw Operation not permitted",
+        "packet Operation not permitted",
+        "fast Operation not permitted",
+        "udp ok",
+    ];
+    assert_eq!(lines(&said), expected);
+}
+
+#[tokio::test]
+async fn d22_dangerous_calls_and_privileges_are_gone() {
+    let scene = Scene::new();
+    let confinement = Confinement { filters_system_calls: true, ..Confinement::default() };
+    let tries = r#"
+import platform
+x86 = platform.machine() == "x86_64"
+attempt("mount", lambda: call(165 if x86 else 40, b"none", b"/mnt", b"tmpfs", 0, None))
+attempt("ptrace", lambda: call(101 if x86 else 117, 0, 0, 0, 0))
+attempt("bpf", lambda: call(321 if x86 else 280, 0, None, 0))
+attempt("unshare", lambda: call(272 if x86 else 97, 0x10000000))
+attempt("clone", lambda: call(56 if x86 else 220, 0x10000011, 0, 0, 0, 0))
+attempt("second number", lambda: call((165 if x86 else 40) | (0x40000000 if x86 else 0), 0))
+attempt("tcp", lambda: socket.socket())
+attempt("thread", lambda: __import__("threading").Thread(target=lambda: None).start())
+attempt("program", lambda: __import__("subprocess").run(["/bin/true"], check=True))
+status = open("/proc/self/status").read().split()
+print("capabilities", status[status.index("CapEff:") + 1], flush=True)
+print("no new privileges", status[status.index("NoNewPrivs:") + 1], flush=True)
+"#;
+    let said = scene.python(confinement, tries).await;
+    let expected = [
+        "mount Operation not permitted",
+        "ptrace Operation not permitted",
+        "bpf Operation not permitted",
+        "unshare Operation not permitted",
+        "clone Operation not permitted",
+        "second number Operation not permitted",
+        "tcp ok",
+        "thread ok",
+        "program ok",
+        "capabilities 0000000000000000",
+        "no new privileges 1",
+    ];
+    assert_eq!(lines(&said), expected);
+}
+
+#[tokio::test]
+async fn d22_limits_hold() {
+    let scene = Scene::new();
+    let limits = ProcessLimits {
+        memory_mb: Some(256),
+        open_files: Some(20),
+        cpu_seconds: Some(600),
+        processes: None,
+    };
+    let confinement = Confinement { limits, ..Confinement::default() };
+    let tries = r#"
+import resource
+attempt("little", lambda: bytearray(50 << 20))
+attempt("much", lambda: bytearray(400 << 20))
+attempt("files", lambda: [os.open("/dev/null", os.O_RDONLY) for _ in range(30)])
+print("cpu", resource.getrlimit(resource.RLIMIT_CPU), flush=True)
+"#;
+    let said = scene.python(confinement, tries).await;
+    let expected = ["little ok", "much no memory", "files Too many open files", "cpu (600, 600)"];
+    assert_eq!(lines(&said), expected);
+}
+
+/// Python and node, each with all that `strict` takes away.
+#[tokio::test]
+async fn a_strictly_confined_server_works() {
+    let scene = Scene::new();
+    let file = scene.path("in/file");
+    let strict = Confinement::strict(scene.path("in"));
+    let read = format!("print(open({file:?}).read())");
+    assert_eq!(scene.python(strict.clone(), &read).await, "text\n");
+
+    let secret = scene.path("secret/file");
+    let script = format!(
+        "const fs = require('fs');
+         console.log(fs.readFileSync({file:?}, 'utf8'));
+         try {{ fs.readFileSync({secret:?}) }} catch (error) {{ console.log(error.code) }}
+         require('net').connect(9).on('error', error => console.log(error.code));"
+    );
+    let mut spec = ProcessSpec::new("node", BaseEnvironment::from_process());
+    spec.args = vec!["-e".to_owned(), script];
+    assert_eq!(lines(&scene.run(spec, strict).await), ["text", "EACCES", "EPERM"]);
+}
+
+/// The rest of the machine is not there at all. `xtask test` installs bubblewrap.
+#[tokio::test]
+async fn d22_in_namespaces_the_rest_is_not_there() {
+    let scene = Scene::new();
+    let confinement = Confinement {
+        files: scene.files(),
+        network: NetworkAccess::None,
+        filters_system_calls: true,
+        has_namespaces: true,
+        ..Confinement::default()
+    };
+    let tries = format!(
+        "{}\nattempt('tcp', lambda: socket.socket())\n\
+         attempt('unshare', lambda: os.unshare(0x10000000) if hasattr(os, 'unshare') \
+         else call(272, 0x10000000))\n\
+         print('processes', len([name for name in os.listdir('/proc') if name.isdigit()]) < 4)",
+        scene.file_tries()
+    );
+    let said = scene.python(confinement, &tries).await;
+    let expected = [
+        "read in ok",
+        "write in Read-only file system",
+        "truncate in Read-only file system",
+        "write out ok",
+        "read out ok",
+        "read secret No such file or directory",
+        "list secret No such file or directory",
+        "write secret No such file or directory",
+        "write etc Read-only file system",
+        "temporary ok",
+        "null ok",
+        "tcp Operation not permitted",
+        "unshare Operation not permitted",
+        "processes True",
+    ];
+    assert_eq!(lines(&said), expected);
+}
+
+/// A child in namespaces is stopped like any other, with the time to end by itself.
+#[tokio::test]
+async fn r_m19_a_child_in_namespaces_is_stopped_gently() {
+    let scene = Scene::new();
+    let confinement =
+        Confinement { files: scene.files(), has_namespaces: true, ..Confinement::default() };
+    let out = scene.path("out/ended");
+    let script = format!(
+        "trap 'echo gently > {}; exit 0' TERM; echo ready; while :; do sleep 1000 & wait; done",
+        out.display()
+    );
+    let mut spec = shell(&script);
+    spec.confinement = Some(confinement);
+    let (process, _io) = crate::support::start(spec, &TaskTracker::new()).await;
+    let exit = in_time(process.stop()).await;
+    assert_eq!(fs_err::read_to_string(out).unwrap(), "gently\n");
+    assert!(!exit.forced, "{exit:?}");
+}
+
+#[tokio::test]
+async fn d22_what_cannot_be_confined_is_not_started() {
+    let scene = Scene::new();
+    let refused = async |change: &dyn Fn(&mut ProcessSpec)| {
+        let mut spec = shell("echo loose > out/loose");
+        spec.working_dir = Some(scene.directory.path().to_owned());
+        spec.confinement = Some(Confinement { files: scene.files(), ..Confinement::default() });
+        change(&mut spec);
+        let error = Process::spawn(spec, &TaskTracker::new()).await.unwrap_err();
+        assert!(matches!(error, SpawnError::Unconfined { .. }), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(!scene.path("out/loose").exists());
+        error.to_string()
+    };
+    let said = refused(&|spec| spec.shim = Shim::Absent).await;
+    assert!(
+        said.contains("`sh` was not started") && said.contains("no supervising shim"),
+        "{said}"
+    );
+    let said = refused(&|spec| {
+        let files = FileAccess { read: vec!["/nowhere".into()], write: Vec::new() };
+        spec.confinement = Some(Confinement { files: Some(files), ..Confinement::default() });
+    });
+    let said = said.await;
+    assert!(said.contains("`/nowhere` does not exist"), "{said}");
+}
+
+#[tokio::test]
+async fn a_missing_program_is_told_as_such_when_confined() {
+    let scene = Scene::new();
+    let mut spec = ProcessSpec::new("no-such-program", BaseEnvironment::from_process());
+    spec.shim = shim();
+    let has_namespaces = true;
+    let files = scene.files();
+    spec.confinement = Some(Confinement { files, has_namespaces, ..Confinement::default() });
+    let error = Process::spawn(spec, &TaskTracker::new()).await.unwrap_err();
+    assert!(matches!(error, SpawnError::NotFound { .. }), "{error:?}");
+}

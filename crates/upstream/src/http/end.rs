@@ -1,0 +1,71 @@
+//! The end of a link over HTTP: what waits for an answer fails, and the session is given back.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderValue, Method};
+use narthex_wire::{Payload, headers::MCP_SESSION_ID};
+
+use super::HttpLink;
+use crate::LinkError;
+
+impl HttpLink {
+    /// What a step of a call gives, unless the link is stopped before. A session that the server
+    /// has forgotten stops nothing: what it took before that, it may still answer.
+    pub(super) async fn while_open<T>(
+        &self,
+        step: impl Future<Output = Result<T, LinkError>>,
+    ) -> Result<T, LinkError> {
+        tokio::pin!(step);
+        tokio::select! {
+            biased;
+            done = &mut step => return done,
+            () = self.closed().cancelled() => {}
+        }
+        match self.outlet.end() {
+            LinkError::SessionEnded => step.await,
+            end => Err(end),
+        }
+    }
+
+    /// Ends the session at the server, if there is one, and the link.
+    pub(crate) async fn stop(&self, deadline: Duration) {
+        self.outlet.close(LinkError::Closed("it was stopped".into()));
+        let is_ours = !matches!(self.outlet.end(), LinkError::SessionEnded);
+        let is_first = !self.is_given_back.swap(true, Ordering::AcqRel);
+        if let Some(session) = self.session().cloned().filter(|_| is_ours && is_first) {
+            // Who stops waiting leaves it to the next.
+            let unless_done = GiveBackLater(&self.is_given_back);
+            self.end_session(session, deadline).await;
+            std::mem::forget(unless_done);
+        }
+    }
+
+    /// Gives a session back to the server.
+    pub(crate) async fn end_session(&self, session: HeaderValue, deadline: Duration) {
+        let mut extra = HeaderMap::new();
+        extra.insert(MCP_SESSION_ID, session);
+        let request =
+            self.request(Method::DELETE, Payload::default(), self.headers().common.clone(), &extra);
+        // Servers may refuse DELETE (405); the session then ends by its own timeout.
+        match tokio::time::timeout(deadline, self.client.send(request)).await {
+            Ok(Ok(response)) => tracing::debug!(status = %response.status, "session ended"),
+            Ok(Err(error)) => {
+                let error = self.outlet.redacted(error);
+                tracing::debug!(%error, "could not end the session");
+            }
+            Err(_) => tracing::debug!("the server did not answer to the end of the session"),
+        }
+    }
+}
+
+/// Notes that a session is still to be given back.
+struct GiveBackLater<'a>(&'a AtomicBool);
+
+impl Drop for GiveBackLater<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

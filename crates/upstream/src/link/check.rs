@@ -1,0 +1,68 @@
+//! Whether a server that nobody has called for long still answers (R-E13).
+
+use std::time::Duration;
+
+use narthex_wire::method;
+use tokio::time::timeout;
+
+use super::{Inner, Link};
+use crate::LinkError;
+
+/// After how long without a call a server is asked before the next one.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// How long it may take to answer.
+const PING_DEADLINE: Duration = Duration::from_secs(2);
+
+impl Link {
+    /// Whether [`Link::check`] would ask the server.
+    #[must_use]
+    pub fn needs_check(&self) -> bool {
+        // A server that works for somebody else may be too busy to answer at once.
+        self.is_one_channel() && !self.uses.is_shared() && self.uses.since_last() > IDLE_MAX
+    }
+
+    /// Asks a server on one channel whether it is there, if nobody has called it for over 30 s;
+    /// there is no timer. One that does not answer within 2 s ends the link, so that it is
+    /// connected anew. A server over HTTP shows at each call whether it is there.
+    ///
+    /// # Errors
+    /// When the link has ended, or ends because of it.
+    pub async fn check(&self) -> Result<(), LinkError> {
+        if !self.needs_check() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.uses.checking.lock().await;
+        if self.uses.since_last() <= IDLE_MAX {
+            return Ok(());
+        }
+        let answered = timeout(PING_DEADLINE, self.ping()).await;
+        let error = match answered {
+            // An error is an answer, too.
+            Ok(Ok(()) | Err(LinkError::Protocol(_) | LinkError::Refused { .. })) => {
+                self.uses.touch();
+                return Ok(());
+            }
+            Ok(Err(error)) => error,
+            Err(_late) => LinkError::Deadline(PING_DEADLINE.as_millis()),
+        };
+        let why = format!("it does not answer a ping: {error}");
+        match &self.inner {
+            Inner::Stdio(stdio) => stdio.duplex.close(&why),
+            Inner::Sse(sse) => sse.duplex.close(&why),
+            Inner::Http(_) => {}
+        }
+        Err(self.outlet().end())
+    }
+
+    /// Asks the server for a sign of life, of whatever era it is.
+    ///
+    /// # Errors
+    /// When no answer comes.
+    pub async fn ping(&self) -> Result<(), LinkError> {
+        let asked = match self.facts.revision.is_modern() {
+            true => method::SERVER_DISCOVER,
+            false => method::PING,
+        };
+        self.ask(asked, b"").await.map(drop)
+    }
+}

@@ -1,0 +1,40 @@
+//! How a link comes to its end.
+
+use std::time::Duration;
+
+use super::{Inner, Link};
+use crate::LinkError;
+
+/// How a link ended (R-E18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// As it was told to.
+    Gracefully,
+    /// The child, or a part of its group, had to be killed.
+    Killed,
+}
+
+impl Link {
+    /// Ends the link because a person has switched the server off, as whoever waits is told; it is
+    /// still to be stopped.
+    pub fn switch_off(&self) {
+        match &self.inner {
+            Inner::Stdio(stdio) => stdio.duplex.end(LinkError::SwitchedOff),
+            Inner::Sse(sse) => sse.duplex.end(LinkError::SwitchedOff),
+            Inner::Http(http) => {
+                http.outlet().close(LinkError::SwitchedOff);
+            }
+        }
+    }
+
+    /// Stops the link: a child is ended with its whole group, a session is given back. What still
+    /// waits for an answer fails.
+    pub async fn stop(&self) -> Ended {
+        match &self.inner {
+            Inner::Stdio(stdio) => return stdio.stop().await,
+            Inner::Http(http) => http.stop(Duration::from_secs(2)).await,
+            Inner::Sse(sse) => sse.duplex.close("it was stopped"),
+        }
+        Ended::Gracefully
+    }
+}

@@ -1,0 +1,198 @@
+//! Who uses a link: one that is retired ends only when its last use has (E40, E41).
+
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Mutex, Notify},
+    time::Instant,
+};
+
+use super::Link;
+
+/// The bit that says that nobody may begin to use the link any more.
+const RETIRED: usize = 1;
+/// One use.
+const ONE: usize = 2;
+
+/// How many use a link, and since when nobody does.
+pub(crate) struct Uses {
+    /// The number of uses, above the bit [`RETIRED`]: one word, so that none slips in between.
+    state: AtomicUsize,
+    ended: Notify,
+    since: Instant,
+    /// When it was last used, in milliseconds after `since`.
+    last: AtomicU64,
+    /// Held by whoever finds out whether the server still answers.
+    pub(super) checking: Mutex<()>,
+}
+
+impl Uses {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: AtomicUsize::new(0),
+            ended: Notify::new(),
+            since: Instant::now(),
+            last: AtomicU64::new(0),
+            checking: Mutex::new(()),
+        }
+    }
+
+    fn enter(&self) -> bool {
+        let entered = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            (state & RETIRED == 0).then_some(state + ONE)
+        });
+        entered.is_ok()
+    }
+
+    fn leave(&self) {
+        self.touch();
+        let before = self.state.fetch_sub(ONE, Ordering::AcqRel);
+        if before == ONE + RETIRED {
+            self.ended.notify_waiters();
+        }
+    }
+
+    pub(super) fn touch(&self) {
+        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(now, Ordering::Relaxed);
+    }
+
+    /// How long nobody has used it; `None` while somebody does.
+    fn idle(&self) -> Option<Duration> {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        let is_used = self.state.load(Ordering::Acquire) >= ONE;
+        (!is_used).then(|| self.since.elapsed().saturating_sub(last))
+    }
+
+    /// Whether more than one use it.
+    pub(super) fn is_shared(&self) -> bool {
+        self.state.load(Ordering::Acquire) >= 2 * ONE
+    }
+
+    /// How long ago it was last used by anybody who has finished.
+    pub(super) fn since_last(&self) -> Duration {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        self.since.elapsed().saturating_sub(last)
+    }
+
+    fn retire(&self) {
+        self.state.fetch_or(RETIRED, Ordering::AcqRel);
+    }
+
+    async fn drained(&self) {
+        self.retire();
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.state.load(Ordering::Acquire) < ONE {
+                return;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl fmt::Debug for Uses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.load(Ordering::Relaxed);
+        f.debug_struct("Uses")
+            .field("count", &(state / ONE))
+            .field("is_retired", &(state & RETIRED != 0))
+            .finish_non_exhaustive()
+    }
+}
+
+/// A link in use. As long as it is held, the link is not ended to make way for a newer one; a
+/// server that fails, is switched off or stopped ends it all the same.
+#[derive(Debug)]
+pub struct InUse(Arc<Link>);
+
+impl Deref for InUse {
+    type Target = Arc<Link>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.uses.leave();
+    }
+}
+
+impl Link {
+    /// Begins to use the link; `None` if it is retired, and another is or will be there instead.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Option<InUse> {
+        self.uses.enter().then(|| InUse(self.clone()))
+    }
+
+    /// Retires the link: from now on nobody begins to use it.
+    pub fn retire(&self) {
+        self.uses.retire();
+    }
+
+    /// Retires the link, and waits until nobody uses it.
+    pub async fn drained(&self) {
+        self.uses.drained().await;
+    }
+
+    /// Whether nobody may begin to use the link any more.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        self.uses.state.load(Ordering::Acquire) & RETIRED != 0
+    }
+
+    /// How long nobody has used the link; `None` while somebody does.
+    #[must_use]
+    pub fn idle(&self) -> Option<Duration> {
+        self.uses.idle()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E40: the end waits for the last use, and nobody enters after it was decided.
+    #[tokio::test]
+    async fn e40_a_retired_link_ends_with_its_last_use() {
+        let uses = Uses::new();
+        assert!(uses.enter() && uses.enter());
+        assert_eq!(uses.idle(), None);
+        let mut draining = tokio_test_poll(uses.drained());
+        assert!(!draining.is_done().await);
+        assert!(!uses.enter(), "retired");
+        uses.leave();
+        assert!(!draining.is_done().await);
+        uses.leave();
+        assert!(draining.is_done().await);
+        assert!(uses.idle().is_some());
+    }
+
+    struct Polled<F>(std::pin::Pin<Box<F>>);
+
+    fn tokio_test_poll<F: Future<Output = ()>>(future: F) -> Polled<F> {
+        Polled(Box::pin(future))
+    }
+
+    impl<F: Future<Output = ()>> Polled<F> {
+        /// Polls once.
+        async fn is_done(&mut self) -> bool {
+            std::future::poll_fn(|context| {
+                std::task::Poll::Ready(self.0.as_mut().poll(context).is_ready())
+            })
+            .await
+        }
+    }
+}
