@@ -171,6 +171,8 @@ impl Life<'_> {
         let (shared, alias) = (self.shared, self.connection.alias());
         tracing::info!(server.name = %alias, "connection lost: {why}");
         shared.event(ServerEvent::Lost { alias: alias.clone(), reason: why.clone() });
+        // Before it is out of sight: whoever gives the connection up then finds no link to retire.
+        link.retire();
         self.connection.update(shared, |found| {
             found.state = ServerState::Connecting;
             found.activity = Some("reconnecting");
@@ -184,6 +186,7 @@ impl Life<'_> {
     async fn sleep(&mut self, link: &Arc<Link>) {
         tracing::info!(server.name = %self.connection.alias(), "stopped: nobody used it");
         self.connection.is_wanted.store(false, Ordering::Release);
+        link.retire();
         self.connection.update(self.shared, |found| {
             found.link = None;
             found.is_asleep = true;
