@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, io, io::IoSlice, time::Duration};
 
 use bytes::{Buf, Bytes};
-use narthex_wire::{Payload, line_frame};
+use narthex_wire::{Payload, line_frames};
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     sync::mpsc,
@@ -76,7 +76,7 @@ impl Pieces {
         match outgoing {
             Outgoing::Outbox(messages) => *outbox = Some(messages),
             Outgoing::Message(payload) => {
-                let line = line_frame(&payload);
+                let line = line_frames(&[payload]);
                 self.bytes += line.len();
                 self.pieces.extend(line.pieces().filter(|piece| !piece.is_empty()).cloned());
             }

@@ -7,7 +7,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::process::{ChildStdin, ChildStdout};
+use tokio::net::unix::pipe;
+use tokio::process::ChildStdout;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -27,7 +28,8 @@ pub struct Process {
 /// The pipes of a child, which belong to the caller alone.
 #[derive(Debug)]
 pub struct ChildIo {
-    pub stdin: ChildStdin,
+    /// Several may write to it, each of them at once if it has room.
+    pub stdin: pipe::Sender,
     pub stdout: ChildStdout,
 }
 

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::net::unix::pipe;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::time::sleep;
 
 use crate::confine::{Abilities, ConfinementFault, Plan};
@@ -139,7 +140,7 @@ impl Pipes {
         let (from_stdout, stdout) = io::pipe()?;
         let (from_stderr, stderr) = io::pipe()?;
         let stdio = ChildIo {
-            stdin: ChildStdin::from_std(OwnedFd::from(to_stdin).into())?,
+            stdin: pipe::Sender::from_owned_fd(to_stdin.into())?,
             stdout: ChildStdout::from_std(OwnedFd::from(from_stdout).into())?,
         };
         let from_stderr = ChildStderr::from_std(OwnedFd::from(from_stderr).into())?;

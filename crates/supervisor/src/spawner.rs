@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::Pid;
+use tokio::net::unix::pipe;
 use tokio::process::{ChildStderr, Command};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
@@ -87,6 +88,7 @@ fn fork(spec: &ProcessSpec) -> io::Result<Started> {
     let owner = HoldOwner(Arc::new(Hold::Group(Group::new(id))));
     let (stdin, stdout) = child.stdin.take().zip(child.stdout.take()).expect("both are piped");
     let stderr = child.stderr.take().expect("stderr is piped");
+    let stdin = pipe::Sender::from_owned_fd(stdin.into_owned_fd()?)?;
     let io = ChildIo { stdin, stdout };
     Ok(Started { owner, watch: Watch::Child(child), io, stderr })
 }

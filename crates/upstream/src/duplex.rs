@@ -16,7 +16,7 @@ use narthex_wire::{Message, MessageError, MessageKind, Payload, meta_key, method
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Frame, LinkError, LinkEvent, outlet::Outlet};
+use crate::{Frame, LinkError, LinkEvent, outlet::Outlet, stdio::Input};
 
 /// How many notifications of one request wait for a slow reader before further ones are dropped.
 const NOTIFICATION_QUEUE: usize = 64;
@@ -27,6 +27,8 @@ const WRITE_QUEUE: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Duplex {
     outgoing: mpsc::Sender<Outgoing>,
+    /// Where messages can be written without the queue.
+    input: Option<Arc<Input>>,
     pending: Mutex<HashMap<u64, Pending>>,
     next_id: AtomicU64,
     outlet: Outlet,
@@ -64,10 +66,13 @@ type Answered = Result<Result<Message, LinkError>, oneshot::error::RecvError>;
 
 impl Duplex {
     /// A link and the queue that its writer must empty.
-    pub(crate) fn new(outlet: Outlet) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
+    pub(crate) fn new(
+        outlet: Outlet,
+        input: Option<Arc<Input>>,
+    ) -> (Arc<Self>, mpsc::Receiver<Outgoing>) {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
         let (pending, next_id) = (Mutex::default(), AtomicU64::new(1));
-        (Arc::new(Self { outgoing, pending, next_id, outlet }), queue)
+        (Arc::new(Self { outgoing, input, pending, next_id, outlet }), queue)
     }
 
     fn pending(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
@@ -121,11 +126,26 @@ impl Duplex {
     }
 
     async fn write(&self, outgoing: Outgoing) -> Result<(), LinkError> {
-        tokio::select! {
-            biased;
-            () = self.closed().cancelled() => Err(self.outlet.end()),
-            sent = self.outgoing.send(outgoing) => sent.map_err(|_closed| self.outlet.end()),
+        if self.closed().is_cancelled() {
+            return Err(self.outlet.end());
         }
+        if self.input.as_ref().is_some_and(|input| input.write_now(&outgoing.payload)) {
+            return Ok(());
+        }
+        let place = tokio::select! {
+            biased;
+            () = self.closed().cancelled() => return Err(self.outlet.end()),
+            place = self.outgoing.reserve() => place.map_err(|_closed| self.outlet.end())?,
+        };
+        self.queue(place, outgoing);
+        Ok(())
+    }
+
+    fn queue(&self, place: mpsc::Permit<'_, Outgoing>, outgoing: Outgoing) {
+        if let Some(input) = &self.input {
+            input.queue();
+        }
+        place.send(outgoing);
     }
 
     /// Ends one request that gets no answer, or did not get to the server.
@@ -201,8 +221,9 @@ impl Duplex {
     }
 
     fn send_now(&self, payload: Payload) {
-        if self.outgoing.try_send(Outgoing { payload, request: None }).is_err() {
-            tracing::debug!("dropped a reply to a server that does not read");
+        match self.outgoing.try_reserve() {
+            Ok(place) => self.queue(place, Outgoing { payload, request: None }),
+            Err(_) => tracing::debug!("dropped a reply to a server that does not read"),
         }
     }
 

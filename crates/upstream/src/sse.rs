@@ -57,7 +57,7 @@ impl SseLink {
             limits: parts.limits,
         };
         let endpoint = reader.endpoint(&parts.url).await?;
-        let (duplex, queue) = Duplex::new(parts.outlet);
+        let (duplex, queue) = Duplex::new(parts.outlet, None);
         parts.tasks.spawn(reader.run(duplex.clone()));
         parts.tasks.spawn(write(parts.client, endpoint, parts.headers, queue, duplex.clone()));
         Ok(Self { duplex })

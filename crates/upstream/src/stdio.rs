@@ -1,19 +1,18 @@
 //! A child process as a duplex link: newline-delimited JSON-RPC on its pipes.
 
+mod input;
+
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::StdioTarget;
 use narthex_supervisor::{
     BaseEnvironment, ChildIo, ExitInfo, LogRing, Process, ProcessSpec, Redact, SpawnError,
 };
-use narthex_wire::{Limits, LineParser, Message, line_frame};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::{ChildStdin, ChildStdout},
-    sync::mpsc,
-};
+use narthex_wire::{Limits, LineParser, Message, Payload};
+use tokio::{io::AsyncReadExt, process::ChildStdout, sync::mpsc};
 use tokio_util::task::TaskTracker;
 
+pub(crate) use self::input::Input;
 use crate::{
     Ended, Supervision,
     duplex::{Duplex, Outgoing},
@@ -21,6 +20,8 @@ use crate::{
 };
 
 const READ_BYTES: usize = 64 * 1024;
+/// How many messages may go to the child in one write.
+const GATHERED: usize = 32;
 /// How long the last words on a dead process's stderr are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long a server may take to end by itself when its stdin is closed, before it is told to.
@@ -68,8 +69,9 @@ impl StdioLink {
             spec.log = log.clone();
         }
         let (process, ChildIo { stdin, stdout }) = Process::spawn(spec, &context.tasks).await?;
-        let (duplex, queue) = Duplex::new(outlet);
-        context.tasks.spawn(write(stdin, queue, duplex.clone()));
+        let input = Arc::new(Input::new(stdin));
+        let (duplex, queue) = Duplex::new(outlet, Some(input.clone()));
+        context.tasks.spawn(write(input, queue, duplex.clone()));
         let reader = read(stdout, duplex.clone(), context.limits);
         context.tasks.spawn(read_to_the_end(reader, process.clone(), duplex.clone()));
         Ok(Self { duplex, process })
@@ -116,24 +118,26 @@ impl Drop for StdioLink {
     }
 }
 
-async fn write(mut stdin: ChildStdin, mut queue: mpsc::Receiver<Outgoing>, duplex: Arc<Duplex>) {
+async fn write(input: Arc<Input>, mut queue: mpsc::Receiver<Outgoing>, duplex: Arc<Duplex>) {
+    let mut waiting = Vec::with_capacity(GATHERED);
     loop {
-        let payload = tokio::select! {
+        let count = tokio::select! {
             biased;
-            () = duplex.closed().cancelled() => return,
-            outgoing = queue.recv() => match outgoing {
-                Some(Outgoing { payload, .. }) => payload,
-                None => return,
-            },
+            () = duplex.closed().cancelled() => break,
+            // Many callers share the pipe: what waits for it goes in one write.
+            count = queue.recv_many(&mut waiting, GATHERED) => count,
         };
-        for piece in line_frame(&payload).pieces() {
-            if let Err(error) = stdin.write_all(piece).await {
-                // The reader sees the end of the process and tells why.
-                tracing::debug!(%error, "a server does not read its stdin any more");
-                return;
-            }
+        if count == 0 {
+            break;
+        }
+        let messages: Vec<Payload> = waiting.drain(..).map(|outgoing| outgoing.payload).collect();
+        if let Err(error) = input.write(&messages).await {
+            // The reader sees the end of the process and tells why.
+            tracing::debug!(%error, "a server does not read its stdin any more");
+            break;
         }
     }
+    input.close().await;
 }
 
 /// Why nothing more is read from a child.

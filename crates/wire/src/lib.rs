@@ -19,7 +19,7 @@ mod sse;
 
 pub use cut::{CutResult, cut_result};
 pub use era::{Era, Revision, classify_downstream, meta_key, method};
-pub use lines::{LineError, LineParser, line_frame};
+pub use lines::{LineError, LineParser, line_frames};
 pub use message::{Message, MessageError, MessageKind, Raw};
 pub use payload::{Payload, PayloadBuilder};
 pub use redact::{REDACTED, Redactor};

@@ -106,15 +106,18 @@ impl LineParser {
     }
 }
 
-/// Frames one JSON message as a line.
+/// Frames JSON messages as one line each, to be written at once.
 ///
 /// Raw line ends become spaces: in valid JSON they stand only between tokens.
 #[must_use]
-pub fn line_frame(payload: &Payload) -> Payload {
+pub fn line_frames(payloads: &[Payload]) -> Payload {
     let nothing = Bytes::new();
-    let mut out = PayloadBuilder::new(&nothing, payload.len().min(4096) + 1);
-    push_one_line(&mut out, payload);
-    out.push(b"\n");
+    let extra = payloads.iter().map(|payload| payload.len().min(4096) + 1).sum();
+    let mut out = PayloadBuilder::new(&nothing, extra);
+    for payload in payloads {
+        push_one_line(&mut out, payload);
+        out.push(b"\n");
+    }
     out.build()
 }
 

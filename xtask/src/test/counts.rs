@@ -19,6 +19,15 @@ pub(super) fn nextest(output: &str) -> Option<Tally> {
     Some(Tally { passed, failed: planned.saturating_sub(passed) })
 }
 
+/// How many tests passed only when they were run once more: `5 passed (1 slow, 1 flaky)`.
+pub(super) fn flaky(output: &str) -> u64 {
+    let summary = output.lines().rev().find(|line| line.contains("Summary ["));
+    let words: Vec<&str> =
+        summary.unwrap_or_default().split([' ', '(', ')', ',']).filter(|w| !w.is_empty()).collect();
+    let count = words.windows(2).find(|pair| pair[1] == "flaky").map(|pair| pair[0].parse());
+    count.and_then(Result::ok).unwrap_or(0)
+}
+
 /// The sum of all `test result: ok. 3 passed; 0 failed; …` lines of `cargo test`.
 pub(super) fn libtest(output: &str) -> Tally {
     let mut tally = Tally::default();
@@ -35,7 +44,7 @@ pub(super) fn libtest(output: &str) -> Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::{libtest, nextest};
+    use super::{flaky, libtest, nextest};
     use crate::tally::Tally;
 
     fn tally(passed: u64, failed: u64) -> Tally {
@@ -58,6 +67,15 @@ mod tests {
             assert_eq!(nextest(&format!("PASS x\n{text}\nerror: y\n")), Some(expected), "{text}");
         }
         assert_eq!(nextest("error: could not compile"), None);
+    }
+
+    #[test]
+    fn tells_tests_that_passed_when_run_once_more() {
+        let summary = "     Summary [   9.1s] 4 tests run: 4 passed (1 slow, 2 flaky), 1 skipped";
+        assert_eq!(flaky(summary), 2);
+        assert_eq!(nextest(summary), Some(tally(4, 0)));
+        assert_eq!(flaky("     Summary [   0.010s] 5 tests run: 5 passed, 0 skipped"), 0);
+        assert_eq!(flaky("error: could not compile"), 0);
     }
 
     #[test]

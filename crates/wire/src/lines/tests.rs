@@ -41,10 +41,10 @@ fn s31_an_overlong_line_is_refused_early_once_and_skipped() {
 
 #[test]
 fn frames_turn_raw_line_ends_into_spaces_and_share_the_rest() {
-    let framed = line_frame(&Bytes::from_static(b"{\r\n\"a\":\n1}").into());
+    let framed = line_frames(&[Bytes::from_static(b"{\r\n\"a\":\n1}").into()]);
     assert_eq!(framed.into_bytes(), "{  \"a\": 1}\n");
     let large = Bytes::from(vec![b'x'; 100_000]);
-    let framed = line_frame(&large.clone().into());
+    let framed = line_frames(&[large.clone().into()]);
     assert_eq!(framed.pieces().next().unwrap().as_ptr(), large.as_ptr());
     assert_eq!(framed.len(), large.len() + 1);
 }
@@ -55,13 +55,11 @@ proptest! {
         texts in prop::collection::vec("[a-z{}\" \r\n]{0,40}", 0..8),
         cuts in prop::collection::vec(1usize..9, 1..30),
     ) {
-        let mut stream = Vec::new();
-        for text in &texts {
-            stream.extend(line_frame(&Bytes::from(text.clone()).into()).into_bytes());
-        }
+        let messages: Vec<Payload> =
+            texts.iter().map(|text| Bytes::from(text.clone()).into()).collect();
         let mut parser = LineParser::new(100);
         let mut found = Vec::new();
-        let mut rest = Bytes::from(stream);
+        let mut rest = line_frames(&messages).into_bytes();
         let mut cuts = cuts.into_iter().cycle();
         while !rest.is_empty() {
             let at = cuts.next().unwrap().min(rest.len());
