@@ -26,7 +26,7 @@ use crate::{
     config,
     data_dir::{DaemonState, DataDir},
     failure::Failure,
-    output,
+    output::{self, harmless},
     rows::Row,
 };
 
@@ -301,7 +301,7 @@ impl Reporter<'_> {
         for gone in self.shown.iter().filter(|one| !rows.iter().any(|row| row.alias == one.alias)) {
             match self.context.format.is_json() {
                 true => output::json(&Event::Removed { alias: &gone.alias })?,
-                false => output::line(&format!("{:<16} removed", gone.alias))?,
+                false => output::line(&format!("{:<16} removed", harmless(&gone.alias)))?,
             }
         }
         for row in rows {
@@ -312,7 +312,8 @@ impl Reporter<'_> {
             if self.context.format.is_json() {
                 output::json(&Event::Server(row))?;
             } else if row.status.is_settled() || before.is_some() {
-                output::line(&format!("{:<16} {}", row.alias, row.summary()))?;
+                let (name, summary) = (harmless(&row.alias), harmless(&row.summary()));
+                output::line(&format!("{name:<16} {summary}"))?;
             }
         }
         Ok(())
