@@ -72,12 +72,13 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     data.publish(&state)?;
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
     let served = serve(&app, &state, reporter, &mut ends).await;
+    // Before the doors close: what is free may be taken by others, who would be shown tokens.
+    data.retract();
     drain(&app).await;
     // Whatever a second signal has cut off goes with its threads, children included.
     if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
         tracing::warn!("a thread is still busy and is left behind");
     }
-    data.retract();
     served?;
     if context.format.is_json() {
         output::json(&Event::Stopped)?;
