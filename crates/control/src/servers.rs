@@ -29,6 +29,7 @@ impl Control {
         let (name, entry) = (name.to_owned(), entry.to_owned());
         let put = async move |this: Self| {
             let settings = this.settings()?;
+            let _together = this.shared.changing.lock().await;
             let was_there = settings.names().await?.contains(&name);
             let edited = settings.replace(&name, &entry).await?;
             this.reload().await?;
@@ -44,6 +45,7 @@ impl Control {
     pub async fn add_server(&self, name: &str, entry: &str) -> Result<Saved, ControlError> {
         let (name, entry) = (name.to_owned(), entry.to_owned());
         let add = async move |this: Self| {
+            let _together = this.shared.changing.lock().await;
             let edited = this.settings()?.add(&name, &entry).await?;
             this.reload().await?;
             Ok(Saved { name, was_there: false, warnings: edited.warnings })
@@ -59,7 +61,8 @@ impl Control {
         let (name, changes) = (name.to_owned(), changes.to_owned());
         let patch = async move |this: Self| {
             let settings = this.settings()?;
-            this.is_ours(&name)?;
+            let _together = this.shared.changing.lock().await;
+            this.counts_in_settings(settings, &name).await?;
             let edited = settings.update(&name, &changes).await?;
             this.reload().await?;
             Ok(Saved { name, was_there: true, warnings: edited.warnings })
@@ -75,17 +78,13 @@ impl Control {
         let name = name.to_owned();
         let remove = async move |this: Self| {
             let settings = this.settings()?;
-            this.is_ours(&name)?;
             let _together = this.shared.changing.lock().await;
+            let is_gone = this.counts_in_settings(settings, &name).await?;
             settings.remove(&name).await?;
-            if let Some(store) = &this.shared.store {
-                let flags = store.server_flags();
-                // The server is gone in any case; a flag that stays does no harm without it.
-                if let Err(error) = flags.forget(&this.shared.workspace, &name).await {
-                    tracing::warn!(server.name = name, %error, "its flag could not be forgotten");
-                }
+            // Nothing happens to a server of the same name that counts instead.
+            if is_gone {
+                this.forget(&name).await?;
             }
-            this.shared.registry.remove_server(&name)?;
             this.reload().await?;
             Ok(())
         };
@@ -189,15 +188,36 @@ impl Control {
         storing.await.map_err(ControlError::Store)
     }
 
+    /// Takes a server out of the registry, and what is remembered of it.
+    async fn forget(&self, name: &str) -> Result<(), ControlError> {
+        if let Some(store) = &self.shared.store {
+            let flags = store.server_flags();
+            // The server is gone in any case; a flag that stays does no harm without it.
+            if let Err(error) = flags.forget(&self.shared.workspace, name).await {
+                tracing::warn!(server.name = name, %error, "its flag could not be forgotten");
+            }
+        }
+        self.shared.registry.remove_server(name)?;
+        Ok(())
+    }
+
     fn settings(&self) -> Result<&SettingsFile, ControlError> {
         self.shared.settings.as_ref().ok_or(ControlError::NoSettings)
     }
 
-    /// Only what stands in the settings may be changed there (E139).
-    fn is_ours(&self, name: &str) -> Result<(), ControlError> {
-        let Some(row) = self.shared.registry.get(name) else { return Ok(()) };
+    /// Only what stands in the settings may be changed there (E139). Whether that is what counts:
+    /// an entry of the project may stand before it (E140).
+    async fn counts_in_settings(
+        &self,
+        settings: &SettingsFile,
+        name: &str,
+    ) -> Result<bool, ControlError> {
+        let Some(row) = self.shared.registry.get(name) else { return Ok(true) };
         if row.provenance == Provenance::Settings {
-            return Ok(());
+            return Ok(true);
+        }
+        if settings.names().await?.contains(name) {
+            return Ok(false);
         }
         let place = row.file.as_ref().map(|file| file.display().to_string());
         let place = place.unwrap_or_else(|| "the program that added it".to_owned());

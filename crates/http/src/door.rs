@@ -13,6 +13,7 @@ use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
 use narthex_gateway::{Endpoint, Gateway, RunView};
+use narthex_model::ErrorKind;
 use tokio::time::Instant;
 
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     hub::Hub,
     legacy,
     post::{self, Post},
+    problem::Problem,
     respond::{Response, closing, text, text_with},
     routes::{self, Place, Target},
     servers::Asked,
@@ -120,7 +122,7 @@ impl Door {
             self.gateway.metrics().refused("token");
             return unauthorized();
         };
-        let Some(place) = found else { return not_found() };
+        let Some(place) = found else { return not_found_at(parts.uri.path()) };
         // The endpoints of MCP look at their method once they know that there is such an endpoint.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, principal) {
@@ -194,8 +196,17 @@ fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "nothing is here\n")
 }
 
+/// The API answers with problems (RFC 9457).
+fn not_found_at(path: &str) -> Response {
+    match path.starts_with("/api/") {
+        true => Problem::new(ErrorKind::NotFound, "nothing is here").answer(),
+        false => not_found(),
+    }
+}
+
 fn wrong_method_of(place: &Place<'_>) -> Response {
-    let mut response = wrong_method("");
+    let problem = Problem::new(ErrorKind::Invalid, "this method is not allowed here");
+    let mut response = problem.with_status(StatusCode::METHOD_NOT_ALLOWED).answer();
     // The table's own words, which a header can carry.
     if let Ok(allowed) = HeaderValue::from_str(&place.allowed()) {
         response.headers_mut().insert(header::ALLOW, allowed);

@@ -85,8 +85,10 @@ impl Body for FeedStream {
             if let Some(polled) = this.sending.due(cx) {
                 return polled;
             }
+            // What keeps on making events must not keep the stream from its end.
+            let is_over = this.end.as_mut().poll(cx).is_ready();
             if let Some(work) = &mut this.work
-                && work.as_mut().poll(cx).is_ready()
+                && (is_over || work.as_mut().poll(cx).is_ready())
             {
                 this.work = None;
             }
@@ -97,12 +99,35 @@ impl Body for FeedStream {
             }
             this.pulse.restart();
         }
-        if let Some(joined) = this.sending.joined() {
-            return joined;
-        }
-        match this.end.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(None),
-            Poll::Pending => this.pulse.poll(cx),
+        this.sending.joined().unwrap_or_else(|| this.pulse.poll(cx))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// What never stops making events holds up no end, and those that wait already still come.
+    #[tokio::test]
+    async fn a_flood_ends_with_its_stream() {
+        let closing = CancellationToken::new();
+        let end: End = Box::pin(closing.clone().cancelled_owned());
+        let metrics = narthex_gateway::Metrics::default();
+        let flood = async |events: Events| loop {
+            events.put(&json!("x".repeat(5000))).await;
+        };
+        let keep_alive = Duration::from_secs(3600);
+        let mut stream = FeedStream::new(flood, end, keep_alive, metrics.stream_opened());
+        assert!(stream.frame().await.is_some());
+        closing.cancel();
+        let mut frames = 0;
+        while stream.frame().await.is_some() {
+            frames += 1;
+            assert!(frames <= 10 * QUEUE, "it goes on and on");
         }
     }
 }

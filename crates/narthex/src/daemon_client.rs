@@ -22,6 +22,9 @@ use crate::{
     rows::Row,
 };
 
+/// How many characters are shown of an answer that is not understood.
+const REFUSAL_MAX: usize = 200;
+
 /// Speaks to the daemon that holds a data directory.
 #[derive(Debug)]
 pub(crate) struct DaemonClient {
@@ -163,5 +166,23 @@ fn refused(status: StatusCode, text: &str) -> Failure {
         StatusCode::BAD_REQUEST => ErrorKind::Invalid,
         _ => ErrorKind::Unavailable,
     };
-    Failure::new(kind, format!("the daemon answered {status}: {}", text.trim()))
+    // Whatever has answered, a page as long as a book is not told.
+    let first = text.trim().lines().next().unwrap_or_default();
+    let shown: String = first.chars().take(REFUSAL_MAX).collect();
+    let more = if shown.len() < text.trim().len() { " …" } else { "" };
+    Failure::new(kind, format!("the daemon answered {status}: {shown}{more}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_in_one_line() {
+        let told = |text: &str| refused(StatusCode::NOT_FOUND, text).message;
+        assert_eq!(told("nothing is here\n"), "the daemon answered 404 Not Found: nothing is here");
+        let page = format!("<html>\n{}", "x".repeat(10_000));
+        assert_eq!(told(&page), "the daemon answered 404 Not Found: <html> …");
+        assert!(told(&"é".repeat(10_000)).chars().count() < 2 * REFUSAL_MAX);
+    }
 }

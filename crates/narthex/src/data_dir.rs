@@ -117,18 +117,39 @@ impl DataDir {
 
     /// Makes this process the directory's daemon.
     pub(crate) fn lock(&self) -> Result<DaemonLock, Failure> {
+        self.lock_with(std::thread::yield_now)
+    }
+
+    /// Calls `pause` each time that somebody only asks just now whether a daemon runs.
+    fn lock_with(&self, mut pause: impl FnMut()) -> Result<DaemonLock, Failure> {
         let path = self.lock_file();
         let mut options = fs::OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         OpenOptionsExt::mode(options.options_mut(), 0o600);
         let mut file = options.open(&path)?;
-        match file.file().try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(self.taken(&mut file)),
-            Err(TryLockError::Error(error)) => {
-                let text = format!("cannot lock {}: {error}", path.display());
-                return Err(Failure::new(ErrorKind::Unavailable, text));
+        let failed = |error| {
+            let text = format!("cannot lock {}: {error}", path.display());
+            Failure::new(ErrorKind::Unavailable, text)
+        };
+        loop {
+            match file.file().try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) => {}
             }
+            // Whoever asks shares the lock for a moment, and a daemon shares it with nobody.
+            match file.file().try_lock_shared() {
+                Ok(()) => file.file().unlock().map_err(failed)?,
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+                Err(TryLockError::WouldBlock) => return Err(self.taken(&mut file)),
+            }
+            pause();
+        }
+        // Left by a daemon that was killed: somebody else may listen there by now, and would be
+        // shown tokens.
+        match fs::remove_file(self.state_file()) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            Ok(()) | Err(_) => {}
         }
         file.set_len(0)?;
         file.rewind()?;
@@ -150,9 +171,22 @@ impl DataDir {
     }
 
     /// Whether a daemon holds the directory now.
-    pub(crate) fn is_locked(&self) -> bool {
-        let Ok(file) = fs::File::open(self.lock_file()) else { return false };
-        matches!(file.file().try_lock_shared(), Err(TryLockError::WouldBlock))
+    pub(crate) fn is_locked(&self) -> Result<bool, Failure> {
+        let unseen = |error: std::io::Error| {
+            let text =
+                format!("cannot see whether a daemon runs; use --data, or its user: {error}");
+            Failure { message: text, ..Failure::from(error) }
+        };
+        let file = match fs::File::open(self.lock_file()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(unseen(error)),
+        };
+        match file.file().try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(unseen(error)),
+        }
     }
 
     /// Tells other processes how to reach this daemon.
@@ -180,12 +214,12 @@ impl DataDir {
 
     /// The daemon that runs now, if one does and can be reached already.
     pub(crate) fn running(&self) -> Result<Option<DaemonState>, Failure> {
-        if self.is_locked() { read_json(&self.state_file()) } else { Ok(None) }
+        if self.is_locked()? { read_json(&self.state_file()) } else { Ok(None) }
     }
 
     /// The process that is the directory's daemon, if there is one, reachable or not.
     pub(crate) fn holder(&self) -> Result<Option<u32>, Failure> {
-        if !self.is_locked() {
+        if !self.is_locked()? {
             return Ok(None);
         }
         let path = self.lock_file();
@@ -235,4 +269,67 @@ fn write_private(path: &Path, text: &[u8]) -> Result<(), Failure> {
     file.write_all(text)?;
     drop(file);
     Ok(fs::rename(&temporary, path)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> (tempfile::TempDir, DataDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(dir.path()).unwrap();
+        (dir, data)
+    }
+
+    /// A question does not keep a daemon from starting.
+    #[test]
+    fn who_asks_is_not_taken_for_a_daemon() {
+        let (_dir, data) = data();
+        drop(data.lock().unwrap());
+        let asking = fs::File::open(data.lock_file()).unwrap();
+        asking.file().lock_shared().unwrap();
+        let mut pauses = 0;
+        let lock = data.lock_with(|| {
+            pauses += 1;
+            asking.file().unlock().unwrap();
+        });
+        assert!(lock.is_ok(), "{lock:?}");
+        assert_eq!(pauses, 1);
+        assert!(data.is_locked().unwrap());
+        let other = data.lock().unwrap_err();
+        assert_eq!(other.kind.as_str(), "conflict");
+        drop(lock);
+        assert!(!data.is_locked().unwrap());
+    }
+
+    /// D4: where a killed daemon was reached, anybody may listen by the time that the next one
+    /// starts, and no token is shown there.
+    #[test]
+    fn d4_a_killed_daemon_is_not_asked_in_the_name_of_the_next() {
+        let (_dir, data) = data();
+        let lock = data.lock().unwrap();
+        let state = DaemonState {
+            pid: std::process::id(),
+            url: "http://127.0.0.1:1".to_owned(),
+            socket_dir: None,
+            config: "mcp.json".into(),
+        };
+        data.publish(&state).unwrap();
+        assert_eq!(data.running().unwrap().as_ref(), Some(&state));
+        drop(lock);
+        assert_eq!(data.running().unwrap(), None);
+        let _next = data.lock().unwrap();
+        assert_eq!(data.holder().unwrap(), Some(std::process::id()));
+        assert_eq!(data.running().unwrap(), None);
+    }
+
+    #[test]
+    fn a_lock_that_cannot_be_looked_at_is_no_free_one() {
+        let (_dir, data) = data();
+        // A link in a circle: root, too, cannot look at it.
+        std::os::unix::fs::symlink("daemon.lock", data.lock_file()).unwrap();
+        let failure = data.is_locked().unwrap_err();
+        assert!(failure.message.contains("daemon.lock") && failure.message.contains("--data"));
+        assert!(data.running().is_err() && data.holder().is_err());
+    }
 }

@@ -71,15 +71,24 @@ pub(crate) fn paint(text: &str, colour: Colour) -> String {
     }
 }
 
-/// Text of others without what could move a cursor.
+/// Text of others without what could move a cursor or turn letters round.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Tells a person something that is not the result.
+/// Whether a character does more to a terminal than to be seen there.
+pub(crate) fn is_harmful(c: char) -> bool {
+    // Marks of direction, which make a line read otherwise than it is, and breaks of lines.
+    let is_mark = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' |
+        '\u{2066}'..='\u{2069}');
+    is_mark || c.is_control() && c != '\t'
+}
+
+/// Tells a person something that is not the result. What stands in it may be of others.
 #[expect(clippy::print_stderr, reason = "what is no result goes to standard error")]
 pub(crate) fn notice(text: &str) {
-    eprintln!("{text}");
+    let lines: Vec<_> = text.split('\n').map(harmless).collect();
+    eprintln!("{}", lines.join("\n"));
 }
 
 /// Shows why a command failed, where its reader looks.

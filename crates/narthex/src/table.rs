@@ -4,6 +4,8 @@ use std::io::stdout;
 
 use comfy_table::{Table, presets};
 
+use crate::output::is_harmful;
+
 /// Gives one line each; the last column is cut where the terminal ends.
 pub(crate) fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
@@ -20,7 +22,7 @@ pub(crate) fn render(header: &[&str], rows: &[Vec<String>]) -> String {
 /// The first line, without what could move a cursor.
 fn one_line(text: &str) -> String {
     let first = text.trim_start().lines().next().unwrap_or_default();
-    first.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    first.chars().map(|c| if c == '\t' || is_harmful(c) { ' ' } else { c }).collect()
 }
 
 fn cut(line: &str, width: Option<usize>) -> String {

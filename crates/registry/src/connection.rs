@@ -173,6 +173,8 @@ impl Connection {
             changed.borrow_and_update();
             let found = self.found();
             if found.state.is_settled() || self.is_ending() {
+                // Whoever hears of it and looks at the row then is to see the same.
+                drop(self.changing.lock().unwrap_or_else(PoisonError::into_inner));
                 return found;
             }
             tokio::select! {

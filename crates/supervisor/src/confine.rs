@@ -13,6 +13,8 @@ mod bubble;
 mod filter;
 #[cfg(target_os = "linux")]
 mod plan;
+#[cfg(target_os = "linux")]
+mod privileges;
 
 use std::path::PathBuf;
 

@@ -6,7 +6,7 @@ mod host;
 
 use std::{process::ExitCode, time::SystemTime};
 
-use narthex_model::Timestamp;
+use narthex_model::{ErrorKind, Timestamp};
 use narthex_wire::Revision;
 use serde::Serialize;
 use serde_json::json;
@@ -106,7 +106,9 @@ fn show(checks: &[Check], context: &Context) -> Result<ExitCode, Failure> {
         if errors == 0 {
             output::done(&data)?;
         } else {
-            let error = json!({ "code": "check_failed", "message": "something must be mended" });
+            let kind = ErrorKind::Unavailable.as_str();
+            let message = "something must be mended";
+            let error = json!({ "code": "check_failed", "kind": kind, "message": message });
             output::json(&json!({ "ok": false, "error": error, "data": data }))?;
         }
         return Ok(code);

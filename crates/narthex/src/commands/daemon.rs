@@ -49,7 +49,9 @@ fn status(context: &Context) -> Result<ExitCode, Failure> {
         let place = data.path().display();
         output::line(&match (pid, url) {
             (Some(pid), Some(url)) => format!("The daemon of {place} is process {pid}, at {url}."),
-            (Some(pid), None) => format!("The daemon of {place}, process {pid}, is starting."),
+            (Some(pid), None) => {
+                format!("The daemon of {place}, process {pid}, is starting or stopping.")
+            }
             (None, _) => format!("No daemon runs with {place}."),
         })?;
     }
@@ -88,7 +90,7 @@ async fn stop(args: &StopArgs, context: &Context) -> Result<ExitCode, Failure> {
         // What it would have removed itself.
         data.retract();
     }
-    if data.is_locked() {
+    if data.is_locked()? {
         let text = format!(
             "process {pid} has ended, but another daemon holds {} already",
             data.path().display()

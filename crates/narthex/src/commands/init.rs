@@ -76,10 +76,14 @@ fn create(template: &Template) -> Result<bool, Failure> {
         fs::create_dir_all(folder)?;
     }
     match fs::OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(mut file) => {
-            file.write_all(template.text.as_bytes())?;
-            Ok(true)
-        }
+        Ok(mut file) => match file.write_all(template.text.as_bytes()) {
+            Ok(()) => Ok(true),
+            Err(error) => {
+                // The next try would take a part for somebody's file.
+                fs::remove_file(path)?;
+                Err(error.into())
+            }
+        },
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error.into()),
     }

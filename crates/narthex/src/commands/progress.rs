@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use narthex_model::{ServerState, Target};
 use narthex_registry::ServerRow;
 
-use crate::output;
+use crate::output::{self, harmless};
 
 const FRAME: Duration = Duration::from_millis(120);
 
@@ -25,7 +25,7 @@ impl Progress {
     pub(super) fn show(&mut self, rows: &[Arc<ServerRow>]) {
         let texts: Vec<_> = rows.iter().filter_map(|row| describe(row)).collect();
         match &self.bar {
-            Some(bar) => bar.set_message(texts.join(", ")),
+            Some(bar) => bar.set_message(harmless(&texts.join(", "))),
             None => {
                 for text in texts {
                     if self.said.insert(text.clone()) {

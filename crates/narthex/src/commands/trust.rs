@@ -13,7 +13,7 @@ use crate::{
     config,
     data_dir::DataDir,
     failure::Failure,
-    output,
+    output::{self, harmless},
     trust::Folder,
 };
 
@@ -42,23 +42,24 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         return Ok(ExitCode::SUCCESS);
     }
     for server in &servers {
-        let text = |key: &str| server[key].as_str().unwrap_or_default();
+        // The file is not trusted yet, and what is read here decides whether it will be.
+        let text = |key: &str| harmless(server[key].as_str().unwrap_or_default());
         output::line(&format!("{:<16} {}", text("alias"), text("starts")))?;
         if !text("folder").is_empty() {
-            output::line(&format!("{:<16} in {}", "", quoted(text("folder"))))?;
+            output::line(&format!("{:<16} in {}", "", quoted(&text("folder"))))?;
         }
         if server["is_confined"] == Value::Bool(true) {
             output::line(&format!("{:<16} confined as its entry says", ""))?;
         }
         for note in ["environment", "headers"] {
-            let names: Vec<_> =
-                server[note].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let names = server[note].as_array().into_iter().flatten().filter_map(Value::as_str);
+            let names: Vec<_> = names.map(harmless).collect();
             if !names.is_empty() {
                 output::line(&format!("{:<16} with {note} {}", "", names.join(", ")))?;
             }
         }
     }
-    let name = path.display();
+    let name = harmless(&path.display().to_string());
     output::line(&format!("\ntrusted {name} as it is now; `narthex up` starts it here"))?;
     Ok(ExitCode::SUCCESS)
 }

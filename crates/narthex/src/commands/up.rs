@@ -26,7 +26,7 @@ use crate::{
     config,
     data_dir::{DaemonState, DataDir},
     failure::Failure,
-    output,
+    output::{self, harmless},
     rows::Row,
 };
 
@@ -72,12 +72,13 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     data.publish(&state)?;
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };
     let served = serve(&app, &state, reporter, &mut ends).await;
+    // Before the doors close: what is free may be taken by others, who would be shown tokens.
+    data.retract();
     drain(&app).await;
     // Whatever a second signal has cut off goes with its threads, children included.
     if tokio::time::timeout(WORKERS_END, workers.stop()).await.is_err() {
         tracing::warn!("a thread is still busy and is left behind");
     }
-    data.retract();
     served?;
     if context.format.is_json() {
         output::json(&Event::Stopped)?;
@@ -301,7 +302,7 @@ impl Reporter<'_> {
         for gone in self.shown.iter().filter(|one| !rows.iter().any(|row| row.alias == one.alias)) {
             match self.context.format.is_json() {
                 true => output::json(&Event::Removed { alias: &gone.alias })?,
-                false => output::line(&format!("{:<16} removed", gone.alias))?,
+                false => output::line(&format!("{:<16} removed", harmless(&gone.alias)))?,
             }
         }
         for row in rows {
@@ -312,7 +313,8 @@ impl Reporter<'_> {
             if self.context.format.is_json() {
                 output::json(&Event::Server(row))?;
             } else if row.status.is_settled() || before.is_some() {
-                output::line(&format!("{:<16} {}", row.alias, row.summary()))?;
+                let (name, summary) = (harmless(&row.alias), harmless(&row.summary()));
+                output::line(&format!("{name:<16} {summary}"))?;
             }
         }
         Ok(())

@@ -5,7 +5,10 @@ use std::{pin::pin, time::Duration};
 use tokio::time::timeout;
 
 use super::progress::spinner;
-use crate::{cli::Context, output};
+use crate::{
+    cli::Context,
+    output::{self, harmless},
+};
 
 /// What takes no longer needs no word.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -22,7 +25,7 @@ pub(super) async fn waiting<T>(what: &str, context: &Context, work: impl Future<
     let dots = ellipsis(context);
     let bar = spinner();
     match &bar {
-        Some(bar) => bar.set_message(format!("{what} {dots}")),
+        Some(bar) => bar.set_message(harmless(&format!("{what} {dots}"))),
         None => output::notice(&format!("{what} {dots}")),
     }
     let done = work.await;

@@ -44,14 +44,23 @@ fn ensure(path: &Path) -> Result<RunToken, Failure> {
     OpenOptionsExt::mode(options.options_mut(), 0o600);
     match options.open(path) {
         Ok(mut file) => {
-            let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
-            writeln!(file, "{}", token.expose())?;
-            file.sync_all()?;
-            Ok(token)
+            let made = make(&mut file);
+            if made.is_err() {
+                // The next start would find a part, and ask for it to be deleted.
+                fs::remove_file(path)?;
+            }
+            made
         }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(path),
         Err(error) => Err(error.into()),
     }
+}
+
+fn make(file: &mut fs::File) -> Result<RunToken, Failure> {
+    let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
+    writeln!(file, "{}", token.expose())?;
+    file.sync_all()?;
+    Ok(token)
 }
 
 fn read(path: &Path) -> Result<RunToken, Failure> {

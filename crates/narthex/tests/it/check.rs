@@ -112,6 +112,7 @@ fn check_fails_only_for_errors() {
     assert_eq!((done.code, &outcome["ok"]), (Some(1), &json!(false)));
     assert_eq!(outcome["data"]["status"], "fail");
     assert_eq!(outcome["error"]["code"], "check_failed");
+    assert_eq!(outcome["error"]["kind"], "unavailable");
     programs(&place, &["npx"]);
     assert_eq!(check(&place, &["--json"]).succeeded().json()["data"]["status"], "warn");
 }

@@ -70,3 +70,21 @@ fn r_m34_examples_are_written_on_demand() {
     let quiet = run(&["--quiet"]);
     assert!(quiet.stdout.lines().count() <= 3, "{quiet:?}");
 }
+
+/// What could not be written to its end is not there, so that the next try writes it.
+#[test]
+fn a_full_disk_leaves_no_part_of_a_file() {
+    let place = empty();
+    let full = |words: &str| {
+        let script = format!("trap '' XFSZ; ulimit -f 0; exec \"$0\" {words}");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, crate::support::PROGRAM]).current_dir(place.path(""));
+        Done::from(command.output().unwrap())
+    };
+    full("init").failed(1, &["mcp.json"]);
+    full("--data d up --listen 127.0.0.1:0").failed(1, &["d/"]);
+    assert!(!place.path("mcp.json").exists());
+    assert!(!place.path("d/client.token").exists());
+    let done = place.run(["init"]).succeeded();
+    assert!(done.stdout.contains("[init] wrote mcp.json"), "{done:?}");
+}

@@ -56,6 +56,7 @@ fn refusal(done: &Done, code: &str) -> String {
     assert_eq!((done.code, done.stdout.lines().count()), (Some(1), 1), "{done:?}");
     let outcome = done.json();
     assert_eq!((&outcome["ok"], &outcome["error"]["code"]), (&json!(false), &json!(code)));
+    assert!(outcome["error"]["kind"].is_string(), "{outcome}");
     outcome["error"]["message"].as_str().unwrap().to_owned()
 }
 

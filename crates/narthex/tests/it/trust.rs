@@ -1,6 +1,9 @@
 //! A folder's `mcp.json` starts nothing until it was approved (D27).
 
-use std::process::Stdio;
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
 use serde_json::json;
 
@@ -43,6 +46,34 @@ fn a_file_can_be_trusted_beside_a_daemon() {
     place.run(["trust"]).succeeded();
     drop(daemon);
     place.start(&UP).event("ready");
+}
+
+/// D27: what a person reads before approving is what the file says: no name in it moves the cursor
+/// over a line above, or turns letters round.
+#[test]
+fn d27_names_of_an_unknown_file_play_no_tricks() {
+    let tricks = "x\u{1b}[1A\u{1b}[2K\u{202e}\r\u{9b}1A";
+    let entry = |env: &str| {
+        let mut entry = json!({ "transport": "stdio", "command": "false", "args": [] });
+        entry["env"] = json!({ env: "1" });
+        entry
+    };
+    let mut servers = json!({ "tool": entry(tricks) });
+    servers[tricks] = entry("PLAIN");
+    let place = Place::with(&servers);
+    let is_plain = |text: &str| !text.contains(['\u{1b}', '\u{202e}', '\r', '\u{9b}']);
+    for words in [&["trust"][..], &["tools", "--config", "mcp.json"]] {
+        let done = place.run(words);
+        assert!(is_plain(&done.stdout) && is_plain(&done.stderr), "{words:?}: {done:?}");
+    }
+    let done = place.run(["trust"]).succeeded();
+    assert!(done.stdout.contains("with environment x\u{fffd}[1A"), "{done:?}");
+    let mut up = place.command(UP).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let told = lines.take_while(|line| !line.starts_with("x\u{fffd}[1A")).collect::<Vec<_>>();
+    up.kill().unwrap();
+    up.wait().unwrap();
+    assert!(told.iter().all(|line| is_plain(line)), "{told:?}");
 }
 
 /// Many at once make one store and lose nothing of each other's.

@@ -169,6 +169,9 @@ impl SettingsFile {
                 if !is_kept {
                     return Err(EditError::TransportFixed { file: file(), name: name.clone() });
                 }
+                if let Some(key) = twice(changes).map_err(shape)? {
+                    return Err(EditError::Twice { name: name.clone(), key });
+                }
                 update(text, &path, changes).map_err(shape)
             }
             (Change::Remove, Some(_)) => {
@@ -235,6 +238,21 @@ fn keeps_transport(entry: &str, changes: &str) -> Result<bool, TextError> {
     let Some(asked) = text::get(changes, &["transport"])? else { return Ok(true) };
     let stored = text::get(entry, &["transport"])?.unwrap_or("null");
     Ok(is_same(stored, asked)?)
+}
+
+/// The field that changes give twice, if there is one: the reader of the file sees only what
+/// comes of them.
+fn twice(changes: &str) -> Result<Option<String>, TextError> {
+    let fields = text::keys(changes, &[])?;
+    let auth = match text::get(changes, &["auth"])? {
+        Some(auth) if auth.starts_with('{') => text::keys(auth, &[])?,
+        Some(_) | None => Vec::new(),
+    };
+    let again = |keys: &[String]| {
+        let found = keys.iter().enumerate().find(|(at, key)| keys[..*at].contains(key));
+        found.map(|(_, key)| key.clone())
+    };
+    Ok(again(&fields).or_else(|| again(&auth)))
 }
 
 /// Sets or takes out, one by one, the fields of the object at `path`.

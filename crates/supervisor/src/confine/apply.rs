@@ -16,8 +16,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
 
-use super::plan::{Paths, Plan};
-use super::{base, bubble, filter};
+use super::plan::{Paths, Plan, Privileges};
+use super::{base, bubble, filter, privileges};
 use crate::proc;
 
 /// A confinement that is ready to be put on.
@@ -27,7 +27,7 @@ pub(crate) struct Ready {
     /// The filters as files, for `bwrap`.
     files: Vec<OwnedFd>,
     limits: Vec<(Resource, u64)>,
-    drops_privileges: bool,
+    privileges: Privileges,
     wrapper: Option<(OsString, Vec<OsString>)>,
 }
 
@@ -43,7 +43,8 @@ impl Ready {
             filters,
             files: Vec::new(),
             limits: limits(plan),
-            drops_privileges: plan.filters_system_calls && !is_wrapped,
+            // `bwrap` needs its own, and takes them away from the child.
+            privileges: if is_wrapped { Privileges::All } else { plan.privileges },
             wrapper: None,
         };
         if let Some(bwrap) = &plan.bwrap {
@@ -51,7 +52,9 @@ impl Ready {
                 std::mem::take(&mut ready.filters).iter().map(as_file).collect();
             ready.files = files.map_err(|error| format!("no file for a filter: {error}"))?;
             let numbers: Vec<i32> = ready.files.iter().map(AsRawFd::as_raw_fd).collect();
-            let arguments = bubble::arguments(plan, working_dir, &numbers);
+            let kept = privileges::kept(plan.privileges);
+            let kept = kept.map_err(|error| format!("privileges cannot be seen: {error}"))?;
+            let arguments = bubble::arguments(plan, working_dir, &numbers, kept);
             ready.wrapper = Some((bwrap.clone(), arguments));
         }
         Ok(ready)
@@ -71,12 +74,14 @@ impl Ready {
             rustix::io::fcntl_setfd(file, FdFlags::empty())?;
         }
         // Taken before privileges are given up for good, which the kernel asks for.
-        if self.ruleset.is_some() || !self.filters.is_empty() {
+        let keeps_all = self.privileges == Privileges::All;
+        if self.ruleset.is_some() || !self.filters.is_empty() || !keeps_all {
             rustix::thread::set_no_new_privs(true)?;
         }
-        if self.drops_privileges {
-            let none = CapabilitySet::empty();
-            let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+        if !keeps_all {
+            let kept = privileges::kept(self.privileges)?;
+            let inheritable = CapabilitySet::empty();
+            let sets = CapabilitySets { effective: kept, permitted: kept, inheritable };
             rustix::thread::clear_ambient_capability_set()?;
             rustix::thread::set_capabilities(None, sets)?;
         }

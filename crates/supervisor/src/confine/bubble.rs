@@ -2,22 +2,30 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::plan::{Paths, Plan, Sockets};
+use rustix::thread::CapabilitySet;
+
+use super::plan::{Paths, Plan, Privileges, Sockets};
+use super::privileges;
 
 /// What comes before the child's own command. `filters` are the numbers of open files that hold
-/// the filters: `bwrap` itself needs calls that they deny.
+/// the filters: `bwrap` itself needs calls that they deny. It leaves the child those privileges
+/// that are `kept`.
 pub(super) fn arguments(
     plan: &Plan,
     working_dir: Option<&OsStr>,
     filters: &[i32],
+    kept: CapabilitySet,
 ) -> Vec<OsString> {
     let mut words = Words(Vec::new());
     words.say(["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
     if plan.sockets == Sockets::None {
         words.say(["--unshare-net"]);
     }
-    if plan.filters_system_calls {
+    if plan.privileges != Privileges::All {
         words.say(["--cap-drop", "ALL"]);
+        for name in privileges::names(kept) {
+            words.say(["--cap-add", name]);
+        }
     }
     match &plan.files {
         None => words.say(["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]),

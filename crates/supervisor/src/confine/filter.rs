@@ -115,8 +115,16 @@ fn sockets(denied: &mut Rules, sockets: Sockets) -> Result<(), Error> {
     if sockets == Sockets::All {
         return Ok(());
     }
-    // A way around every rule on system calls.
-    deny(denied, libc::SYS_io_uring_setup, Vec::new());
+    // A way around every rule on system calls, and ways to the sockets of other processes.
+    let ways = [
+        libc::SYS_io_uring_setup,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_process_vm_writev,
+        libc::SYS_ptrace,
+    ];
+    for call in ways {
+        deny(denied, call, Vec::new());
+    }
     if sockets == Sockets::None {
         deny(denied, libc::SYS_socket, Vec::new());
         return Ok(());

@@ -17,6 +17,7 @@ pub(crate) struct Plan {
     pub(crate) ports: Option<Vec<u16>>,
     pub(crate) sockets: Sockets,
     pub(crate) filters_system_calls: bool,
+    pub(crate) privileges: Privileges,
     pub(crate) limits: ProcessLimits,
     /// The program that makes the namespaces.
     pub(crate) bwrap: Option<OsString>,
@@ -29,6 +30,15 @@ pub(crate) enum Sockets {
     None,
     /// TCP as the ports say, UDP, and those that stay on the machine.
     Usual,
+}
+
+/// Which privileges a child keeps of those that the daemon has, which has any only as root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Privileges {
+    All,
+    /// None by which it could undo what confines it.
+    Few,
+    None,
 }
 
 /// Paths that exist, and those of the base, which may not.
@@ -61,7 +71,8 @@ impl Plan {
         }
         let (ports, sockets) = match network {
             NetworkAccess::All => (None, Sockets::All),
-            NetworkAccess::None => (None, Sockets::None),
+            // A domain of Landlock's keeps it out of other processes, which have sockets.
+            NetworkAccess::None => (abilities.ports.then(Vec::new), Sockets::None),
             NetworkAccess::Connect(_) if !abilities.ports => return Err(ConfinementFault::NoPorts),
             NetworkAccess::Connect(ports) => (Some(ports.clone()), Sockets::Usual),
         };
@@ -73,7 +84,13 @@ impl Plan {
         }
         let files = files.as_ref().map(|files| paths(files, spec, file)).transpose()?;
         let filters_system_calls = *filters_system_calls;
-        Ok(Self { files, ports, sockets, filters_system_calls, limits: *limits, bwrap })
+        let privileges = match (filters_system_calls, abilities.is_root) {
+            (true, _) => Privileges::None,
+            (false, true) => Privileges::Few,
+            (false, false) => Privileges::All,
+        };
+        let limits = *limits;
+        Ok(Self { files, ports, sockets, filters_system_calls, privileges, limits, bwrap })
     }
 }
 

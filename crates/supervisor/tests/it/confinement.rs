@@ -139,6 +139,8 @@ attempt("udp", lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM))
 attempt("unix", lambda: socket.socket(socket.AF_UNIX))
 attempt("pair", lambda: socket.socketpair())
 attempt("io_uring", lambda: call(425, 8, 0))
+attempt("ptrace", lambda: call(101 if os.uname().machine == "x86_64" else 117, 0, 0, 0, 0))
+attempt("memory", lambda: open(f"/proc/{os.getppid()}/mem", "r+b"))
 "#;
     let said = scene.python(confinement, tries).await;
     let no = "Operation not permitted";
@@ -148,6 +150,9 @@ attempt("io_uring", lambda: call(425, 8, 0))
         format!("unix {no}"),
         "pair ok".to_owned(),
         format!("io_uring {no}"),
+        // Others have sockets, and whoever can reach into them has those.
+        format!("ptrace {no}"),
+        "memory Permission denied".to_owned(),
     ];
     assert_eq!(lines(&said), expected);
 }
@@ -223,6 +228,33 @@ print("no new privileges", status[status.index("NoNewPrivs:") + 1], flush=True)
         "no new privileges 1",
     ];
     assert_eq!(lines(&said), expected);
+}
+
+/// Whatever is taken away, root keeps no privilege by which it could be taken back: none over
+/// processes, the kernel, devices, file systems or limits.
+#[tokio::test]
+async fn d22_no_privilege_undoes_a_part() {
+    let scene = Scene::new();
+    let tries = r#"
+status = open("/proc/self/status").read().split()
+kept = int(status[status.index("CapEff:") + 1], 16)
+# Those of capabilities(7), from CAP_CHOWN = 0: modules, raw I/O, ptrace, admin, boot, resources,
+# devices, packets, handles of files, and all that are newer.
+harmful = [2, 8, 9, *range(11, 31), *range(32, 41)]
+print("harmful", [one for one in harmful if kept >> one & 1], flush=True)
+"#;
+    let limits = ProcessLimits { open_files: Some(64), ..ProcessLimits::default() };
+    let parts = [
+        Confinement { files: scene.files(), ..Confinement::default() },
+        Confinement { network: NetworkAccess::None, ..Confinement::default() },
+        Confinement { network: NetworkAccess::Connect(vec![443]), ..Confinement::default() },
+        Confinement { limits, ..Confinement::default() },
+        Confinement { files: scene.files(), has_namespaces: true, ..Confinement::default() },
+    ];
+    for confinement in parts {
+        let shown = format!("{confinement:?}");
+        assert_eq!(scene.python(confinement, tries).await, "harmful []\n", "{shown}");
+    }
 }
 
 #[tokio::test]

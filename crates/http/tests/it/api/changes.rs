@@ -113,6 +113,54 @@ async fn e139_entries_of_the_project_are_not_ours() {
     again.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
+/// E139, E140: an entry of the settings that the project's hides can still be changed and taken
+/// out; nothing happens to the server that counts.
+#[tokio::test]
+async fn e140_a_hidden_entry_can_be_changed_and_taken_out() {
+    let api = Api::one().await;
+    let before = api.row("one").connection;
+    api.send("PUT", "/api/servers/one", NOWHERE).await.succeeded();
+    let patched = api.send("PATCH", "/api/servers/one", r#"{"timeoutMs": 77}"#).await;
+    let warning = patched.succeeded()["warnings"][0].to_string();
+    assert!(warning.contains("counts instead"), "{warning}");
+    assert!(api.file("settings.json").contains("77"));
+    let removed = api.ask("DELETE", "/api/servers/one").send().await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.text());
+    assert!(!api.file("settings.json").contains("one"), "{}", api.file("settings.json"));
+    assert_eq!(api.get("/api/servers").await["servers"].as_array().unwrap().len(), 1);
+    assert_eq!(api.row("one").connection, before);
+}
+
+/// E142: of those who store a name at one time, one hears that it is new.
+#[tokio::test]
+async fn e142_a_name_is_new_once() {
+    let api = Api::one().await;
+    let put = || api.send("PUT", "/api/servers/two", NOWHERE);
+    let answers: [_; 4] = tokio::join!(put(), put(), put(), put()).into();
+    let new = answers.iter().filter(|answer| answer.status == StatusCode::CREATED);
+    assert_eq!(new.count(), 1);
+    assert!(answers.iter().all(|answer| answer.status.is_success()));
+}
+
+/// E141: changes that say two things of one field are refused, also inside `auth`.
+#[tokio::test]
+async fn e141_a_patch_says_one_thing_of_a_field() {
+    let api = Api::one().await;
+    let entry = r#"{"transport": "http", "url": "http://127.0.0.1:1/",
+        "auth": {"mode": "apiKey", "key": "a"}}"#;
+    api.send("PUT", "/api/servers/two", entry).await.succeeded();
+    let before = api.file("settings.json");
+    for (changes, key) in [
+        (r#"{"timeoutMs": 1, "timeoutMs": 2}"#, "timeoutMs"),
+        (r#"{"auth": {"key": "b", "key": "c"}}"#, "key"),
+    ] {
+        let answer = api.send("PATCH", "/api/servers/two", changes).await;
+        let text = answer.problem(StatusCode::BAD_REQUEST, "invalid");
+        assert!(text.contains(&format!("`{key}` is given twice")), "{text}");
+    }
+    assert_eq!(api.file("settings.json"), before);
+}
+
 /// E37, E57, E61: off and on again, for later starts too; the answer is the true state.
 #[tokio::test]
 async fn e57_servers_are_switched_off_and_on() {

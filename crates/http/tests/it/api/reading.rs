@@ -83,6 +83,23 @@ async fn e148_names_are_decoded_and_unknown_ones_are_not_found() {
     assert_eq!(head.status(), StatusCode::OK);
 }
 
+/// Whatever the API refuses to a known caller is a problem, with the methods that there are.
+#[tokio::test]
+async fn wrong_methods_and_unknown_paths_are_problems() {
+    let api = Api::one().await;
+    for (method, path, allowed) in [
+        ("POST", "/api/servers", "GET, HEAD"),
+        ("POST", "/api/servers/one", "GET, HEAD, PUT, PATCH, DELETE"),
+        ("GET", "/api/reload", "POST"),
+    ] {
+        let answer = api.ask(method, path).send().await;
+        answer.problem(StatusCode::METHOD_NOT_ALLOWED, "invalid");
+        assert_eq!(answer.headers["allow"], allowed);
+    }
+    let answer = api.ask("GET", "/api/nothing").send().await;
+    answer.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
 /// D5: servers that a run has not are absent for it, one by one too.
 #[tokio::test]
 async fn d5_a_run_sees_its_own_servers() {

@@ -75,7 +75,8 @@ fn result(probe: &Value, context: &Context) -> Result<ExitCode, Failure> {
         match is_ok {
             true => output::done(probe)?,
             false => {
-                let error = json!({ "code": "test_failed", "message": why() });
+                let kind = ErrorKind::Unavailable.as_str();
+                let error = json!({ "code": "test_failed", "kind": kind, "message": why() });
                 output::json(&json!({ "ok": false, "error": error, "data": probe }))?;
             }
         }

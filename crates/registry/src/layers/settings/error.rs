@@ -58,6 +58,14 @@ pub enum EditError {
         /// The server.
         name: Alias,
     },
+    /// Changes that say two things of one field.
+    #[error("the changes of `{name}`: `{key}` is given twice; keep one of them")]
+    Twice {
+        /// The server.
+        name: Alias,
+        /// The field.
+        key: String,
+    },
     /// The file itself cannot be used, so nothing in it is touched.
     #[error(transparent)]
     File(#[from] ConfigFileError),
@@ -119,6 +127,7 @@ impl EditError {
             | Self::Entry { .. }
             | Self::Refused { .. }
             | Self::TransportFixed { .. }
+            | Self::Twice { .. }
             | Self::Shape { .. } => ErrorKind::Invalid,
             Self::Exists { .. } => ErrorKind::Conflict,
             Self::Unknown { .. } => ErrorKind::NotFound,

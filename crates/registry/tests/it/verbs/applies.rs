@@ -212,3 +212,14 @@ async fn e130_applying_waits_for_nothing() {
     in_time(registry.close()).await;
     drop(Arc::new(slow));
 }
+
+/// E36, E61: whoever has an answer and looks at the row sees the same there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn e61_a_row_is_as_its_verb_was_answered() {
+    let registry = start([program("missing", "no-such-program-here", &[])]);
+    for round in 0..300 {
+        let result = in_time(registry.reconnect("missing")).await.unwrap();
+        assert!(!result.is_ready());
+        assert_eq!(registry.get("missing").unwrap().state, ServerState::Error, "{round}");
+    }
+}
