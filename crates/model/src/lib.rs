@@ -6,6 +6,8 @@ mod alias;
 mod confinement;
 mod error;
 mod exposed;
+pub mod header;
+pub mod json;
 mod provenance;
 mod qualified;
 mod secret;
