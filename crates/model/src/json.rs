@@ -110,7 +110,7 @@ impl Node {
         }
     }
 
-    /// The places of all keys that stand twice in one object: JSON readers disagree on which counts.
+    /// The places of all keys that stand twice in one object: readers disagree on which counts.
     #[must_use]
     pub fn keys_given_twice(&self) -> Vec<Place> {
         let mut found = Vec::new();
