@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use narthex_model::{
     Alias, ApiKeyAuth, HttpTarget, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget,
-    Target,
+    Target, is_secret_variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::{
     fill::{Openers, opened, opened_text},
     resolve::key::{objection, taken},
     server::{EntryAuth, url},
-    template::{ConfigValue, Placeholder, Template},
+    template::{ConfigValue, Placeholder, Source, Template},
 };
 
 /// What whoever starts a server knows. `None`: it cannot be had.
@@ -102,19 +102,24 @@ impl ResolvedServer {
         let mut filled_in = Vec::new();
         for (name, key) in &self.config {
             let text = Secret::new(opener.text(name, key)?);
-            if key.is_hidden || matches!(&key.value, ResolvedValue::Tree(tree) if is_from_env(tree))
-            {
+            if key.is_hidden {
                 filled_in.push(text.clone());
+            }
+            if let ResolvedValue::Tree(tree) = &key.value {
+                filled_in.extend(opener.secret_variables(tree.placeholders()));
             }
             carried.insert(key.carrier.name().to_owned(), text);
         }
         let target = match &self.target {
-            ResolvedTarget::Http { url, is_sse, auth } => Target::Http(HttpTarget {
-                url: opener.url(url)?,
-                is_sse: *is_sse,
-                headers: carried,
-                auth: opener.auth(auth, &mut filled_in)?,
-            }),
+            ResolvedTarget::Http { url, is_sse, auth } => {
+                filled_in.extend(opener.secret_variables(url.placeholders()));
+                Target::Http(HttpTarget {
+                    url: opener.url(url)?,
+                    is_sse: *is_sse,
+                    headers: carried,
+                    auth: opener.auth(auth, &mut filled_in)?,
+                })
+            }
             ResolvedTarget::Command { command, args, cwd } => {
                 let args = args.iter().map(|arg| opener.template("args", arg));
                 let cwd = cwd.as_ref().map(|cwd| opener.template("cwd", cwd)).transpose()?;
@@ -165,10 +170,6 @@ impl ResolvedServer {
     }
 }
 
-fn is_from_env(tree: &crate::template::Tree) -> bool {
-    tree.placeholders().iter().any(|open| open.source == crate::template::Source::Env)
-}
-
 /// Opens the values of one server.
 struct Opener<'a> {
     server: &'a ResolvedServer,
@@ -191,6 +192,17 @@ impl Opener<'_> {
 
     fn unfit(&self, field: &str, why: &'static str) -> OpenError {
         OpenError::Unfit { alias: self.alias(), field: field.to_owned(), why }
+    }
+
+    /// The values of variables whose name tells of a secret: they are taken out of what the server
+    /// says (D22).
+    fn secret_variables<'p>(&self, open: impl IntoIterator<Item = &'p Placeholder>) -> Vec<Secret> {
+        let is_secret =
+            |open: &&Placeholder| open.source == Source::Env && is_secret_variable(&open.key);
+        open.into_iter()
+            .filter(is_secret)
+            .filter_map(|open| (self.opening.env)(&open.key))
+            .collect()
     }
 
     fn openers(&self) -> Openers<'_> {

@@ -11,12 +11,12 @@ fn two() -> World {
     let entry = |id: &str, url: &str| json!({ "id": id, "url": url, "config_schema": schema });
     World::new(&[entry("s", "https://s.test/mcp"), entry("t", "https://t.test/mcp")])
         .using(json!({
-            "a": { "ref": "s", "config": { "key": "${ONE}", "e": "Bearer ${env.E}" } },
+            "a": { "ref": "s", "config": { "key": "${ONE}", "e": "Bearer ${env.E_TOKEN}" } },
             "b": { "ref": "t", "config": { "key": "${TWO}" } },
         }))
         .secret("ONE", "canary-one")
         .secret("TWO", "canary-two")
-        .env("E", "canary-env")
+        .env("E_TOKEN", "canary-env")
 }
 
 /// O93, X-M48, D10: a run holds names; values come in when a server starts.
@@ -27,7 +27,7 @@ fn x_m48_a_run_holds_no_secret() {
     let told = [format!("{run:?}"), run.shown().to_string(), format!("{:?}", run.secrets())];
     assert!(!told.concat().contains("canary"), "{told:?}");
     // Another value of the same name is the same run.
-    let rotated = world.clone().secret("ONE", "canary-new").env("E", "canary-other");
+    let rotated = world.clone().secret("ONE", "canary-new").env("E_TOKEN", "canary-other");
     assert!(rotated.run() == run);
     assert_eq!(rotated.carried("a")["x-key"], "canary-new");
     assert_eq!(rotated.carried("a")["x-e"], "Bearer canary-other");
@@ -45,8 +45,22 @@ fn x_e121_each_server_gets_its_own_alone() {
     let definition = world.definition("a").unwrap();
     let secrets = definition.secrets();
     let known: Vec<&str> = secrets.iter().map(narthex_model::Secret::expose).collect();
-    assert!(known.contains(&"canary-one") && known.contains(&"Bearer canary-env"), "{known:?}");
+    assert!(known.contains(&"canary-one") && known.contains(&"canary-env"), "{known:?}");
     assert!(!format!("{definition:?}").contains("canary"), "{definition:?}");
+}
+
+/// D22: a variable is known for redaction if its name tells of a secret, and no other is.
+#[test]
+fn d22_secret_variables_are_known() {
+    let url = "https://x.test/${env.API_TOKEN}/${env.REGION}";
+    let entry = json!({ "id": "s", "url": url, "config_schema": { "r": {} } });
+    let world = World::new(&[entry])
+        .using(json!({ "a": { "ref": "s", "config": { "r": "${env.REGION}" } } }))
+        .env("API_TOKEN", "canary")
+        .env("REGION", "eu");
+    let secrets = world.definition("a").unwrap().secrets();
+    let known: Vec<&str> = secrets.iter().map(narthex_model::Secret::expose).collect();
+    assert_eq!(known, ["canary"]);
 }
 
 /// D10, O70: what was cleared meanwhile, or that no runner knows, is named before the start.
@@ -58,7 +72,9 @@ fn o70_what_cannot_be_had_is_named() {
     world.env.clear();
     let a = narthex_model::Alias::new("a").unwrap();
     let error = world.open(|opening| run.servers[&a].definition(opening)).unwrap_err();
-    assert!(matches!(&error, OpenError::Unknown { placeholder, .. } if placeholder == "env.E"));
+    assert!(
+        matches!(&error, OpenError::Unknown { placeholder, .. } if placeholder == "env.E_TOKEN")
+    );
     let b = narthex_model::Alias::new("b").unwrap();
     let error = world.open(|opening| run.servers[&b].definition(opening)).unwrap_err();
     assert!(matches!(&error, OpenError::Secret { name, .. } if name.as_str() == "TWO"));
