@@ -1,5 +1,7 @@
 //! The parameters of an agent's runs, which its model sees: their schema, and the check of them.
 
+mod effort;
+
 use std::{fmt, sync::Arc};
 
 use jsonschema::Validator;
@@ -10,6 +12,9 @@ use crate::{
     fault::{Fault, FaultCode},
     schema::validator,
 };
+
+/// The most faults that are told of the parameters of one run.
+const FAULTS_MAX: usize = 100;
 
 /// What parameters an agent's runs take: a JSON Schema, compiled once. Cheap to clone.
 #[derive(Clone)]
@@ -30,6 +35,9 @@ impl ParamsSchema {
             Value::Object(fields) if is_short(fields) => from_short(fields),
             _ => written.clone(),
         };
+        if let Some(why) = effort::objection(&full) {
+            return Err(why);
+        }
         let validator = validator(&full)?;
         Ok(Self { written: written.into(), full: full.into(), validator: validator.into() })
     }
@@ -40,7 +48,8 @@ impl ParamsSchema {
         &self.full
     }
 
-    /// Everything that is wrong with parameters, by places under `run.params` and without values.
+    /// What is wrong with parameters, by places under `run.params` and without values: everything,
+    /// up to 100 faults.
     pub(crate) fn faults(&self, params: &Map<String, Value>) -> Vec<Fault> {
         let params = Value::Object(params.clone());
         let fault = |error: jsonschema::ValidationError<'_>| {
@@ -49,7 +58,7 @@ impl ParamsSchema {
             let remedy = "see the agent's `params_schema`";
             Fault::new(format!("run.params{place}"), FaultCode::ParamsInvalid, message, remedy)
         };
-        self.validator.iter_errors(&params).map(fault).collect()
+        self.validator.iter_errors(&params).take(FAULTS_MAX).map(fault).collect()
     }
 
     /// Whether it says anything of this key.

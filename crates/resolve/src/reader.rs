@@ -33,6 +33,9 @@ pub(crate) struct Reader {
     warnings: Vec<Warning>,
 }
 
+/// The most faults that are told of one text.
+const FAULTS_MAX: usize = 1000;
+
 /// Floats from here on are no longer apart by 1: two ids that differ could become one.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
@@ -66,7 +69,9 @@ impl Reader {
         message: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.faults.push(Fault::new(at, code, message, remedy));
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(Fault::new(at, code, message, remedy));
+        }
     }
 
     pub(crate) fn invalid(
@@ -132,7 +137,8 @@ impl Reader {
 
     /// Refuses keys that nothing reads (O35).
     pub(crate) fn only(&mut self, object: &Object<'_>, known: &[&str]) {
-        for (key, _) in object.fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        let unknown = object.fields.iter().filter(|(key, _)| !known.contains(&key.as_str()));
+        for (key, _) in unknown.take(FAULTS_MAX) {
             let remedy = match nearest(key, known.iter().copied()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("remove it; the keys here are `{}`", known.join("`, `")),

@@ -154,3 +154,37 @@ fn d9_a_refused_run_tells_everything() {
         ]
     );
 }
+
+/// S31: no schema makes endless or exponential work, and no text endless faults.
+#[test]
+fn s31_schemas_and_faults_are_bounded() {
+    let mut doubling = json!({ "type": "object", "$ref": "#/$defs/n0", "$defs": {} });
+    for n in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/n{}", n + 1) });
+        doubling["$defs"][format!("n{n}")] = json!({ "allOf": [next, next] });
+    }
+    doubling["$defs"]["n40"] = json!({});
+    for schema in [
+        doubling,
+        json!({ "type": "object", "$ref": "#" }),
+        json!({ "type": "object", "properties": { "a": { "$ref": "#/properties/a" } } }),
+        json!({ "type": "object", "$ref": "#/$defs/a", "$defs": {
+                "a": { "not": { "$ref": "#/$defs/b" } }, "b": { "$ref": "#/$defs/a" } } }),
+        json!({ "type": "object", "$dynamicRef": "#x", "$dynamicAnchor": "x" }),
+        json!({ "type": "object", "$ref": "#x", "$anchor": "x" }),
+    ] {
+        let value = json!({ "name": "x", "params_schema": schema });
+        refused(narthex_resolve::Agent::parse(&text(&value), None));
+    }
+    let shared = json!({ "type": "object", "$defs": { "id": { "type": "string" } },
+        "properties": { "a": { "$ref": "#/$defs/id" }, "b": { "$ref": "#/$defs/id" } } });
+    assert!(with_params(shared.clone(), json!({ "a": "x", "b": "y" })).resolve().is_ok());
+    assert_eq!(with_params(shared, json!({ "a": 1, "b": 2 })).codes().len(), 2);
+
+    let items =
+        json!({ "type": "object", "properties": { "a": { "items": { "type": "string" } } } });
+    assert_eq!(with_params(items, json!({ "a": vec![1; 5000] })).codes().len(), 100);
+    let unknown: Value = (0..5000).map(|n| (format!("key{n}"), json!(1))).collect();
+    let faults = narthex_resolve::Agent::parse(&text(&unknown), None).unwrap_err();
+    assert_eq!(faults.iter().count(), 1000);
+}
