@@ -6,8 +6,12 @@ mod alias;
 mod confinement;
 mod error;
 mod exposed;
+pub mod header;
+pub mod json;
+mod names;
 mod provenance;
 mod qualified;
+mod run_scope;
 mod secret;
 mod server;
 mod timestamp;
@@ -17,8 +21,10 @@ pub use alias::{Alias, AliasError};
 pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
+pub use names::{AgentName, CapabilityName, NameError, SecretName, ServerId, ToolScope};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
+pub use run_scope::RunScope;
 pub use secret::Secret;
 pub use server::{
     ApiKeyAuth, ConfigFault, HttpTarget, OutputLimits, ServerAuth, ServerDefinition, ServerState,

@@ -1,6 +1,6 @@
 //! The `auth` block of an entry: four modes, each checked in full.
 
-use narthex_model::{ApiKeyAuth, Secret, ServerAuth};
+use narthex_model::{ApiKeyAuth, Secret, ServerAuth, header};
 
 use super::{
     node::{Node, Place, field, shortened},
@@ -8,7 +8,6 @@ use super::{
     problem::EntryProblem,
     reader::{Fields, Reader},
     secrets,
-    target::is_header_name,
 };
 
 /// Fields of an older form, and what replaces each (E111).
@@ -79,7 +78,7 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
     reader.unknown_keys(auth, at, &known);
     let header_name = reader.filled(auth, at, "headerName");
     let header_name = header_name.map_or_else(|| "Authorization".to_owned(), |name| name.value);
-    if !is_header_name(&header_name) {
+    if !header::is_name(&header_name) {
         let name = as_written(auth, "headerName");
         reader.fault(&at.key("headerName"), EntryProblem::BadHeaderName { name });
     }

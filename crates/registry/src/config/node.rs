@@ -1,244 +1,29 @@
-//! JSON with everything that a person's file needs and a value tree drops: the order of keys, the
-//! keys given twice, and the place of an error.
+//! Reads the JSON of a whole file.
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, SeqAccess, Visitor},
-};
+use narthex_model::json::TextProblem;
+pub(super) use narthex_model::json::{Node, Place, TEXT_MAX, field, shortened};
 
 use super::error::{ConfigFileError, FileProblem};
 
-/// More text than any honest configuration has.
-pub(super) const TEXT_MAX: usize = 4 << 20;
-
-/// One JSON value.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
-    Null,
-    Bool(bool),
-    Number(serde_json::Number),
-    Text(String),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+/// Reads a whole file.
+pub(super) fn parse(text: &[u8], file: &Path) -> Result<Node, ConfigFileError> {
+    let fail = |problem| ConfigFileError::new(file, problem);
+    let node = Node::parse(text).map_err(|problem| fail(problem.into()))?;
+    match node.keys_given_twice().into_iter().next() {
+        None => Ok(node),
+        Some(path) => Err(fail(FileProblem::DuplicateKey { path: path.to_string() })),
+    }
 }
 
-/// A place in the file, such as `servers.billing.args[2]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place(String);
-
-impl Node {
-    /// Reads a whole file.
-    pub(super) fn parse(text: &[u8], file: &Path) -> Result<Self, ConfigFileError> {
-        let fail = |problem| ConfigFileError::new(file, problem);
-        if text.len() > TEXT_MAX {
-            return Err(fail(FileProblem::TooLong { limit: TEXT_MAX }));
-        }
-        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        let node: Self =
-            serde_json::from_slice(text).map_err(|error| fail(syntax(text, &error)))?;
-        match node.key_given_twice(&Place(String::new())) {
-            None => Ok(node),
-            Some(path) => Err(fail(FileProblem::DuplicateKey { path: path.0 })),
-        }
-    }
-
-    /// What it is, for messages.
-    pub(super) fn found(&self) -> &'static str {
-        match self {
-            Self::Null => "null",
-            Self::Bool(_) => "a boolean",
-            Self::Number(_) => "a number",
-            Self::Text(_) => "a string",
-            Self::List(_) => "an array",
-            Self::Object(_) => "an object",
-        }
-    }
-
-    /// The value as text: a string as it is, a number or boolean as it is written, the rest as
-    /// JSON (E116).
-    pub(super) fn to_text(&self) -> String {
-        match self {
-            Self::Null => "null".to_owned(),
-            Self::Bool(value) => value.to_string(),
-            Self::Number(number) => match number.as_f64() {
-                // `1.0` is the number one; the languages these files come from write it `1`.
-                Some(value) if number.is_f64() => value.to_string(),
-                _ => number.to_string(),
-            },
-            Self::Text(text) => text.clone(),
-            Self::List(_) | Self::Object(_) => self.to_value().to_string(),
-        }
-    }
-
-    fn to_value(&self) -> serde_json::Value {
-        match self {
-            Self::Null => serde_json::Value::Null,
-            Self::Bool(value) => (*value).into(),
-            Self::Number(number) => number.clone().into(),
-            Self::Text(text) => text.as_str().into(),
-            Self::List(nodes) => nodes.iter().map(Self::to_value).collect(),
-            Self::Object(fields) => {
-                fields.iter().map(|(key, node)| (key.clone(), node.to_value())).collect()
+impl From<TextProblem> for FileProblem {
+    fn from(problem: TextProblem) -> Self {
+        match problem {
+            TextProblem::TooLong => Self::TooLong { limit: TEXT_MAX },
+            TextProblem::Syntax { line, column, problem, remedy } => {
+                Self::Syntax { line, column, problem, remedy }
             }
         }
-    }
-
-    fn key_given_twice(&self, place: &Place) -> Option<Place> {
-        match self {
-            Self::Null | Self::Bool(_) | Self::Number(_) | Self::Text(_) => None,
-            Self::List(nodes) => nodes
-                .iter()
-                .enumerate()
-                .find_map(|(index, node)| node.key_given_twice(&place.index(index))),
-            Self::Object(fields) => {
-                let mut seen = std::collections::HashSet::new();
-                fields.iter().find_map(|(key, node)| {
-                    let inside = place.key(key);
-                    if seen.insert(key) { node.key_given_twice(&inside) } else { Some(inside) }
-                })
-            }
-        }
-    }
-}
-
-/// The value of `key`, where null means absent.
-pub(super) fn field<'n>(fields: &'n [(String, Node)], key: &str) -> Option<&'n Node> {
-    let (_, node) = fields.iter().find(|(name, _)| name == key)?;
-    (*node != Node::Null).then_some(node)
-}
-
-impl Place {
-    /// The place of a top-level key.
-    pub(super) fn root(key: &str) -> Self {
-        Self(key.to_owned())
-    }
-
-    /// The place of `key` in the object at this place.
-    pub(super) fn key(&self, key: &str) -> Self {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$');
-        let short = shortened(key);
-        if key.is_empty() || !key.chars().all(plain) {
-            Self(format!("{}[{short:?}]", self.0))
-        } else if self.0.is_empty() {
-            Self(short)
-        } else {
-            Self(format!("{}.{short}", self.0))
-        }
-    }
-
-    /// Whether this place is `outer` or inside it.
-    pub(super) fn is_within(&self, outer: &Self) -> bool {
-        let rest = self.0.strip_prefix(&outer.0);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    }
-
-    /// The place of one element of the array at this place.
-    pub(super) fn index(&self, index: usize) -> Self {
-        Self(format!("{}[{index}]", self.0))
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// At most the first 100 characters: names in messages come from files of any making.
-pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(100) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
-}
-
-fn syntax(text: &[u8], error: &serde_json::Error) -> FileProblem {
-    let (line, column) = (error.line(), error.column());
-    let problem = error.to_string();
-    let problem = problem.split(" at line ").next().unwrap_or_default().to_owned();
-    let remedy = remedy(at(text, line, column), &problem, error.is_eof());
-    FileProblem::Syntax { line, column, problem, remedy }
-}
-
-/// The byte that the parser stumbled over.
-fn at(text: &[u8], line: usize, column: usize) -> Option<u8> {
-    let line = text.split(|byte| *byte == b'\n').nth(line.checked_sub(1)?)?;
-    line.get(column.checked_sub(1)?).copied()
-}
-
-fn remedy(byte: Option<u8>, problem: &str, is_end: bool) -> &'static str {
-    match byte {
-        _ if is_end => "the text ends too early: close every quote, bracket and brace",
-        Some(b'/' | b'#') => "remove the comment: JSON has none",
-        Some(b'\'') => "write strings in double quotes",
-        _ if problem.contains("trailing comma") => "remove the comma after the last element",
-        _ if problem.contains("recursion") => "nest less deeply",
-        _ if problem.contains("key must be a string") => "write each key in double quotes",
-        _ if problem.contains("trailing characters") => "keep one object and nothing after it",
-        _ if problem.contains("unicode") => "save the file as UTF-8",
-        _ => "correct the text at this place",
-    }
-}
-
-impl<'de> Deserialize<'de> for Node {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
-    }
-}
-
-struct NodeVisitor;
-
-impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
-        Ok(Node::Bool(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
-        Ok(Node::Number(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
-        // The parser itself refuses what no finite number can hold.
-        Ok(serde_json::Number::from_f64(value).map_or(Node::Null, Node::Number))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Node, E> {
-        Ok(Node::Text(text))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
-        let mut nodes = Vec::new();
-        while let Some(node) = list.next_element()? {
-            nodes.push(node);
-        }
-        Ok(Node::List(nodes))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(field) = map.next_entry()? {
-            fields.push(field);
-        }
-        Ok(Node::Object(fields))
     }
 }

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use narthex_model::{HttpTarget, Secret, ServerAuth, StdioTarget, Target};
+use narthex_model::{HttpTarget, Secret, ServerAuth, StdioTarget, Target, header};
 
 use super::{
     auth,
@@ -14,20 +14,6 @@ use super::{
     reader::{Fields, Reader},
     secrets,
 };
-
-/// Headers that narthex sets itself.
-const OWN_HEADERS: [&str; 10] = [
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "te",
-    "transfer-encoding",
-];
 
 /// Which target an entry describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,10 +148,10 @@ impl Reader<'_> {
         let mut headers = BTreeMap::new();
         for (name, node, place) in self.map(fields, at, "headers") {
             let lower = name.to_ascii_lowercase();
-            if !is_header_name(name) {
+            if !header::is_name(name) {
                 let name = super::node::shortened(name);
                 self.fault(&place, EntryProblem::BadHeaderName { name });
-            } else if OWN_HEADERS.contains(&lower.as_str()) {
+            } else if header::is_own(name) {
                 self.warn(&place, "ignored: narthex sets this header itself; remove it");
             } else if !seen.insert(lower) {
                 self.fault(&place, EntryProblem::HeaderTwice { name: name.clone() });
@@ -181,7 +167,7 @@ impl Reader<'_> {
 
     /// A text that HTTP can carry in a header.
     pub(super) fn header_value(&mut self, place: &Place, value: String) -> Option<String> {
-        if value.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)) {
+        if header::is_value(&value) {
             return Some(value);
         }
         self.fault(place, EntryProblem::BadHeaderValue);
@@ -213,12 +199,4 @@ impl Reader<'_> {
             self.warn(&at.key(key), format!("ignored: {transport} servers do not use it"));
         }
     }
-}
-
-/// The characters that HTTP allows in a header's name.
-pub(super) fn is_header_name(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

@@ -1,0 +1,195 @@
+//! The names under which a workspace keeps its objects, and by which they refer to each other.
+
+use std::{borrow::Borrow, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Alias;
+
+/// The longest name of any kind.
+const NAME_MAX: usize = 64;
+
+/// Why a text is no name of its kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no valid {kind}: {rule}")]
+pub struct NameError {
+    text: String,
+    kind: &'static str,
+    rule: &'static str,
+}
+
+/// A checked name, cheap to clone: its type, what it is called, its rule in words, and as a test.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $is_valid:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks `text` against the rule.
+            ///
+            /// # Errors
+            /// When the rule is broken; the message says what it is.
+            pub fn new(text: &str) -> Result<Self, NameError> {
+                let is_valid: fn(&str) -> bool = $is_valid;
+                if is_valid(text) {
+                    return Ok(Self(text.into()));
+                }
+                let text = text.chars().take(100).collect();
+                Err(NameError { text, kind: $kind, rule: $rule })
+            }
+
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+
+            fn try_from(text: String) -> Result<Self, NameError> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0.as_ref().to_owned()
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// A server's id in the catalog of its workspace, which never changes. Follows the rule of
+    /// [`Alias`], as the id is the alias where none is given.
+    ServerId,
+    "server id",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, start with a letter, and no `__`",
+    |text| Alias::new(text).is_ok()
+}
+
+name! {
+    /// An agent's name, unique in its workspace. A UUID will do.
+    AgentName,
+    "agent name",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a letter or digit",
+    is_object_name
+}
+
+name! {
+    /// A capability's name, unique in its workspace.
+    CapabilityName,
+    "capability name",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a letter or digit",
+    is_object_name
+}
+
+name! {
+    /// A secret's name, unique in its workspace (X-M20).
+    SecretName,
+    "secret name",
+    "use 1 to 64 of A-Z, 0-9 and `_`, and start with a letter or `_`",
+    |text| {
+        text.len() <= NAME_MAX
+            && text.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            && text.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
+    }
+}
+
+name! {
+    /// The permission that a tool requires, such as `linear.write` (X-M18).
+    ToolScope,
+    "tool scope",
+    "use words of a-z, 0-9, `_` and `-` that start with a letter, at least two with `.` between, \
+     and at most 128 characters",
+    |text| {
+        let is_word = |word: &str| {
+            word.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase())
+                && word.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
+        };
+        text.len() <= 2 * NAME_MAX && text.contains('.') && text.split('.').all(is_word)
+    }
+}
+
+fn is_object_name(text: &str) -> bool {
+    text.len() <= NAME_MAX
+        && text.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        && text.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-M20: what a secret may be called.
+    #[test]
+    fn x_m20_secret_names() {
+        for good in ["A", "_", "LINEAR_API_KEY", "_A1", &"A".repeat(64)] {
+            assert_eq!(SecretName::new(good).unwrap().as_str(), good);
+        }
+        for bad in ["", "a", "1A", "A-B", "A B", "Ä", "A\n", "${A}", &"A".repeat(65)] {
+            assert!(SecretName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// O40: what the id of a server may be, also where it comes in as a path.
+    #[test]
+    fn o40_server_ids() {
+        for good in ["docs", "context-store", "neo4j", "a_b"] {
+            assert!(ServerId::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "../evil", "a__b", "Docs", "1a", "a/b", "a.b", &"a".repeat(65)] {
+            assert!(ServerId::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn agents_and_capabilities_may_be_uuids() {
+        for good in ["reader", "0192f0c1-7b1e-7cc3-98c4-dc0c0c07398f", "a_b"] {
+            assert!(AgentName::new(good).is_ok() && CapabilityName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", "A", "a/b", "..", &"a".repeat(65)] {
+            assert!(AgentName::new(bad).is_err() && CapabilityName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    /// X-E74: a tool scope is a dotted name.
+    #[test]
+    fn x_e74_tool_scopes() {
+        for good in ["linear.write", "a.b.c", "jira-cloud.read_all2"] {
+            assert!(ToolScope::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "linear", ".write", "linear.", "Linear.write", "a..b", "a b.c"] {
+            assert!(ToolScope::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_are_checked_when_they_are_read() {
+        assert!(serde_json::from_str::<SecretName>("\"A\"").is_ok());
+        let error = serde_json::from_str::<SecretName>("\"a\"").unwrap_err().to_string();
+        assert!(error.contains("A-Z"), "{error}");
+    }
+}

@@ -1,0 +1,156 @@
+//! An agent: capabilities, attachments of its own, and what parameters its runs take.
+
+use std::collections::BTreeSet;
+
+use narthex_model::{
+    AgentName, CapabilityName, NameError,
+    json::{Node, Place},
+};
+use serde::Serialize;
+
+use crate::{
+    attachment::{self, Attachments, Holder},
+    fault::{FaultCode, Faults},
+    params::ParamsSchema,
+    reader::{Object, Parsed, Reader, parse},
+};
+
+/// An agent as its author wrote it.
+///
+/// Serializes to its one normal form, which [`Agent::parse`] reads as the same.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Agent {
+    /// Its name.
+    pub name: AgentName,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether runs of it may be created (O51).
+    pub active: bool,
+    /// Text that the model sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// The capabilities that it includes, in their order (O47).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<CapabilityName>,
+    /// Its own attachments, above those of its capabilities.
+    #[serde(rename = "mcpServers", skip_serializing_if = "Attachments::is_empty")]
+    pub servers: Attachments,
+    /// What parameters its runs take. `None`: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params_schema: Option<ParamsSchema>,
+    /// The agents that it may start.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub spawnable_agents: BTreeSet<AgentName>,
+}
+
+const KEYS: [&str; 9] = [
+    "name",
+    "description",
+    "active",
+    "system_prompt",
+    "capabilities",
+    "mcpServers",
+    "mcp_servers",
+    "params_schema",
+    "spawnable_agents",
+];
+
+impl Agent {
+    /// Reads an agent. `name` is the one of the address that it is written to.
+    ///
+    /// # Errors
+    /// All faults at once, each with its place in the text.
+    pub fn parse(text: &[u8], name: Option<&AgentName>) -> Result<Parsed<Self>, Faults> {
+        parse(text, |reader, object| read(reader, object, name))
+    }
+}
+
+fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) -> Option<Agent> {
+    reader.only(object, &KEYS);
+    let name = wanted_name(reader, object, wanted, AgentName::new);
+    let system_prompt = reader.owned(object, "system_prompt");
+    if let Some(text) = &system_prompt {
+        refuse_placeholders(reader, text, &object.at.key("system_prompt"));
+    }
+    let mut capabilities = Vec::new();
+    for (at, node) in reader.list(object, "capabilities").unwrap_or_default() {
+        let Some(text) = reader.as_text(node, &at) else { continue };
+        let Some(name) = reader.name(&at, text, CapabilityName::new) else { continue };
+        if capabilities.contains(&name) {
+            let message = format!("the capability `{name}` is included twice");
+            reader.fault(&at, FaultCode::ValueInvalid, message, "keep one");
+        } else {
+            capabilities.push(name);
+        }
+    }
+    let servers = attachment::read(reader, object, Holder::Agent);
+    let params_schema = params_schema(reader, object);
+    let mut spawnable_agents = BTreeSet::new();
+    for (at, node) in reader.list(object, "spawnable_agents").unwrap_or_default() {
+        let text = reader.as_text(node, &at);
+        spawnable_agents.extend(text.and_then(|text| reader.name(&at, text, AgentName::new)));
+    }
+    let description = reader.owned(object, "description");
+    let active = reader.flag(object, "active").unwrap_or(true);
+    Some(Agent {
+        name: name?,
+        description,
+        active,
+        system_prompt,
+        capabilities,
+        servers,
+        params_schema,
+        spawnable_agents,
+    })
+}
+
+fn params_schema(reader: &mut Reader, object: &Object<'_>) -> Option<ParamsSchema> {
+    let at = object.at.key("params_schema");
+    let node: &Node = object.get("params_schema")?;
+    reader.as_object(node, &at)?;
+    match ParamsSchema::new(node.to_value()) {
+        Ok(schema) => Some(schema),
+        Err(why) => {
+            let message = format!("this schema cannot be used: {why}");
+            let remedy = "write a JSON Schema that refers to nothing outside, or \
+                          `{\"name\": {\"type\": \"string\", \"required\": true}}`";
+            reader.invalid(&at, message, remedy);
+            None
+        }
+    }
+}
+
+/// The `name` of an object, or the one of the address that it is written to.
+pub(crate) fn wanted_name<T: Clone + PartialEq>(
+    reader: &mut Reader,
+    object: &Object<'_>,
+    wanted: Option<&T>,
+    new: fn(&str) -> Result<T, NameError>,
+) -> Option<T> {
+    let at = object.at.key("name");
+    if object.get("name").is_none() {
+        if wanted.is_none() {
+            reader.missing(object, "name", "the name by which others refer to it");
+        }
+        return wanted.cloned();
+    }
+    let text = reader.text(object, "name")?;
+    let name = reader.name(&at, text, new)?;
+    if wanted.is_some_and(|wanted| *wanted != name) {
+        let message = "the name differs from the one in the address";
+        reader.invalid(&at, message, "leave it out, or write to its own address");
+    }
+    Some(name)
+}
+
+/// Text that a model reads is never filled in, and must not look as if it were (D7, O67).
+pub(crate) fn refuse_placeholders(reader: &mut Reader, text: &str, at: &Place) {
+    for source in ["env", "scope"] {
+        if text.contains(&format!("${{{source}.")) {
+            let message = format!("a text that the model sees names `${{{source}.…}}`");
+            let remedy = "remove it: nothing is filled in here, so that no model sees such a value";
+            reader.fault(at, FaultCode::PlaceholderNotAllowed, message, remedy);
+        }
+    }
+}

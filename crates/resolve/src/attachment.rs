@@ -1,0 +1,151 @@
+//! The use of a server of the catalog under an alias: `mcpServers` of capabilities and agents.
+
+use std::collections::BTreeMap;
+
+use narthex_model::{Alias, ServerId, json::Place};
+use serde::Serialize;
+
+use crate::{
+    fault::{FaultCode, Faults},
+    layer::{self, Layer},
+    reader::{Object, Parsed, Reader, parse},
+    template::Source,
+};
+
+/// The use of one server (O6). Without `config` nothing is asked of it (O27).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Attachment {
+    /// The server's id in the catalog.
+    #[serde(rename = "ref")]
+    pub reference: ServerId,
+    /// The values that this level sets.
+    #[serde(skip_serializing_if = "Layer::is_empty")]
+    pub(crate) config: Layer,
+    /// Whether a run goes on without the server if it fails (D17). `None`: this level does not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+}
+
+/// Attachments by alias.
+pub type Attachments = BTreeMap<Alias, Attachment>;
+
+/// One attachment that is to be added to an agent or changed there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AttachRequest {
+    /// Under which alias: the server's id, if nothing else is said.
+    pub alias: Alias,
+    /// The attachment.
+    #[serde(flatten)]
+    pub attachment: Attachment,
+}
+
+/// Who holds attachments, as rules differ (O12).
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Holder {
+    Capability,
+    Agent,
+}
+
+impl AttachRequest {
+    /// Reads `{"name": "linear", "env": {"LINEAR_API_KEY": "${LINEAR_API_KEY}"}}`, or the same with
+    /// `ref`, `alias` and `config` as in `mcpServers`.
+    ///
+    /// # Errors
+    /// All faults at once, each with its place in the text.
+    pub fn parse(text: &[u8]) -> Result<Parsed<Self>, Faults> {
+        parse(text, |reader, object| {
+            reader.only(object, &["name", "ref", "alias", "env", "config", "optional"]);
+            reader.excluding(object, "ref", "name");
+            reader.excluding(object, "config", "env");
+            let key = if object.get("name").is_some() { "name" } else { "ref" };
+            let config = if object.get("env").is_some() { "env" } else { "config" };
+            let attachment = fields(reader, object, key, config, Holder::Agent)?;
+            let alias = match reader.text(object, "alias") {
+                Some(text) => alias(reader, text, &object.at.key("alias"))?,
+                None => alias(reader, attachment.reference.as_str(), &object.at.key(key))?,
+            };
+            Some(Self { alias, attachment })
+        })
+    }
+}
+
+/// Reads `mcpServers`, or its other spelling (C14).
+pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, holder: Holder) -> Attachments {
+    reader.excluding(object, "mcpServers", "mcp_servers");
+    let mut found = Attachments::new();
+    for key in ["mcpServers", "mcp_servers"] {
+        let Some(servers) = reader.object(object, key) else { continue };
+        for (name, node, at) in servers.entries() {
+            let alias = alias(reader, name, &at);
+            let Some(object) = reader.as_object(node, &at) else { continue };
+            let attachment = attachment(reader, &object, holder);
+            if let (Some(alias), Some(attachment)) = (alias, attachment) {
+                found.insert(alias, attachment);
+            }
+        }
+    }
+    found
+}
+
+fn alias(reader: &mut Reader, text: &str, at: &Place) -> Option<Alias> {
+    match Alias::new(text) {
+        Ok(alias) => Some(alias),
+        Err(error) => {
+            reader.invalid(at, error.to_string(), "choose another alias");
+            None
+        }
+    }
+}
+
+fn attachment(reader: &mut Reader, object: &Object<'_>, holder: Holder) -> Option<Attachment> {
+    const INLINE: [&str; 8] =
+        ["url", "command", "args", "image", "script", "type", "transport", "headers"];
+    let inline: Vec<&str> = INLINE.into_iter().filter(|key| object.get(key).is_some()).collect();
+    if !inline.is_empty() {
+        let message = format!("a server is described here (`{}`)", inline.join("`, `"));
+        let remedy = "add it to the catalog and refer to it by `ref`";
+        reader.fault(&object.at, FaultCode::InlineServer, message, remedy);
+        return None;
+    }
+    reader.only(object, &["ref", "config", "optional"]);
+    fields(reader, object, "ref", "config", holder)
+}
+
+fn fields(
+    reader: &mut Reader,
+    object: &Object<'_>,
+    reference: &str,
+    config: &str,
+    holder: Holder,
+) -> Option<Attachment> {
+    let id = reader.text(object, reference).and_then(|text| {
+        let at = object.at.key(reference);
+        reader.name(&at, text, ServerId::new)
+    });
+    if object.get(reference).is_none() {
+        reader.missing(object, reference, "the id of a server of the catalog");
+    }
+    let inner = reader.object(object, config);
+    let config = inner.map(|inner| {
+        let layer = layer::read(reader, &inner);
+        if holder == Holder::Capability {
+            refuse_params(reader, &layer, &inner.at);
+        }
+        layer
+    });
+    let optional = reader.flag(object, "optional");
+    Some(Attachment { reference: id?, config: config.unwrap_or_default(), optional })
+}
+
+/// O12: parameters are an agent's own.
+fn refuse_params(reader: &mut Reader, layer: &Layer, at: &Place) {
+    for (key, value) in layer {
+        for placeholder in value.placeholders() {
+            if placeholder.source == Source::Params {
+                let message = format!("`${{{placeholder}}}` is known at agent level alone");
+                let remedy = "set the key in the agent, or use `scope`";
+                reader.fault(&at.key(key), FaultCode::PlaceholderNotAllowed, message, remedy);
+            }
+        }
+    }
+}

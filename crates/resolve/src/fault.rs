@@ -1,0 +1,185 @@
+//! What is wrong with an object or a run: a place, a code for programs, words and a remedy.
+
+use std::fmt;
+
+use narthex_model::{Alias, ErrorKind, ServerId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What kind of fault it is, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FaultCode {
+    /// No JSON, or too much of it.
+    TextInvalid,
+    /// A key that stands twice in one object.
+    DuplicateKey,
+    /// A key that nothing reads (O35).
+    UnknownField,
+    /// A field that must be there.
+    FieldMissing,
+    /// Another type of value than belongs there.
+    TypeWrong,
+    /// A name, URL, pattern or other text that breaks its rule.
+    ValueInvalid,
+    /// Two fields that exclude each other.
+    FieldsExclude,
+    /// A placeholder that is not closed, or of no known source or key (O56).
+    PlaceholderInvalid,
+    /// A placeholder of a source that may not stand here (O12, O67, O69).
+    PlaceholderNotAllowed,
+    /// A variable of the environment that is not on the allowlist (O68).
+    EnvNotAllowed,
+    /// A secret that is part of a longer text, or stands where none may (X-M33, X-M34).
+    SecretMisplaced,
+    /// A secret that does not exist or was cleared (X-M39, X-M42).
+    SecretNotSet,
+    /// A server described where one may only be referred to (O48).
+    InlineServer,
+    /// A reference to a server that is not in the catalog (O61).
+    McpRefResolutionFailed,
+    /// A capability that does not exist (O45).
+    CapabilityMissing,
+    /// One alias with two servers (O46).
+    AliasConflict,
+    /// Two capabilities with different values for one key, and no word of the agent (C8).
+    ValueConflict,
+    /// A key that the server does not declare (X-E21).
+    KeyUndeclared,
+    /// Two keys, or a key and the server's authentication, that set one header or variable (O87).
+    CarrierConflict,
+    /// A header that may not be set, or a value that cannot be sent (O88).
+    CarrierInvalid,
+    /// Parameters that do not fit the agent's schema (O85).
+    ParamsInvalid,
+    /// A required value that is missing, was removed or is unresolved (O16).
+    MissingRequiredMcpConfig,
+    /// An agent that is switched off (O51).
+    AgentInactive,
+    /// More text than a run may have.
+    LimitExceeded,
+}
+
+/// One thing that is wrong. Shows names and places, never the value of a scope, a variable or a
+/// secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// Where: in the text that was read, such as `config_schema.limits.type`, or, if a whole run is
+    /// looked at, with the object in front: `agents.reader.mcpServers.library.config.api_key`.
+    pub path: String,
+    /// What kind of fault it is.
+    pub code: FaultCode,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: String,
+    /// Which server of the agent it concerns.
+    #[serde(rename = "server_name", skip_serializing_if = "Option::is_none")]
+    pub alias: Option<Alias>,
+    /// Which config key it concerns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The server that was referred to, where that is what failed.
+    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<ServerId>,
+}
+
+impl Fault {
+    pub(crate) fn new(
+        path: impl fmt::Display,
+        code: FaultCode,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            path: path.to_string(),
+            code,
+            message: message.into(),
+            remedy: remedy.into(),
+            alias: None,
+            field: None,
+            reference: None,
+        }
+    }
+
+    /// Of one server of the agent, and, if that is what it is about, one key.
+    pub(crate) fn of(mut self, alias: &Alias, field: Option<&str>) -> Self {
+        self.alias = Some(alias.clone());
+        self.field = field.map(str::to_owned);
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}; {}", self.path, self.message, self.remedy)
+    }
+}
+
+/// Everything that is wrong with a text, an agent or a run: never empty, in a stable order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// `None` if there are none.
+    pub(crate) fn new(faults: Vec<Fault>) -> Option<Self> {
+        (!faults.is_empty()).then_some(Self(faults))
+    }
+
+    /// The faults.
+    pub fn iter(&self) -> impl Iterator<Item = &Fault> {
+        self.0.iter()
+    }
+
+    /// What kind of failure it is: always the caller's input.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        ErrorKind::Invalid
+    }
+
+    /// The body of a refusal: `error` and `code` of the first fault, for readers that know one,
+    /// with `server_name`, `missing_fields` and `ref` where they apply (O61), and all faults under
+    /// `errors`.
+    #[must_use]
+    pub fn rejection(&self) -> Value {
+        let Some(first) = self.0.first() else { return Value::Null };
+        let mut body = json!({ "error": first.message, "code": first.code, "errors": self.0 });
+        if let Some(alias) = &first.alias {
+            body["server_name"] = json!(alias);
+        }
+        if let Some(reference) = &first.reference {
+            body["ref"] = json!(reference);
+        }
+        if first.code == FaultCode::MissingRequiredMcpConfig {
+            let is_alike = |fault: &&Fault| fault.code == first.code && fault.alias == first.alias;
+            let mut fields: Vec<&str> =
+                self.0.iter().filter(is_alike).filter_map(|fault| fault.field.as_deref()).collect();
+            fields.dedup();
+            body["missing_fields"] = json!(fields);
+        }
+        body
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("\n")?;
+            }
+            write!(f, "{fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Faults {}
+
+/// Something that a person should know and that stops nothing. Never holds a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// Where, as in [`Fault::path`].
+    pub path: String,
+    /// What it is and what to do.
+    pub message: String,
+}

@@ -1,0 +1,231 @@
+//! Fills in placeholders, in a single pass (O62, O63, S30).
+//!
+//! What comes from params, scope and runtime is put in as it is. What comes from the environment or
+//! the runner stays a placeholder, as the one may be secret and the other is not known here.
+
+use narthex_model::{RunScope, Secret};
+use serde_json::{Map, Value};
+
+use crate::{
+    surroundings::{EnvValue, Surroundings},
+    template::{Piece, Placeholder, Source, Template, Tree},
+};
+
+/// The most text that one run's values may have together.
+const TOTAL_MAX: usize = 4 << 20;
+/// The most text that one value may have.
+const VALUE_MAX: usize = 64 << 10;
+
+/// What one run is made of.
+#[derive(Clone, Copy)]
+pub struct RunInputs<'a> {
+    /// The run's id, which exists before anything is resolved (O72).
+    pub run_id: &'a str,
+    /// The session's id.
+    pub session_id: &'a str,
+    /// The folder that the session works in.
+    pub project_dir: Option<&'a str>,
+    /// The agent's parameters: of a session that goes on, those with which it began.
+    pub params: &'a Map<String, Value>,
+    /// The scope of this run, with what it inherits.
+    pub scope: &'a RunScope,
+}
+
+impl std::fmt::Debug for RunInputs<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunInputs")
+            .field("run_id", &self.run_id)
+            .field("session_id", &self.session_id)
+            .field("params", &self.params.keys().collect::<Vec<_>>())
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a value could not be filled in.
+#[derive(Debug, Default)]
+pub(crate) struct Unfilled {
+    /// The placeholders that have no value, in the order of the text.
+    pub(crate) missing: Vec<Placeholder>,
+    /// Whether the text became longer than it may.
+    pub(crate) is_too_long: bool,
+}
+
+/// Looks up and fills in for one run.
+pub(crate) struct Filler<'a> {
+    inputs: RunInputs<'a>,
+    surroundings: Surroundings<'a>,
+    left: usize,
+}
+
+/// What a placeholder stands for.
+pub(crate) enum Found<'a> {
+    Borrowed(&'a Value),
+    Text(&'a str),
+    /// Known, and filled in by whoever starts the server.
+    Later,
+    Missing,
+}
+
+impl<'a> Filler<'a> {
+    pub(crate) fn new(inputs: RunInputs<'a>, surroundings: Surroundings<'a>) -> Self {
+        Self { inputs, surroundings, left: TOTAL_MAX }
+    }
+
+    /// Null counts as missing, an empty text does not (O58).
+    pub(crate) fn find(&self, placeholder: &Placeholder) -> Found<'a> {
+        let key = placeholder.key.as_str();
+        let or_missing = |value: Option<&'a Value>| match value {
+            Some(Value::Null) | None => Found::Missing,
+            Some(value) => Found::Borrowed(value),
+        };
+        match placeholder.source {
+            Source::Params => or_missing(by_key(self.inputs.params, key)),
+            Source::Scope => or_missing(by_key(self.inputs.scope.values(), key)),
+            Source::Runtime => {
+                let text = match key {
+                    "run_id" => Some(self.inputs.run_id),
+                    "session_id" => Some(self.inputs.session_id),
+                    _ => self.inputs.project_dir,
+                };
+                text.map_or(Found::Missing, Found::Text)
+            }
+            Source::Env => match (self.surroundings.env)(key) {
+                EnvValue::Unset => Found::Missing,
+                // What may not be used has been told as a fault of the plan.
+                EnvValue::Set(_) | EnvValue::NotAllowed => Found::Later,
+            },
+            Source::Runner => Found::Later,
+        }
+    }
+
+    /// Takes this much of what a run may have.
+    fn take(&mut self, length: usize, unfilled: &mut Unfilled) -> bool {
+        let is_enough = length <= VALUE_MAX && length <= self.left;
+        self.left = self.left.saturating_sub(length);
+        unfilled.is_too_long |= !is_enough;
+        is_enough
+    }
+
+    /// The tree with everything in it that is known here.
+    pub(crate) fn tree(&mut self, tree: &Tree, unfilled: &mut Unfilled) -> Tree {
+        match tree {
+            Tree::Plain(value) => Tree::Plain(value.clone()),
+            Tree::Text(template) => self.text(template, unfilled),
+            Tree::List(trees) => {
+                Tree::list(trees.iter().map(|tree| self.tree(tree, unfilled)).collect())
+            }
+            Tree::Object(fields) => {
+                let fields = fields.iter();
+                let filled = fields.map(|(key, tree)| (key.clone(), self.tree(tree, unfilled)));
+                Tree::object(filled.collect())
+            }
+        }
+    }
+
+    /// A placeholder that is the whole text keeps its type (O65).
+    fn text(&mut self, template: &Template, unfilled: &mut Unfilled) -> Tree {
+        if let Some(placeholder) = template.whole()
+            && let Found::Borrowed(value) = self.find(placeholder)
+        {
+            return match self.take(text_of(value).len(), unfilled) {
+                true => Tree::Plain(value.clone()),
+                false => Tree::Plain(Value::Null),
+            };
+        }
+        Tree::text(self.template(template, unfilled))
+    }
+
+    pub(crate) fn template(&mut self, template: &Template, unfilled: &mut Unfilled) -> Template {
+        let mut filled = Template::default();
+        let mut length = 0;
+        for piece in &template.0 {
+            let text = match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Placeholder(placeholder) => match self.find(placeholder) {
+                    Found::Borrowed(value) => text_of(value),
+                    Found::Text(text) => text.to_owned(),
+                    Found::Later => {
+                        filled.push(placeholder.clone());
+                        continue;
+                    }
+                    Found::Missing => {
+                        unfilled.missing.push(placeholder.clone());
+                        continue;
+                    }
+                },
+            };
+            length += text.len();
+            if length > VALUE_MAX || !self.take(text.len(), unfilled) {
+                unfilled.is_too_long = true;
+                return Template::default();
+            }
+            filled.push_text(&text);
+        }
+        filled
+    }
+}
+
+/// As in `${scope.a.b}`: the key `a.b`, and without one the key `b` of the object `a` (O55).
+fn by_key<'v>(values: &'v Map<String, Value>, key: &str) -> Option<&'v Value> {
+    values.get(key).or_else(|| {
+        let (first, rest) = key.split_once('.')?;
+        by_key(values.get(first)?.as_object()?, rest)
+    })
+}
+
+/// A value inside a text: a string as it is, anything else as compact JSON (O65).
+pub(crate) fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
+}
+
+/// What fills in what a run's configuration left open. `None` from either: it cannot be had.
+pub(crate) struct Openers<'a> {
+    pub(crate) env: &'a dyn Fn(&str) -> Option<Secret>,
+    pub(crate) runner: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// The template as text, with what only starters know; the placeholder that cannot be had.
+pub(crate) fn opened_text(
+    template: &Template,
+    openers: &Openers<'_>,
+) -> Result<String, Placeholder> {
+    let mut opened = String::new();
+    for piece in &template.0 {
+        match piece {
+            Piece::Text(text) => opened.push_str(text),
+            Piece::Placeholder(placeholder) => {
+                let key = placeholder.key.as_str();
+                let missing = || placeholder.clone();
+                match placeholder.source {
+                    Source::Env => {
+                        opened.push_str((openers.env)(key).ok_or_else(missing)?.expose());
+                    }
+                    Source::Runner => {
+                        opened.push_str(&(openers.runner)(key).ok_or_else(missing)?);
+                    }
+                    Source::Params | Source::Scope | Source::Runtime => return Err(missing()),
+                }
+            }
+        }
+    }
+    Ok(opened)
+}
+
+/// As [`opened_text`], for a whole tree.
+pub(crate) fn opened(tree: &Tree, openers: &Openers<'_>) -> Result<Value, Placeholder> {
+    match tree {
+        Tree::Plain(value) => Ok(value.clone()),
+        Tree::Text(template) => opened_text(template, openers).map(Value::String),
+        Tree::List(trees) => trees.iter().map(|tree| opened(tree, openers)).collect(),
+        Tree::Object(fields) => {
+            let fields = fields.iter();
+            fields.map(|(key, tree)| Ok((key.clone(), opened(tree, openers)?))).collect()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Layers, placeholders and schemas in, the configuration of one run out, or every error at once.
+//!
+//! Pure: no I/O, no clock, no randomness; the same inputs give the same result. What it asks of the
+//! world are two functions of its caller ([`Surroundings`]).
+//!
+//! 1. **Read.** [`ServerEntry`], [`Capability`], [`Agent`], [`AttachRequest`] and [`RunRequest`]
+//!    are read by their `parse`, strictly, with all faults at once. They serialize to one normal
+//!    form, by which they can be stored and compared.
+//! 2. **Plan.** [`Plan::new`] merges the levels of each server of an agent: the schema's defaults,
+//!    `default_config`, capabilities, the agent. [`Plan::check`] refuses what no run could be made
+//!    of, when it is saved; [`Plan::preview`] shows each value with its origin. [`check_server`]
+//!    and [`check_capability`] do the same for these alone.
+//! 3. **Resolve.** [`Plan::resolve`] makes the [`ResolvedRun`] of [`RunInputs`]: parameters
+//!    checked, placeholders filled in once. To freeze a run, keep it, or the objects and inputs
+//!    that it is made of: they give the same again.
+//! 4. **Open.** [`ResolvedServer::definition`] puts in secrets and variables, which until then are
+//!    names, and gives the [`narthex_model::ServerDefinition`] that the registry starts.
+//!
+//! A value of a parameter or a scope is never read again after it was put in: whatever it holds,
+//! it reaches no other source, no secret and no other part of a URL. A placeholder without a value
+//! never falls back to what a lower level said.
+
+mod agent;
+mod attachment;
+mod capability;
+mod carrier;
+mod fault;
+mod fill;
+mod layer;
+mod origin;
+mod params;
+mod plan;
+mod reader;
+mod resolve;
+mod resolved;
+mod run;
+mod schema;
+mod server;
+mod surroundings;
+mod template;
+
+pub use agent::Agent;
+pub use attachment::{AttachRequest, Attachment, Attachments};
+pub use capability::{Capability, CapabilityKind};
+pub use carrier::Carrier;
+pub use fault::{Fault, FaultCode, Faults, Warning};
+pub use fill::RunInputs;
+pub use origin::Origin;
+pub use params::ParamsSchema;
+pub use plan::{Catalog, Plan, SecretRequirement, check_capability, check_server, users_of};
+pub use reader::Parsed;
+pub use resolved::{
+    Omitted, OpenError, Opening, ResolvedKey, ResolvedRun, ResolvedServer, Skipped,
+};
+pub use run::{RunKind, RunRequest};
+pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};
+pub use server::{
+    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, NameRules, ScopeKey, ServerEntry,
+    ServerSettings, Shape, StdioShape,
+};
+pub use surroundings::{EnvValue, Surroundings};

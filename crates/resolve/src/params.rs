@@ -1,0 +1,126 @@
+//! The parameters of an agent's runs, which its model sees: their schema, and the check of them.
+
+mod effort;
+
+use std::{fmt, sync::Arc};
+
+use jsonschema::Validator;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    fault::{Fault, FaultCode},
+    schema::validator,
+};
+
+/// The most faults that are told of the parameters of one run.
+const FAULTS_MAX: usize = 100;
+
+/// What parameters an agent's runs take: a JSON Schema, compiled once. Cheap to clone.
+#[derive(Clone)]
+pub struct ParamsSchema {
+    written: Arc<Value>,
+    full: Arc<Value>,
+    validator: Arc<Validator>,
+}
+
+impl ParamsSchema {
+    /// Takes a JSON Schema of an object, or the short form in which each key has its own schema,
+    /// with `required` as a flag; then no other keys may be given.
+    ///
+    /// # Errors
+    /// Why it cannot be used. Nothing is fetched, and patterns take linear time.
+    pub(crate) fn new(written: Value) -> Result<Self, String> {
+        let full = match &written {
+            Value::Object(fields) if is_short(fields) => from_short(fields),
+            _ => written.clone(),
+        };
+        if let Some(why) = effort::objection(&full) {
+            return Err(why);
+        }
+        let validator = validator(&full)?;
+        Ok(Self { written: written.into(), full: full.into(), validator: validator.into() })
+    }
+
+    /// As a JSON Schema.
+    #[must_use]
+    pub fn json_schema(&self) -> &Value {
+        &self.full
+    }
+
+    /// What is wrong with parameters, by places under `run.params` and without values: everything,
+    /// up to 100 faults.
+    pub(crate) fn faults(&self, params: &Map<String, Value>) -> Vec<Fault> {
+        let params = Value::Object(params.clone());
+        let fault = |error: jsonschema::ValidationError<'_>| {
+            let place = error.instance_path().to_string().replace('/', ".");
+            let message = shortened(error.masked().to_string());
+            let remedy = "see the agent's `params_schema`";
+            Fault::new(format!("run.params{place}"), FaultCode::ParamsInvalid, message, remedy)
+        };
+        self.validator.iter_errors(&params).take(FAULTS_MAX).map(fault).collect()
+    }
+
+    /// Whether it says anything of this key.
+    pub(crate) fn names(&self, key: &str) -> bool {
+        self.full["properties"].get(key).is_some()
+    }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(300) {
+        None => text,
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// The short form has nothing but objects, while a JSON Schema says something of the whole.
+fn is_short(fields: &Map<String, Value>) -> bool {
+    let has_property_schemas = fields.get("properties").is_some_and(|properties| {
+        properties.as_object().is_some_and(|properties| {
+            properties.values().all(|schema| schema.is_object() || schema.is_boolean())
+        })
+    });
+    !has_property_schemas && fields.values().all(Value::is_object) && !fields.contains_key("$defs")
+}
+
+fn from_short(fields: &Map<String, Value>) -> Value {
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for (key, schema) in fields {
+        let mut schema = schema.clone();
+        if let Some(inner) = schema.as_object_mut()
+            && let Some(Value::Bool(is_required)) = inner.get("required").cloned()
+        {
+            inner.remove("required");
+            if is_required {
+                required.push(key.as_str());
+            }
+        }
+        properties.insert(key.clone(), schema);
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+impl PartialEq for ParamsSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+impl fmt::Debug for ParamsSchema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ParamsSchema").field(&self.written).finish()
+    }
+}
+
+impl Serialize for ParamsSchema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.written.serialize(serializer)
+    }
+}

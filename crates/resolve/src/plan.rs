@@ -1,0 +1,200 @@
+//! The servers of one agent with all levels merged: everything that holds for each of its runs.
+
+mod check;
+mod merge;
+mod preview;
+
+use std::collections::BTreeMap;
+
+use narthex_model::{Alias, CapabilityName, SecretName, ServerId};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    agent::Agent,
+    capability::Capability,
+    carrier::Carrier,
+    fault::{Fault, Faults, Warning},
+    origin::Origin,
+    schema::KeySchema,
+    server::ServerEntry,
+    surroundings::Surroundings,
+    template::ConfigValue,
+};
+
+/// What a workspace has to attach.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalog {
+    /// The servers.
+    pub servers: BTreeMap<ServerId, ServerEntry>,
+    /// The capabilities.
+    pub capabilities: BTreeMap<CapabilityName, Capability>,
+}
+
+/// The servers of one agent, merged (D6) and checked as far as no run is needed for it.
+///
+/// Made when an agent is saved, to refuse what could never run ([`Plan::check`]); when somebody
+/// wants to see the result ([`Plan::preview`]); and for each run ([`Plan::resolve`]).
+#[derive(Debug)]
+pub struct Plan<'a> {
+    pub(crate) agent: &'a Agent,
+    pub(crate) surroundings: Surroundings<'a>,
+    pub(crate) servers: BTreeMap<Alias, PlannedServer<'a>>,
+    /// What concerns no single server.
+    pub(crate) faults: Vec<Fault>,
+}
+
+/// One server of the agent.
+#[derive(Debug)]
+pub(crate) struct PlannedServer<'a> {
+    pub(crate) alias: Alias,
+    pub(crate) reference: ServerId,
+    /// `None` if there is none, or if levels disagree on which it is.
+    pub(crate) entry: Option<&'a ServerEntry>,
+    pub(crate) optional: bool,
+    pub(crate) keys: BTreeMap<String, PlannedKey<'a>>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// One key of a server, with the value of the highest level that sets it.
+#[derive(Debug)]
+pub(crate) struct PlannedKey<'a> {
+    pub(crate) value: &'a ConfigValue,
+    pub(crate) origin: Origin,
+    /// What lower levels had said, from the highest of them to the lowest.
+    pub(crate) overridden: Vec<(Origin, &'a ConfigValue)>,
+    /// Capabilities that disagree, whether or not the agent settles it.
+    pub(crate) disagreeing: Vec<(Origin, &'a ConfigValue)>,
+    pub(crate) schema: Option<&'a KeySchema>,
+    /// `None` if it cannot travel, which is a fault of the server.
+    pub(crate) carrier: Option<Carrier>,
+}
+
+/// A secret that a server of the agent needs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct SecretRequirement {
+    /// The secret.
+    pub name: SecretName,
+    /// The server that gets it, and no other.
+    pub alias: Alias,
+    /// What it is for: `config.KEY` or `auth.FIELD`.
+    pub field: String,
+}
+
+pub(crate) use preview::HIDDEN;
+
+impl PlannedKey<'_> {
+    /// Whether its value is never shown.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.schema.is_some_and(KeySchema::is_hidden)
+            || matches!(self.value, ConfigValue::Secret(_))
+    }
+
+    /// Whether the server gets the key at all.
+    pub(crate) fn is_removed(&self) -> bool {
+        let is_empty = |schema| crate::layer::is_empty_optional_secret(schema, self.value);
+        *self.value == ConfigValue::Removed || self.schema.is_some_and(is_empty)
+    }
+}
+
+impl<'a> Plan<'a> {
+    /// Merges the levels of an agent's servers. What is wrong is kept in the plan.
+    #[must_use]
+    pub fn new(catalog: &'a Catalog, agent: &'a Agent, surroundings: Surroundings<'a>) -> Self {
+        let (mut servers, faults) = merge::merge(catalog, agent);
+        for server in servers.values_mut() {
+            check::check(server, agent, surroundings);
+        }
+        Self { agent, surroundings, servers, faults }
+    }
+
+    /// Refuses what no run could be made of, and gives what is unwise.
+    ///
+    /// # Errors
+    /// Everything that is wrong with any server, also with optional ones.
+    pub fn check(&self) -> Result<Vec<Warning>, Faults> {
+        let of_servers = self.servers.values().flat_map(|server| &server.faults);
+        match Faults::new(self.faults.iter().chain(of_servers).cloned().collect()) {
+            Some(faults) => Err(faults),
+            None => Ok(self.servers.values().flat_map(|server| server.warnings.clone()).collect()),
+        }
+    }
+
+    /// The merged result for people: each key with its value as it is written, the level that it
+    /// comes from, what it overrides and where levels disagree (O32, O101). Of a hidden key no
+    /// literal is shown, on no level.
+    #[must_use]
+    pub fn preview(&self) -> Value {
+        preview::preview(self)
+    }
+
+    /// The secrets that runs of the agent need, sorted, set or not.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<SecretRequirement> {
+        let mut found = Vec::new();
+        for server in self.servers.values() {
+            let require = |field: String, name: &SecretName| SecretRequirement {
+                name: name.clone(),
+                alias: server.alias.clone(),
+                field,
+            };
+            for (key, planned) in &server.keys {
+                if let ConfigValue::Secret(name) = planned.value {
+                    found.push(require(format!("config.{key}"), name));
+                }
+            }
+            for (field, text) in server.entry.iter().flat_map(|entry| entry.auth.texts()) {
+                if let ConfigValue::Secret(name) = &text.0 {
+                    found.push(require(format!("auth.{field}"), name));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+/// Checks a server by itself, as it is saved: the secrets and variables that it names are there.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn check_server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Result<(), Faults> {
+    Faults::new(check::server(entry, surroundings)).map_or(Ok(()), Err)
+}
+
+/// Checks a capability by itself, as it is saved: its servers exist and take what it sets.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn check_capability(
+    catalog: &Catalog,
+    capability: &Capability,
+    surroundings: Surroundings<'_>,
+) -> Result<(), Faults> {
+    let faults = check::capability(catalog, capability, surroundings);
+    Faults::new(faults).map_or(Ok(()), Err)
+}
+
+/// The capabilities and agents that use a server, by their places: who would be left with a
+/// reference to nothing if it were deleted (O41).
+#[must_use]
+pub fn users_of<'o>(
+    id: &ServerId,
+    capabilities: impl IntoIterator<Item = &'o Capability>,
+    agents: impl IntoIterator<Item = &'o Agent>,
+) -> Vec<String> {
+    let place = |at: narthex_model::json::Place, servers: &crate::attachment::Attachments| {
+        let using = servers.iter().filter(|(_, attachment)| attachment.reference == *id);
+        using
+            .map(|(alias, _)| at.key("mcpServers").key(alias.as_str()).to_string())
+            .collect::<Vec<_>>()
+    };
+    let in_capabilities = capabilities.into_iter().flat_map(|capability| {
+        place(crate::origin::capability(&capability.name), &capability.servers)
+    });
+    let in_agents = agents
+        .into_iter()
+        .flat_map(|agent| place(crate::origin::agent(&agent.name), &agent.servers));
+    in_capabilities.chain(in_agents).collect()
+}

@@ -1,0 +1,230 @@
+//! What can be said of a merged server before any run.
+
+use std::collections::BTreeMap;
+
+use narthex_model::{Alias, SecretName, json::Place};
+
+use super::{Catalog, PlannedServer};
+use crate::{
+    agent::Agent,
+    capability::Capability,
+    carrier::{Carrier, carrier_of},
+    fault::{Fault, FaultCode, Warning},
+    layer::objection,
+    origin::{self, Origin},
+    schema::KeySchema,
+    server::{EntryAuth, ServerEntry, Shape, StdioShape},
+    surroundings::{EnvValue, Surroundings},
+    template::{ConfigValue, Placeholder, Source, Template, Tree},
+};
+
+/// Looks at one value of one server.
+struct Checker<'a> {
+    alias: &'a Alias,
+    entry: &'a ServerEntry,
+    surroundings: Surroundings<'a>,
+    /// Who uses the server, for messages.
+    user: String,
+    faults: Vec<Fault>,
+}
+
+/// Looks at the values that count, at what is required, and at how all of it travels.
+pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings: Surroundings<'_>) {
+    let Some(entry) = server.entry else { return };
+    let alias = server.alias.clone();
+    let user = format!("agent `{}`", agent.name);
+    let mut checker = Checker { alias: &alias, entry, surroundings, user, faults: Vec::new() };
+    for (key, planned) in &mut server.keys {
+        let at = planned.origin.place(&alias, key);
+        planned.carrier = checker.value(key, planned.value, &at);
+        let is_literal = matches!(planned.value, ConfigValue::Tree(Tree::Plain(_)));
+        if planned.is_hidden() && is_literal && !planned.is_removed() {
+            let message = "a sensitive key has a literal value; store it as a secret and refer to \
+                           it";
+            server.warnings.push(Warning { path: at.to_string(), message: message.to_owned() });
+        }
+    }
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for (key, planned) in server.keys.iter().filter(|(_, planned)| !planned.is_removed()) {
+        let Some(carrier) = &planned.carrier else { continue };
+        if let Some(other) = seen.insert(carrier.identity(), key) {
+            let at = planned.origin.place(&alias, key);
+            let message = format!("`{key}` and `{other}` both travel as {carrier}");
+            let remedy = "keep one of the two";
+            checker.fault(&at, Some(key), FaultCode::CarrierConflict, message, remedy);
+        }
+    }
+    for (key, schema) in entry.config_schema.iter().flatten() {
+        required(&mut checker, server, key, schema);
+    }
+    checker.entry_itself();
+    server.faults.append(&mut checker.faults);
+}
+
+/// C13, X-M38: what is required has to be there.
+fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, schema: &KeySchema) {
+    if !schema.required {
+        return;
+    }
+    let (at, message) = match server.keys.get(key) {
+        None => {
+            let at = origin::server(&checker.entry.id).key("config_schema").key(key);
+            (at, format!("Missing required value for config key '{key}'"))
+        }
+        Some(planned) if planned.is_removed() => (
+            planned.origin.place(&server.alias, key),
+            format!("Missing required value for config key '{key}': {} removes it", planned.origin),
+        ),
+        Some(_) => return,
+    };
+    let what = if schema.kind == Some(crate::schema::KeyKind::Secret) {
+        "as the reference of a secret, `${NAME}`"
+    } else {
+        "in the agent, a capability or the server's `default_config`"
+    };
+    let remedy = format!("set `{key}` of `{}` {what}", server.alias);
+    checker.fault(&at, Some(key), FaultCode::MissingRequiredMcpConfig, message, remedy);
+}
+
+/// What is wrong with a server by itself.
+pub(super) fn server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Vec<Fault> {
+    let alias = Alias::suggest(entry.id.as_str());
+    let user = format!("server `{}`", entry.id);
+    let mut checker = Checker { alias: &alias, entry, surroundings, user, faults: Vec::new() };
+    for (key, schema) in entry.config_schema.iter().flatten() {
+        let at = Origin::SchemaDefault(entry.id.clone()).place(&alias, key);
+        if let Some(value) = &schema.default {
+            checker.value(key, value, &at);
+        }
+    }
+    for (key, value) in &entry.default_config {
+        let at = Origin::DefaultConfig(entry.id.clone()).place(&alias, key);
+        checker.value(key, value, &at);
+    }
+    checker.entry_itself();
+    checker.faults
+}
+
+/// What is wrong with a capability by itself.
+pub(super) fn capability(
+    catalog: &Catalog,
+    capability: &Capability,
+    surroundings: Surroundings<'_>,
+) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (alias, attachment) in &capability.servers {
+        let Some(entry) = catalog.servers.get(&attachment.reference) else {
+            let at = origin::capability(&capability.name).key("mcpServers").key(alias.as_str());
+            let id = &attachment.reference;
+            let message = format!("MCP server '{alias}' refers to unknown registry entry '{id}'");
+            let remedy = "add the server to the catalog, or correct `ref`";
+            let code = FaultCode::McpRefResolutionFailed;
+            let fault = Fault::new(at.key("ref"), code, message, remedy).of(alias, None);
+            faults.push(Fault { reference: Some(id.clone()), ..fault });
+            continue;
+        };
+        let user = format!("capability `{}`", capability.name);
+        let mut checker = Checker { alias, entry, surroundings, user, faults: Vec::new() };
+        let origin = Origin::Capability(capability.name.clone());
+        for (key, value) in &attachment.config {
+            checker.value(key, value, &origin.place(alias, key));
+        }
+        faults.append(&mut checker.faults);
+    }
+    faults
+}
+
+impl Checker<'_> {
+    fn fault(
+        &mut self,
+        at: &Place,
+        key: Option<&str>,
+        code: FaultCode,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.faults.push(Fault::new(at, code, message, remedy).of(self.alias, key));
+    }
+
+    /// Looks at a value of any level; gives what carries it.
+    fn value(&mut self, key: &str, value: &ConfigValue, at: &Place) -> Option<Carrier> {
+        match self.entry.declared(key) {
+            Err(found) => {
+                self.fault(at, Some(key), found.code, found.message, found.remedy);
+                return None;
+            }
+            Ok(schema) => {
+                if let Some(found) = schema.and_then(|schema| objection(schema, value)) {
+                    self.fault(at, Some(key), found.code, found.message, found.remedy);
+                }
+            }
+        }
+        self.references(Some(key), value, at);
+        match carrier_of(self.entry, key) {
+            Ok(carrier) => Some(carrier),
+            Err(found) => {
+                self.fault(at, Some(key), found.code, found.message, found.remedy);
+                None
+            }
+        }
+    }
+
+    /// Secrets that are not set, and variables that may not be used.
+    fn references(&mut self, key: Option<&str>, value: &ConfigValue, at: &Place) {
+        if let ConfigValue::Secret(name) = value {
+            self.secret(key, name, at);
+        }
+        for placeholder in value.placeholders() {
+            self.placeholder(key, placeholder, at);
+        }
+    }
+
+    fn secret(&mut self, key: Option<&str>, name: &SecretName, at: &Place) {
+        if (self.surroundings.is_secret_set)(name) {
+            return;
+        }
+        let field = key.unwrap_or("auth");
+        let message = format!(
+            "{} needs the secret `{name}` for `{field}` of `{}`, and it is not set",
+            self.user, self.alias
+        );
+        let remedy = format!("set it with `narthex secrets set {name}`");
+        self.fault(at, key, FaultCode::SecretNotSet, message, remedy);
+    }
+
+    fn placeholder(&mut self, key: Option<&str>, placeholder: &Placeholder, at: &Place) {
+        let is_refused = placeholder.source == Source::Env
+            && (self.surroundings.env)(&placeholder.key) == EnvValue::NotAllowed;
+        if is_refused {
+            let message = format!("the variable `{}` may not be used here", placeholder.key);
+            let remedy = "ask an operator to put it on the allowlist, or store it as a secret";
+            self.fault(at, key, FaultCode::EnvNotAllowed, message, remedy);
+        }
+    }
+
+    /// The entry's own texts: its URL, its arguments and its authentication.
+    fn entry_itself(&mut self) {
+        let entry = self.entry;
+        let at = origin::server(&entry.id);
+        let mut template = |place: Place, template: &Template| {
+            for placeholder in template.placeholders() {
+                self.placeholder(None, placeholder, &place);
+            }
+        };
+        match &entry.shape {
+            Shape::Http(http) | Shape::Sse(http) => template(at.key("url"), &http.url),
+            Shape::Stdio(StdioShape::Command(command)) => {
+                for (index, arg) in command.args.iter().enumerate() {
+                    template(at.key("args").index(index), arg);
+                }
+            }
+            Shape::Stdio(StdioShape::Image { .. } | StdioShape::Script { .. }) => {}
+        }
+        if entry.auth == EntryAuth::None {
+            return;
+        }
+        for (field, text) in entry.auth.texts() {
+            self.references(None, &text.0, &at.key("auth").key(field));
+        }
+    }
+}

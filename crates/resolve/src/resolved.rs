@@ -1,0 +1,277 @@
+//! The configuration of one run: frozen, with secrets by name, and the ways to use it.
+
+mod open;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use narthex_model::{AgentName, Alias, SecretName, ServerId, ToolScope};
+use serde_json::{Map, Value, json};
+
+pub use open::{OpenError, Opening};
+
+use crate::{
+    carrier::Carrier,
+    fault::{Fault, Warning},
+    fill::text_of,
+    origin::Origin,
+    plan::SecretRequirement,
+    schema::ValueType,
+    server::{EntryAuth, ServerSettings},
+    template::{ConfigValue, Source, Template, Tree},
+};
+
+/// What one run of an agent gets, until it ends (D10). `Debug` shows no value.
+///
+/// Secrets and variables of the environment are in it by name alone; [`ResolvedServer::definition`]
+/// and [`ResolvedRun::payload`] open them.
+#[derive(Clone, PartialEq)]
+pub struct ResolvedRun {
+    /// The agent.
+    pub agent: AgentName,
+    /// The run's id.
+    pub run_id: String,
+    /// The session's id.
+    pub session_id: String,
+    /// Its servers.
+    pub servers: BTreeMap<Alias, ResolvedServer>,
+    /// Optional servers that it does without, and why.
+    pub skipped: Vec<Skipped>,
+    /// What is unwise.
+    pub warnings: Vec<Warning>,
+}
+
+/// An optional server that a run does without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// The server.
+    pub alias: Alias,
+    /// Why.
+    pub faults: Vec<Fault>,
+}
+
+/// One server of a run.
+#[derive(Clone, PartialEq)]
+pub struct ResolvedServer {
+    /// The name under which the run has it.
+    pub alias: Alias,
+    /// Its id in the catalog.
+    pub reference: ServerId,
+    pub(crate) target: ResolvedTarget,
+    /// The keys that it gets.
+    pub config: BTreeMap<String, ResolvedKey>,
+    /// Optional keys that it does without.
+    pub omitted: Vec<Omitted>,
+    /// Limits, and what callers may see.
+    pub settings: ServerSettings,
+    /// The tool scopes that each tool requires, frozen with the run (D14).
+    pub tool_scopes: BTreeMap<String, BTreeSet<ToolScope>>,
+    /// Whether the run goes on without it if it fails later (D17).
+    pub is_optional: bool,
+}
+
+/// How a server is reached in a run.
+#[derive(Clone, PartialEq)]
+pub(crate) enum ResolvedTarget {
+    Http { url: Template, is_sse: bool, auth: EntryAuth },
+    Command { command: String, args: Vec<Template>, cwd: Option<Template> },
+    Image { image: String },
+    Script { script: String },
+}
+
+/// The value of one config key in a run.
+#[derive(Clone, PartialEq)]
+pub struct ResolvedKey {
+    pub(crate) value: ResolvedValue,
+    pub(crate) value_type: Option<ValueType>,
+    /// How it reaches the server.
+    pub carrier: Carrier,
+    /// The level that set it.
+    pub origin: Origin,
+    /// Whether its value is never shown.
+    pub is_hidden: bool,
+}
+
+#[derive(Clone, PartialEq)]
+pub(crate) enum ResolvedValue {
+    /// To be opened when the server starts.
+    Secret(SecretName),
+    /// Only placeholders of the environment and the runner are left in it.
+    Tree(Tree),
+}
+
+/// An optional key that was left out, as a value for it was missing (O17).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Omitted {
+    /// The key.
+    pub key: String,
+    /// What was missing, such as `scope.workflow_id`.
+    pub missing: Vec<String>,
+}
+
+impl ResolvedRun {
+    /// The secrets that must be opened for it, sorted.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<SecretRequirement> {
+        let mut found: Vec<_> = self.servers.values().flat_map(ResolvedServer::secrets).collect();
+        found.sort();
+        found
+    }
+
+    /// For people: each value that may be seen, and in the place of any other where it comes from.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let server = |server: &ResolvedServer| {
+            let config: Map<String, Value> =
+                server.config.iter().map(|(key, value)| (key.clone(), value.shown())).collect();
+            let omitted: Map<String, Value> = server
+                .omitted
+                .iter()
+                .map(|omitted| (omitted.key.clone(), json!({ "missing": omitted.missing })))
+                .collect();
+            json!({
+                "ref": server.reference,
+                "type": server.transport(),
+                "config": config,
+                "omitted": omitted,
+                "optional": server.is_optional,
+            })
+        };
+        let servers: Map<String, Value> =
+            self.servers.iter().map(|(alias, found)| (alias.to_string(), server(found))).collect();
+        let skipped: Vec<Value> = self
+            .skipped
+            .iter()
+            .map(|skipped| json!({ "server_name": skipped.alias, "errors": skipped.faults }))
+            .collect();
+        json!({
+            "agent_name": self.agent,
+            "mcpServers": servers,
+            "skipped": skipped,
+            "warnings": self.warnings,
+        })
+    }
+}
+
+impl ResolvedServer {
+    /// The secrets that must be opened for it, sorted.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<SecretRequirement> {
+        let require = |field: String, name: &SecretName| SecretRequirement {
+            name: name.clone(),
+            alias: self.alias.clone(),
+            field,
+        };
+        let mut found = Vec::new();
+        for (key, resolved) in &self.config {
+            if let ResolvedValue::Secret(name) = &resolved.value {
+                found.push(require(format!("config.{key}"), name));
+            }
+        }
+        if let ResolvedTarget::Http { auth, .. } = &self.target {
+            for (field, text) in auth.texts() {
+                if let ConfigValue::Secret(name) = &text.0 {
+                    found.push(require(format!("auth.{field}"), name));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// The transport's spelling.
+    #[must_use]
+    pub fn transport(&self) -> &'static str {
+        match &self.target {
+            ResolvedTarget::Http { is_sse: false, .. } => "http",
+            ResolvedTarget::Http { is_sse: true, .. } => "sse",
+            ResolvedTarget::Command { .. }
+            | ResolvedTarget::Image { .. }
+            | ResolvedTarget::Script { .. } => "stdio",
+        }
+    }
+}
+
+impl ResolvedKey {
+    /// The value, if it may be seen and is known here.
+    #[must_use]
+    pub fn visible(&self) -> Option<&Value> {
+        match &self.value {
+            ResolvedValue::Tree(Tree::Plain(value)) if !self.is_hidden => Some(value),
+            ResolvedValue::Tree(_) | ResolvedValue::Secret(_) => None,
+        }
+    }
+
+    fn shown(&self) -> Value {
+        let value = match (&self.value, self.visible()) {
+            (_, Some(value)) => value.clone(),
+            (ResolvedValue::Secret(name), None) => json!({ "$secret": name }),
+            (ResolvedValue::Tree(tree), None) if tree.placeholders().is_empty() => {
+                crate::plan::HIDDEN.into()
+            }
+            (ResolvedValue::Tree(tree), None) => {
+                let open = tree.placeholders();
+                let open: Vec<String> = open.iter().map(|open| format!("${{{open}}}")).collect();
+                format!("(from {})", open.join(", ")).into()
+            }
+        };
+        json!({ "value": value, "origin": self.origin, "hidden": self.is_hidden })
+    }
+}
+
+/// Whether the whole value is one variable of the daemon's environment.
+pub(crate) fn is_from_env(tree: &Tree) -> bool {
+    let whole = match tree {
+        Tree::Text(template) => template.whole(),
+        Tree::Plain(_) | Tree::List(_) | Tree::Object(_) => None,
+    };
+    whole.is_some_and(|placeholder| placeholder.source == Source::Env)
+}
+
+/// A value as the text that travels (O65, C11): of type `json` a string is quoted, so that no text
+/// becomes something else.
+pub(crate) fn carried(value_type: Option<ValueType>, filled: &Tree, value: &Value) -> String {
+    match value {
+        Value::String(_) if value_type == Some(ValueType::Json) && !is_from_env(filled) => {
+            value.to_string()
+        }
+        Value::String(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_) => text_of(value),
+    }
+}
+
+impl fmt::Debug for ResolvedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResolvedRun")
+            .field("agent", &self.agent)
+            .field("run_id", &self.run_id)
+            .field("servers", &self.servers)
+            .field("skipped", &self.skipped)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ResolvedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResolvedServer")
+            .field("alias", &self.alias)
+            .field("reference", &self.reference)
+            .field("config", &self.config.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ResolvedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResolvedKey")
+            .field("carrier", &self.carrier)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,298 @@
+//! Opens a run's configuration: the one place where values of secrets come in.
+
+use std::{collections::BTreeMap, fmt, path::PathBuf};
+
+use narthex_model::{
+    Alias, ApiKeyAuth, HttpTarget, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget,
+    Target, is_secret_variable,
+};
+use serde_json::{Map, Value, json};
+
+use super::{ResolvedKey, ResolvedRun, ResolvedServer, ResolvedTarget, ResolvedValue, carried};
+use crate::{
+    carrier::Carrier,
+    fill::{Openers, opened, opened_text},
+    resolve::key::{objection, taken},
+    server::{EntryAuth, url},
+    template::{ConfigValue, Placeholder, Source, Template},
+};
+
+/// What whoever starts a server knows. `None`: it cannot be had.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    /// The value of a secret, of the version that the run is bound to.
+    pub secret: &'a dyn Fn(&SecretName) -> Option<Secret>,
+    /// A variable of the daemon's environment.
+    pub env: &'a dyn Fn(&str) -> Option<Secret>,
+    /// A key of `runner`.
+    pub runner: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// Why a server's configuration cannot be opened. Shows names and no values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// A secret was cleared since the run was created.
+    #[error("`{alias}` needs the secret `{name}` for `{field}`, and it has no value any more")]
+    Secret {
+        /// The server.
+        alias: Alias,
+        /// What it is for.
+        field: String,
+        /// The secret.
+        name: SecretName,
+    },
+    /// A variable is not set any more, or the runner does not know a key (O70).
+    #[error("`{alias}` needs `{placeholder}` for `{field}`, which nobody here knows")]
+    Unknown {
+        /// The server.
+        alias: Alias,
+        /// What it is for.
+        field: String,
+        /// What is not known, such as `runner.scripts_dir`.
+        placeholder: String,
+    },
+    /// A value that its header, variable or URL cannot carry.
+    #[error("the value for `{field}` of `{alias}` {why}")]
+    Unfit {
+        /// The server.
+        alias: Alias,
+        /// What it is for.
+        field: String,
+        /// What is against it.
+        why: &'static str,
+    },
+    /// Images and scripts, which nothing here starts.
+    #[error("`{alias}` is {shape}, which cannot be started yet")]
+    NotStarted {
+        /// The server.
+        alias: Alias,
+        /// What it is.
+        shape: &'static str,
+    },
+}
+
+impl ResolvedRun {
+    /// The run with all values, for a runner that starts the servers itself. Whoever calls this has
+    /// made sure that the caller has the `runner` role and asked for it.
+    ///
+    /// # Errors
+    /// The first value that cannot be had.
+    pub fn payload(&self, opening: Opening<'_>) -> Result<Value, OpenError> {
+        let mut servers = Map::new();
+        for (alias, server) in &self.servers {
+            servers.insert(alias.to_string(), server.payload(opening)?);
+        }
+        Ok(json!({
+            "run_id": self.run_id,
+            "session_id": self.session_id,
+            "agent_name": self.agent,
+            "resolved_mcp_servers": servers,
+        }))
+    }
+}
+
+impl ResolvedServer {
+    /// The server as the rest of the program starts and calls it, with all values filled in.
+    ///
+    /// # Errors
+    /// The first value that cannot be had, or what no part of the program starts.
+    pub fn definition(&self, opening: Opening<'_>) -> Result<ServerDefinition, OpenError> {
+        let opener = Opener { server: self, opening };
+        let mut carried = BTreeMap::new();
+        let mut filled_in = Vec::new();
+        for (name, key) in &self.config {
+            let text = Secret::new(opener.text(name, key)?);
+            if key.is_hidden {
+                filled_in.push(text.clone());
+            }
+            if let ResolvedValue::Tree(tree) = &key.value {
+                filled_in.extend(opener.secret_variables(tree.placeholders()));
+            }
+            carried.insert(key.carrier.name().to_owned(), text);
+        }
+        let target = match &self.target {
+            ResolvedTarget::Http { url, is_sse, auth } => {
+                filled_in.extend(opener.secret_variables(url.placeholders()));
+                Target::Http(HttpTarget {
+                    url: opener.url(url)?,
+                    is_sse: *is_sse,
+                    headers: carried,
+                    auth: opener.auth(auth, &mut filled_in)?,
+                })
+            }
+            ResolvedTarget::Command { command, args, cwd } => {
+                let args = args.iter().map(|arg| opener.template("args", arg));
+                let cwd = cwd.as_ref().map(|cwd| opener.template("cwd", cwd)).transpose()?;
+                Target::Stdio(StdioTarget {
+                    command: command.clone(),
+                    args: args.collect::<Result<_, _>>()?,
+                    env: carried,
+                    working_dir: cwd.map(PathBuf::from),
+                    confinement: None,
+                })
+            }
+            ResolvedTarget::Image { .. } => return Err(opener.not_started("a container image")),
+            ResolvedTarget::Script { .. } => return Err(opener.not_started("a script")),
+        };
+        let definition = ServerDefinition::new(self.alias.clone(), target);
+        Ok(ServerDefinition {
+            timeout: self.settings.timeout(),
+            mount_timeout: self.settings.mount_timeout(),
+            output: self.settings.output(),
+            exposed: Box::new(self.settings.exposed()),
+            is_disabled: self.settings.disabled,
+            filled_in,
+            ..definition
+        })
+    }
+
+    fn payload(&self, opening: Opening<'_>) -> Result<Value, OpenError> {
+        let opener = Opener { server: self, opening };
+        let mut config = Map::new();
+        for (name, key) in &self.config {
+            config.insert(name.clone(), opener.value(name, key)?);
+        }
+        let mut payload = json!({ "type": self.transport(), "config": config });
+        match &self.target {
+            ResolvedTarget::Http { url, .. } => payload["url"] = json!(opener.url(url)?),
+            ResolvedTarget::Command { command, args, cwd } => {
+                let args = args.iter().map(|arg| opener.template("args", arg));
+                payload["command"] = json!(command);
+                payload["args"] = json!(args.collect::<Result<Vec<_>, _>>()?);
+                if let Some(cwd) = cwd {
+                    payload["cwd"] = json!(opener.template("cwd", cwd)?);
+                }
+            }
+            ResolvedTarget::Image { image } => payload["image"] = json!(image),
+            ResolvedTarget::Script { script } => payload["script"] = json!(script),
+        }
+        Ok(payload)
+    }
+}
+
+/// Opens the values of one server.
+struct Opener<'a> {
+    server: &'a ResolvedServer,
+    opening: Opening<'a>,
+}
+
+impl Opener<'_> {
+    fn alias(&self) -> Alias {
+        self.server.alias.clone()
+    }
+
+    fn not_started(&self, shape: &'static str) -> OpenError {
+        OpenError::NotStarted { alias: self.alias(), shape }
+    }
+
+    fn unknown(&self, field: &str, placeholder: &Placeholder) -> OpenError {
+        let field = field.to_owned();
+        OpenError::Unknown { alias: self.alias(), field, placeholder: placeholder.to_string() }
+    }
+
+    fn unfit(&self, field: &str, why: &'static str) -> OpenError {
+        OpenError::Unfit { alias: self.alias(), field: field.to_owned(), why }
+    }
+
+    /// The values of variables whose name tells of a secret: they are taken out of what the server
+    /// says (D22).
+    fn secret_variables<'p>(&self, open: impl IntoIterator<Item = &'p Placeholder>) -> Vec<Secret> {
+        let is_secret =
+            |open: &&Placeholder| open.source == Source::Env && is_secret_variable(&open.key);
+        open.into_iter()
+            .filter(is_secret)
+            .filter_map(|open| (self.opening.env)(&open.key))
+            .collect()
+    }
+
+    fn openers(&self) -> Openers<'_> {
+        Openers { env: self.opening.env, runner: self.opening.runner }
+    }
+
+    fn secret(&self, field: &str, name: &SecretName) -> Result<Secret, OpenError> {
+        (self.opening.secret)(name).ok_or_else(|| OpenError::Secret {
+            alias: self.alias(),
+            field: field.to_owned(),
+            name: name.clone(),
+        })
+    }
+
+    fn template(&self, field: &str, template: &Template) -> Result<String, OpenError> {
+        opened_text(template, &self.openers()).map_err(|open| self.unknown(field, &open))
+    }
+
+    fn url(&self, template: &Template) -> Result<String, OpenError> {
+        let text = self.template("url", template)?;
+        match url::objection(&text) {
+            None => Ok(text),
+            Some(why) => Err(self.unfit("url", why)),
+        }
+    }
+
+    /// The value as its type.
+    fn value(&self, name: &str, key: &ResolvedKey) -> Result<Value, OpenError> {
+        match &key.value {
+            ResolvedValue::Secret(secret) => {
+                Ok(self.secret(name, secret)?.expose().to_owned().into())
+            }
+            ResolvedValue::Tree(tree) => {
+                let value = opened(tree, &self.openers());
+                let value = value.map_err(|open| self.unknown(name, &open))?;
+                match key.value_type {
+                    None => Ok(value),
+                    Some(value_type) => taken(value_type, tree, value)
+                        .ok_or_else(|| self.unfit(name, "is of another type than its schema says")),
+                }
+            }
+        }
+    }
+
+    /// The value as the text that travels.
+    fn text(&self, name: &str, key: &ResolvedKey) -> Result<String, OpenError> {
+        let value = self.value(name, key)?;
+        let text = match &key.value {
+            ResolvedValue::Secret(_) => crate::fill::text_of(&value),
+            ResolvedValue::Tree(tree) => carried(key.value_type, tree, &value),
+        };
+        match objection(&key.carrier, &text) {
+            None => Ok(text),
+            Some(why) => Err(self.unfit(name, why)),
+        }
+    }
+
+    fn auth(&self, auth: &EntryAuth, opened: &mut Vec<Secret>) -> Result<ServerAuth, OpenError> {
+        let EntryAuth::ApiKey { header_name, value_prefix, key } = auth else {
+            return Ok(match auth {
+                EntryAuth::None | EntryAuth::ApiKey { .. } => ServerAuth::None,
+                EntryAuth::ClientCredentials { .. } | EntryAuth::AuthorizationCode { .. } => {
+                    ServerAuth::NotYet { mode: auth.mode() }
+                }
+            });
+        };
+        let key = match &key.0 {
+            ConfigValue::Secret(name) => self.secret("auth.key", name)?,
+            ConfigValue::Tree(tree) => {
+                let value = crate::fill::opened(tree, &self.openers());
+                let value = value.map_err(|open| self.unknown("auth.key", &open))?;
+                Secret::new(crate::fill::text_of(&value))
+            }
+            ConfigValue::Removed => return Err(self.unfit("auth.key", "is empty")),
+        };
+        let carrier = Carrier::Header(header_name.clone());
+        if let Some(why) = objection(&carrier, key.expose()) {
+            return Err(self.unfit("auth.key", why));
+        }
+        opened.push(key.clone());
+        Ok(ServerAuth::ApiKey(ApiKeyAuth {
+            header_name: header_name.clone(),
+            value_prefix: value_prefix.clone(),
+            key: Some(key),
+        }))
+    }
+}
+
+impl fmt::Debug for Opening<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! The request to create a run: what the model sees, and what it never does.
+
+use std::fmt;
+
+use narthex_model::{AgentName, RunScope, json::Node};
+use serde_json::{Map, Value};
+
+use crate::{
+    agent::Agent,
+    fault::{FaultCode, Faults},
+    reader::{Object, Parsed, Reader, parse},
+    schema::word,
+};
+
+/// A request to create a run, as its caller wrote it. `Debug` shows no value.
+#[derive(Clone, PartialEq)]
+pub struct RunRequest {
+    /// Whether a session begins or goes on.
+    pub kind: RunKind,
+    /// The agent. `None` only where a session goes on, which has one.
+    pub agent_name: Option<AgentName>,
+    /// The session that goes on, or that is to have this id.
+    pub session_id: Option<String>,
+    /// What the model is told: nothing in it is ever filled in (D7).
+    pub prompt: Option<String>,
+    /// The agent's parameters, which the model sees.
+    pub params: Map<String, Value>,
+    /// What no model sees.
+    pub scope: RunScope,
+    /// The folder that `${runtime.project_dir}` stands for.
+    pub project_dir: Option<String>,
+    is_prompt_inside: bool,
+}
+
+/// Whether a session begins or goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// A new session.
+    StartSession,
+    /// The next run of a session: it takes a prompt and scope, and no parameters (O21, O85).
+    ResumeSession,
+}
+
+const KEYS: [&str; 8] =
+    ["type", "agent_name", "session_id", "prompt", "params", "parameters", "scope", "project_dir"];
+const KINDS: [(&str, RunKind); 2] =
+    [("start_session", RunKind::StartSession), ("resume_session", RunKind::ResumeSession)];
+
+impl RunRequest {
+    /// Reads a request. The prompt may stand at the top or inside the parameters (C14).
+    ///
+    /// # Errors
+    /// All faults at once, each with its place in the text.
+    pub fn parse(text: &[u8]) -> Result<Parsed<Self>, Faults> {
+        parse(text, read)
+    }
+
+    /// The parameters of a run of this agent: a prompt that stood among them is one only if the
+    /// agent's schema says so.
+    #[must_use]
+    pub fn params_for(&self, agent: &Agent) -> Map<String, Value> {
+        let mut params = self.params.clone();
+        if self.is_prompt_inside && !agent.params_schema.as_ref().is_some_and(|s| s.names("prompt"))
+        {
+            params.remove("prompt");
+        }
+        params
+    }
+}
+
+fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
+    reader.only(object, &KEYS);
+    let kind = word(reader, object, "type", &KINDS);
+    let agent_name = reader.text(object, "agent_name").and_then(|text| {
+        let at = object.at.key("agent_name");
+        reader.name(&at, text, AgentName::new)
+    });
+    let session_id = reader.owned(object, "session_id");
+    reader.excluding(object, "params", "parameters");
+    let key = if object.get("parameters").is_some() { "parameters" } else { "params" };
+    let params = values(reader, object, key);
+    let scope = RunScope::new(values(reader, object, "scope"));
+    let project_dir = reader.owned(object, "project_dir");
+    let inner = params.get("prompt").and_then(Value::as_str).map(str::to_owned);
+    let outer = reader.owned(object, "prompt");
+    let is_prompt_inside = outer.is_none() && inner.is_some();
+    let kind = match (kind, object.get("type").is_some()) {
+        (None, true) => return None,
+        (kind, _) => kind.unwrap_or(RunKind::StartSession),
+    };
+    match kind {
+        RunKind::StartSession => {
+            if object.get("agent_name").is_none() {
+                reader.missing(object, "agent_name", "the agent to run");
+            }
+        }
+        RunKind::ResumeSession => {
+            if object.get("session_id").is_none() {
+                reader.missing(object, "session_id", "the session that goes on");
+            }
+            if params.keys().any(|key| key != "prompt") {
+                let message = "a session that goes on takes a prompt and no parameters";
+                let remedy = "remove them, or start a new session";
+                reader.fault(&object.at.key(key), FaultCode::FieldsExclude, message, remedy);
+            }
+        }
+    }
+    let prompt = outer.or(inner);
+    Some(RunRequest {
+        kind,
+        agent_name,
+        session_id,
+        prompt,
+        params,
+        scope,
+        project_dir,
+        is_prompt_inside,
+    })
+}
+
+fn values(reader: &mut Reader, object: &Object<'_>, key: &str) -> Map<String, Value> {
+    let Some(inner) = reader.object(object, key) else { return Map::new() };
+    inner.fields.iter().map(|(key, node): &(String, Node)| (key.clone(), node.to_value())).collect()
+}
+
+impl fmt::Debug for RunRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunRequest")
+            .field("kind", &self.kind)
+            .field("agent_name", &self.agent_name)
+            .field("session_id", &self.session_id)
+            .field("params", &self.params.keys().collect::<Vec<_>>())
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,329 @@
+//! What a server accepts as configuration: `config_schema` and the `env` of manifests, as one.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use jsonschema::{PatternOptions, Validator};
+use narthex_model::{
+    header,
+    json::{Node, Place},
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    fault::FaultCode,
+    reader::{Object, Reader, nearest},
+    template::{ConfigValue, Tree, is_variable},
+};
+
+/// The keys that a server accepts.
+pub type ConfigSchema = BTreeMap<String, KeySchema>;
+
+/// The longest name of a config key.
+const KEY_MAX: usize = 128;
+
+/// What one config key may be (O4, O44, X-M17).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KeySchema {
+    /// What values it takes.
+    #[serde(rename = "type")]
+    pub value_type: ValueType,
+    /// Whether it must be a secret's reference, or must not. `None`: both will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<KeyKind>,
+    /// A short name for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether a run needs it.
+    pub required: bool,
+    /// Whether its value is hidden and never logged (O29).
+    pub sensitive: bool,
+    /// Whether the platform sets it, and people need not (O28).
+    pub internal: bool,
+    /// A value to show in documentation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub example: Option<Value>,
+    /// The only values that it may have.
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Vec<Value>>,
+    /// A regular expression that its text must match somewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Its value where no level gives one (O43).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) default: Option<ConfigValue>,
+    /// The header as which it travels, if not the one by rule (D8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The variable as which it travels, if not its own name (D8).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<String>,
+    #[serde(skip)]
+    check: Check,
+}
+
+/// The type of a config key's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueType {
+    /// Text.
+    String,
+    /// Any JSON, which travels as JSON text (C11).
+    Json,
+    /// `true` or `false`.
+    Boolean,
+    /// Any number.
+    Number,
+    /// A number without a fraction.
+    Integer,
+}
+
+/// Whether a config key is for secrets (X-M17).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyKind {
+    /// Anything but a secret's reference.
+    Value,
+    /// Nothing but a secret's reference.
+    Secret,
+}
+
+/// `enum` and `pattern` as one check, made of these two fields.
+#[derive(Debug, Clone, Default)]
+struct Check(Option<Arc<Validator>>);
+
+impl PartialEq for Check {
+    fn eq(&self, _: &Self) -> bool {
+        // It follows from fields that are compared beside it.
+        true
+    }
+}
+
+impl ValueType {
+    pub(crate) const ALL: [(&'static str, Self); 5] = [
+        ("string", Self::String),
+        ("json", Self::Json),
+        ("boolean", Self::Boolean),
+        ("number", Self::Number),
+        ("integer", Self::Integer),
+    ];
+
+    /// What it wants, in words.
+    pub(crate) fn wanted(self) -> &'static str {
+        match self {
+            Self::String => "a string",
+            Self::Json => "JSON",
+            Self::Boolean => "true or false",
+            Self::Number => "a number",
+            Self::Integer => "a whole number",
+        }
+    }
+
+    /// The value as this type: exactly that type where a person wrote it, or what a text or number
+    /// from elsewhere says without loss.
+    pub(crate) fn take(self, value: Value, is_written: bool) -> Option<Value> {
+        match (self, &value) {
+            (Self::String, Value::String(_))
+            | (Self::Json, _)
+            | (Self::Boolean, Value::Bool(_))
+            | (Self::Number, Value::Number(_)) => Some(value),
+            (Self::Integer, Value::Number(number)) if !number.is_f64() => Some(value),
+            _ if is_written => None,
+            (Self::String, Value::Number(_) | Value::Bool(_)) => Some(value.to_string().into()),
+            (Self::Boolean | Self::Number | Self::Integer, Value::String(text)) => {
+                self.take(serde_json::from_str(text).ok()?, true)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl KeySchema {
+    /// Whether its value is never shown.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        self.sensitive || self.kind == Some(KeyKind::Secret)
+    }
+
+    /// What `enum` or `pattern` say against a value, in words that do not show it.
+    pub(crate) fn objection(&self, value: &Value) -> Option<&'static str> {
+        let validator = self.check.0.as_ref()?;
+        if validator.is_valid(value) {
+            return None;
+        }
+        Some(match &self.allowed {
+            Some(allowed) if !allowed.contains(value) => "is none of those in `enum`",
+            Some(_) | None => "does not match `pattern`",
+        })
+    }
+}
+
+/// A validator that fetches nothing, and whose patterns take linear time.
+pub(crate) fn validator(schema: &Value) -> Result<Validator, String> {
+    jsonschema::options()
+        .offline()
+        .with_pattern_options(PatternOptions::regex())
+        .build(schema)
+        .map_err(|error| error.masked().to_string())
+}
+
+const KEYS: [&str; 13] = [
+    "type",
+    "kind",
+    "label",
+    "description",
+    "required",
+    "sensitive",
+    "internal",
+    "example",
+    "enum",
+    "pattern",
+    "default",
+    "header",
+    "env",
+];
+
+/// Reads a schema. In a manifest keys are variables' names, `kind` must be given, and `required` is
+/// true where nothing is said (X-E9).
+pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) -> ConfigSchema {
+    let mut schema = ConfigSchema::new();
+    for (key, node, at) in object.entries() {
+        if is_manifest && narthex_model::SecretName::new(key).is_err() {
+            let message = "the key is no name of a variable as manifests have them";
+            reader.invalid(&at, message, "use A-Z, 0-9 and `_`, at most 64 of them");
+        }
+        is_key(reader, key, &at);
+        let Some(object) = reader.as_object(node, &at) else { continue };
+        if is_manifest && object.get("kind").is_none() {
+            reader.missing(&object, "kind", "`\"kind\": \"value\"` or `\"secret\"`");
+        }
+        schema.insert(key.clone(), key_schema(reader, &object, is_manifest));
+    }
+    schema
+}
+
+/// Whether a text may name a config key.
+pub(crate) fn is_key(reader: &mut Reader, key: &str, at: &Place) -> bool {
+    let is_fine = !key.is_empty() && key.len() <= KEY_MAX && header::is_name(key);
+    if !is_fine {
+        let message = "the key can be neither a header nor a variable";
+        reader.invalid(at, message, "use at most 128 letters, digits, `_` and `-`");
+    }
+    is_fine
+}
+
+fn key_schema(reader: &mut Reader, object: &Object<'_>, is_manifest: bool) -> KeySchema {
+    reader.only(object, &KEYS);
+    let kind =
+        word(reader, object, "kind", &[("value", KeyKind::Value), ("secret", KeyKind::Secret)]);
+    let key = KeySchema {
+        value_type: word(reader, object, "type", &ValueType::ALL).unwrap_or(ValueType::String),
+        kind,
+        label: reader.owned(object, "label"),
+        description: reader.owned(object, "description"),
+        required: reader.flag(object, "required").unwrap_or(is_manifest),
+        sensitive: reader.flag(object, "sensitive").unwrap_or(kind == Some(KeyKind::Secret)),
+        internal: reader.flag(object, "internal").unwrap_or(false),
+        example: object.get("example").map(Node::to_value),
+        allowed: reader
+            .list(object, "enum")
+            .map(|nodes| nodes.iter().map(|(_, node)| node.to_value()).collect()),
+        pattern: reader.owned(object, "pattern"),
+        default: object
+            .get("default")
+            .and_then(|node| reader.config_value(node, &object.at.key("default"))),
+        header: reader.owned(object, "header"),
+        env: reader.owned(object, "env"),
+        check: Check::default(),
+    };
+    let check = check(reader, object, &key);
+    carriers(reader, object, &key);
+    KeySchema { check, ..key }
+}
+
+/// One of a few words.
+pub(crate) fn word<T: Copy>(
+    reader: &mut Reader,
+    object: &Object<'_>,
+    key: &str,
+    known: &[(&str, T)],
+) -> Option<T> {
+    let text = reader.text(object, key)?;
+    if let Some((_, value)) = known.iter().find(|(word, _)| *word == text) {
+        return Some(*value);
+    }
+    let words: Vec<&str> = known.iter().map(|(word, _)| *word).collect();
+    let remedy = match nearest(text, words.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("use one of `{}`", words.join("`, `")),
+    };
+    let found = narthex_model::json::shortened(text);
+    reader.invalid(&object.at.key(key), format!("`{found}` is no {key}"), remedy);
+    None
+}
+
+fn check(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) -> Check {
+    let mut schema = json!({});
+    if let Some(allowed) = &key.allowed {
+        schema["enum"] = json!(allowed);
+    }
+    if let Some(pattern) = &key.pattern {
+        if key.value_type != ValueType::String {
+            let at = object.at.key("pattern");
+            let message = "only a string can match a pattern";
+            reader.invalid(&at, message, "remove it, or make the type `string`");
+        }
+        schema["pattern"] = json!(pattern);
+    }
+    if key.allowed.is_none() && key.pattern.is_none() {
+        return Check(None);
+    }
+    if key.kind == Some(KeyKind::Secret) {
+        let message = "nothing can be asked of a secret's value";
+        reader.invalid(&object.at, message, "remove `enum` and `pattern`");
+    }
+    match validator(&schema) {
+        Ok(validator) => Check(Some(Arc::new(validator))),
+        Err(_) => {
+            let field = if key.pattern.is_some() { "pattern" } else { "enum" };
+            let message = format!("`{field}` cannot be used");
+            let remedy = "write a regular expression without look-around, or values, each once";
+            reader.invalid(&object.at.key(field), message, remedy);
+            Check(None)
+        }
+    }
+}
+
+fn carriers(reader: &mut Reader, object: &Object<'_>, key: &KeySchema) {
+    if let Some(name) = &key.header
+        && !header::is_name(name)
+    {
+        let remedy = "use letters, digits and `-`";
+        reader.invalid(&object.at.key("header"), "this is no name of an HTTP header", remedy);
+    }
+    if let Some(name) = &key.env
+        && !is_variable(name)
+    {
+        let remedy = "use a letter or `_`, then letters, digits and `_`";
+        reader.invalid(&object.at.key("env"), "this is no name of a variable", remedy);
+    }
+    let at = object.at.key("default");
+    if key.is_hidden()
+        && let Some(ConfigValue::Tree(Tree::Plain(_))) = key.default
+    {
+        let message =
+            "a sensitive key has a literal default, which all may read who see the server";
+        reader.warn(&at, format!("{message}; refer to a secret"));
+    }
+    let is_params = |placeholder: &&crate::template::Placeholder| {
+        placeholder.source == crate::template::Source::Params
+    };
+    if key.default.iter().flat_map(ConfigValue::placeholders).any(|p| is_params(&p)) {
+        let message = "`params` is known at agent level alone";
+        let remedy = "set the key in the agent";
+        reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
+    }
+}

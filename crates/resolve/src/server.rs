@@ -1,0 +1,366 @@
+//! A server of the catalog: an entry with its config schema, or with a manifest, as one thing.
+
+pub(crate) mod auth;
+mod settings;
+mod shape;
+pub(crate) mod url;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narthex_model::{
+    ServerId, ToolScope,
+    json::{Node, Place},
+};
+use serde::Serialize;
+
+pub use auth::{AuthClient, AuthText, EntryAuth};
+pub use settings::{NameRules, ServerSettings};
+pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
+
+use crate::{
+    carrier::carrier_of,
+    fault::{FaultCode, Faults},
+    layer::{self, Layer, Objection, objection},
+    reader::{Object, Parsed, Reader, nearest, parse},
+    schema::{ConfigSchema, KeySchema, ValueType, word},
+    template::{ConfigValue, Source, Tree},
+};
+
+/// The longest name for people, in characters (O40).
+const NAME_MAX: usize = 100;
+
+/// How a server is reached, and what configuration it takes (O1, X-M9, X-M17, X-M18).
+///
+/// Serializes to its one normal form, which [`ServerEntry::parse`] reads as the same entry. Whoever
+/// may see the entry may see all of it: secrets are in it by name.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ServerEntry {
+    /// Its id, which never changes.
+    pub id: ServerId,
+    /// What people call it.
+    pub name: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// How it is reached.
+    #[serde(flatten)]
+    pub shape: Shape,
+    /// How requests to it are authenticated.
+    #[serde(skip_serializing_if = "EntryAuth::is_none")]
+    pub auth: EntryAuth,
+    /// The keys that it takes. `None`: nobody said, so any header will do, but no further variable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<ConfigSchema>,
+    /// The lowest level of configuration.
+    #[serde(skip_serializing_if = "Layer::is_empty")]
+    pub(crate) default_config: Layer,
+    /// The tool scopes that each tool requires; a tool that is not named requires none (D14).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tool_scopes: BTreeMap<String, BTreeSet<ToolScope>>,
+    /// What is expected of the scope of runs that use it (O94).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub scope_schema: BTreeMap<String, ScopeKey>,
+    /// Whether config keys are headers' names as they are, whatever they look like (C9).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub verbatim_headers: bool,
+    /// Limits, and what callers may see.
+    #[serde(flatten)]
+    pub settings: ServerSettings,
+}
+
+/// What is expected of one key of a run's scope.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ScopeKey {
+    /// What values it takes.
+    #[serde(rename = "type")]
+    pub value_type: ValueType,
+    /// What it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether a run that uses the server needs it.
+    pub required: bool,
+}
+
+const KEYS: [&str; 29] = [
+    "id",
+    "name",
+    "display_name",
+    "description",
+    "type",
+    "transport",
+    "kind",
+    "url",
+    "command",
+    "args",
+    "cwd",
+    "env",
+    "image",
+    "script",
+    "auth",
+    "config_schema",
+    "manifest",
+    "default_config",
+    "tool_scopes",
+    "scope_schema",
+    "verbatim_headers",
+    "timeoutMs",
+    "mountTimeoutMs",
+    "maxOutputTokens",
+    "maxOutputBytes",
+    "tools",
+    "resources",
+    "prompts",
+    "disabled",
+];
+
+impl ServerEntry {
+    /// Reads an entry. `id` is the one of the address that it is written to: the entry may leave
+    /// its own out, but not have another (O1).
+    ///
+    /// # Errors
+    /// All faults at once, each with its place in the text.
+    pub fn parse(text: &[u8], id: Option<&ServerId>) -> Result<Parsed<Self>, Faults> {
+        parse(text, |reader, object| read(reader, object, id))
+    }
+}
+
+/// Reads everything before it asks whether all is there, so that no fault hides another.
+fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Option<ServerEntry> {
+    reader.only(object, &KEYS);
+    let names = names(reader, object, id);
+    let shape = shape::read(reader, object);
+    let auth = auth::read(reader, object, shape.as_ref());
+    let description = reader.owned(object, "description");
+    let manifest = manifest(reader, object);
+    let config_schema = config_schema(reader, object, manifest.as_ref());
+    let default_config = default_config(reader, object);
+    let tool_scopes = tool_scopes(reader, object, manifest.as_ref());
+    let scope_schema = scope_schema(reader, object);
+    let verbatim_headers = reader.flag(object, "verbatim_headers").unwrap_or(false);
+    let settings = settings::read(reader, object);
+    let (id, name) = names?;
+    let (shape, auth) = (shape?, auth?);
+    let entry = ServerEntry {
+        id,
+        name,
+        description,
+        shape,
+        auth,
+        config_schema,
+        default_config,
+        tool_scopes,
+        scope_schema,
+        verbatim_headers,
+        settings,
+    };
+    entry.check(reader, object);
+    Some(entry)
+}
+
+/// The id and the name for people. Where there is no `id`, `name` is it, and `display_name` is what
+/// people read.
+fn names(
+    reader: &mut Reader,
+    object: &Object<'_>,
+    wanted: Option<&ServerId>,
+) -> Option<(ServerId, String)> {
+    let name = reader.owned(object, "name");
+    let display_name = reader.owned(object, "display_name");
+    let (key, text) = match reader.text(object, "id") {
+        Some(text) => ("id", text),
+        None if object.get("id").is_some() => return None,
+        None => match (&name, wanted) {
+            (_, Some(id)) => ("id", id.as_str()),
+            (Some(name), None) => ("name", name.as_str()),
+            (None, None) => {
+                reader.missing(object, "id", "the id by which agents refer to the server");
+                return None;
+            }
+        },
+    };
+    let at = object.at.key(key);
+    let id = reader.name(&at, text, ServerId::new)?;
+    if wanted.is_some_and(|wanted| *wanted != id) {
+        let message = "the id differs from the one in the address, and ids never change";
+        reader.invalid(&at, message, "leave it out, or add a new server and remove the old one");
+    }
+    let name = display_name.or(name).unwrap_or_else(|| id.to_string());
+    if name.is_empty() || name.chars().count() > NAME_MAX {
+        let message = "the name is empty or longer than 100 characters";
+        reader.invalid(&object.at.key("name"), message, "shorten it");
+    }
+    Some((id, name))
+}
+
+fn manifest<'n>(reader: &mut Reader, object: &Object<'n>) -> Option<Object<'n>> {
+    let manifest = reader.object(object, "manifest")?;
+    reader.only(&manifest, &["env", "tool_scopes"]);
+    reader.excluding(object, "config_schema", "manifest");
+    reader.excluding(object, "tool_scopes", "manifest");
+    Some(manifest)
+}
+
+fn config_schema(
+    reader: &mut Reader,
+    object: &Object<'_>,
+    manifest: Option<&Object<'_>>,
+) -> Option<ConfigSchema> {
+    match manifest {
+        Some(manifest) => Some(layer::schema(reader, manifest, "env", true).unwrap_or_default()),
+        None => layer::schema(reader, object, "config_schema", false),
+    }
+}
+
+/// `default_config`, and the `env` of an entry as other programs write it (X-M12).
+fn default_config(reader: &mut Reader, object: &Object<'_>) -> Layer {
+    let mut found = Layer::new();
+    for key in ["env", "default_config"] {
+        let Some(inner) = reader.object(object, key) else { continue };
+        for (name, value) in layer::read(reader, &inner) {
+            if found.insert(name.clone(), value).is_some() {
+                let at = inner.at.key(&name);
+                let message = "the key stands in `env` and in `default_config`";
+                reader.fault(&at, FaultCode::FieldsExclude, message, "keep one");
+            }
+        }
+    }
+    found
+}
+
+/// Scopes of tools, as a text or a list, of which all are required (D14, X-D1).
+fn tool_scopes(
+    reader: &mut Reader,
+    object: &Object<'_>,
+    manifest: Option<&Object<'_>>,
+) -> BTreeMap<String, BTreeSet<ToolScope>> {
+    let Some(tools) = reader.object(manifest.unwrap_or(object), "tool_scopes") else {
+        return BTreeMap::new();
+    };
+    let mut found = BTreeMap::new();
+    for (tool, node, at) in tools.entries() {
+        let nodes: Vec<(Place, &Node)> = match node {
+            Node::List(nodes) => {
+                nodes.iter().enumerate().map(|(i, node)| (at.index(i), node)).collect()
+            }
+            _ => vec![(at, node)],
+        };
+        let scope = |(at, node): &(Place, &Node)| {
+            let text = reader.as_text(node, at)?;
+            reader.name(at, text, ToolScope::new)
+        };
+        found.insert(tool.clone(), nodes.iter().filter_map(scope).collect());
+    }
+    found
+}
+
+fn scope_schema(reader: &mut Reader, object: &Object<'_>) -> BTreeMap<String, ScopeKey> {
+    let Some(keys) = reader.object(object, "scope_schema") else { return BTreeMap::new() };
+    let mut found = BTreeMap::new();
+    for (key, node, at) in keys.entries() {
+        let Some(object) = reader.as_object(node, &at) else { continue };
+        reader.only(&object, &["type", "description", "required"]);
+        let scope_key = ScopeKey {
+            value_type: word(reader, &object, "type", &ValueType::ALL).unwrap_or(ValueType::String),
+            description: reader.owned(&object, "description"),
+            required: reader.flag(&object, "required").unwrap_or(false),
+        };
+        found.insert(key.clone(), scope_key);
+    }
+    found
+}
+
+impl ServerEntry {
+    /// What its schema says of a key that some level sets. `None`: nobody said anything.
+    pub(crate) fn declared(&self, key: &str) -> Result<Option<&KeySchema>, Objection> {
+        let is_header = self.shape.is_http() && (key.contains('-') || self.verbatim_headers);
+        let objection = |remedy: String| Objection {
+            code: FaultCode::KeyUndeclared,
+            message: format!("the server `{}` takes no key of this name", self.id),
+            remedy,
+        };
+        let Some(schema) = &self.config_schema else {
+            if self.shape.is_http() || self.default_config.contains_key(key) {
+                return Ok(None);
+            }
+            return Err(objection(
+                "declare it in the server's `config_schema`: what is not declared there or \
+                 set in `default_config` is no variable of a program"
+                    .to_owned(),
+            ));
+        };
+        match schema.get(key) {
+            Some(schema) => Ok(Some(schema)),
+            None if is_header => Ok(None),
+            None => Err(objection(match nearest(key, schema.keys().map(String::as_str)) {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "declare it in the server's `config_schema`".to_owned(),
+            })),
+        }
+    }
+
+    /// What an entry has to be in itself, once all of its parts are known.
+    fn check(&self, reader: &mut Reader, object: &Object<'_>) {
+        let inside = |key: &str| {
+            let is_pasted = object.get("env").is_some_and(
+                |node| matches!(node, Node::Object(fields) if fields.iter().any(|(k, _)| k == key)),
+            );
+            object.at.key(if is_pasted { "env" } else { "default_config" }).key(key)
+        };
+        for (key, value) in &self.default_config {
+            let at = inside(key);
+            let found = match self.config_schema.as_ref().map(|_| self.declared(key)) {
+                Some(Err(undeclared)) => Some(undeclared),
+                Some(Ok(Some(schema))) => objection(schema, value),
+                Some(Ok(None)) | None => None,
+            };
+            if let Some(found) = found {
+                reader.fault(&at, found.code, found.message, found.remedy);
+            }
+            if value.placeholders().iter().any(|p| p.source == Source::Params) {
+                let message = "`params` is known at agent level alone";
+                let remedy = "set the key in the agent";
+                reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
+            }
+            let schema = self.config_schema.as_ref().and_then(|schema| schema.get(key));
+            if schema.is_some_and(KeySchema::is_hidden)
+                && matches!(value, ConfigValue::Tree(Tree::Plain(_)))
+            {
+                let message = "a sensitive key has a literal value here, for all to read who see \
+                               the server; refer to a secret";
+                reader.warn(&at, message);
+            }
+        }
+        self.check_carriers(reader, object, &inside);
+    }
+
+    /// Each key travels, and no two as the same header or variable (D8, O87, C22).
+    fn check_carriers(
+        &self,
+        reader: &mut Reader,
+        object: &Object<'_>,
+        inside: &dyn Fn(&str) -> Place,
+    ) {
+        let is_manifest = object.get("manifest").is_some();
+        let schema_at = match is_manifest {
+            true => object.at.key("manifest").key("env"),
+            false => object.at.key("config_schema"),
+        };
+        let declared = self.config_schema.iter().flatten();
+        let mut places: BTreeMap<&str, Place> =
+            self.default_config.keys().map(|key| (key.as_str(), inside(key))).collect();
+        places.extend(declared.map(|(key, _)| (key.as_str(), schema_at.key(key))));
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        for (key, at) in &places {
+            match carrier_of(self, key) {
+                Err(found) => reader.fault(at, found.code, found.message, found.remedy),
+                Ok(carrier) => {
+                    if let Some(other) = seen.insert(carrier.identity(), key) {
+                        let message = format!("`{key}` and `{other}` both travel as {carrier}");
+                        let remedy = "give one of them another `header` or `env`";
+                        reader.fault(at, FaultCode::CarrierConflict, message, remedy);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Limits of a server, and what callers may see of it: as in the entries of files.
+
+use std::{num::NonZeroU64, time::Duration};
+
+use narthex_model::{Exposed, NameRule, OutputLimits, json::Node};
+use serde::Serialize;
+
+use crate::{
+    fault::FaultCode,
+    reader::{Object, Reader},
+};
+
+/// Limits, and what callers may see.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerSettings {
+    /// Limit of one call, in milliseconds: 1 to 600000 (E86).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Limit of connecting, and again of listing, in milliseconds: 1 to 600000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount_timeout_ms: Option<u64>,
+    /// How many tokens a result may have, by estimate (D23).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<NonZeroU64>,
+    /// How many bytes of text a result may have (D23).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<NonZeroU64>,
+    /// Which tools callers see.
+    #[serde(skip_serializing_if = "NameRules::is_open")]
+    pub tools: NameRules,
+    /// Which resources callers see.
+    #[serde(skip_serializing_if = "NameRules::is_open")]
+    pub resources: NameRules,
+    /// Which prompts callers see.
+    #[serde(skip_serializing_if = "NameRules::is_open")]
+    pub prompts: NameRules,
+    /// Whether the server is switched off.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
+}
+
+/// What names may be seen, as patterns: [`NameRule`] as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct NameRules {
+    /// Only these, if it is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<Vec<String>>,
+    /// None of these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+}
+
+/// The longest time that a call may have, in milliseconds (E86).
+const TIMEOUT_MAX_MS: u64 = 600_000;
+
+impl NameRules {
+    fn is_open(&self) -> bool {
+        self.allow.is_none() && self.deny.is_empty()
+    }
+
+    fn rule(&self) -> NameRule {
+        NameRule::new(self.allow.as_deref(), &self.deny)
+    }
+}
+
+impl ServerSettings {
+    pub(crate) fn exposed(&self) -> Exposed {
+        Exposed {
+            tools: self.tools.rule(),
+            resources: self.resources.rule(),
+            prompts: self.prompts.rule(),
+        }
+    }
+
+    pub(crate) fn output(&self) -> OutputLimits {
+        OutputLimits { tokens: self.max_output_tokens, bytes: self.max_output_bytes }
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
+    }
+
+    pub(crate) fn mount_timeout(&self) -> Option<Duration> {
+        self.mount_timeout_ms.map(Duration::from_millis)
+    }
+}
+
+pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
+    ServerSettings {
+        timeout_ms: timeout(reader, object, "timeoutMs"),
+        mount_timeout_ms: timeout(reader, object, "mountTimeoutMs"),
+        max_output_tokens: reader.amount(object, "maxOutputTokens").and_then(NonZeroU64::new),
+        max_output_bytes: reader.amount(object, "maxOutputBytes").and_then(NonZeroU64::new),
+        tools: rules(reader, object, "tools"),
+        resources: rules(reader, object, "resources"),
+        prompts: rules(reader, object, "prompts"),
+        disabled: reader.flag(object, "disabled").unwrap_or(false),
+    }
+}
+
+fn timeout(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<u64> {
+    let amount = reader.amount(object, key)?;
+    if amount > TIMEOUT_MAX_MS {
+        let message = format!("the time is longer than {TIMEOUT_MAX_MS} ms");
+        let at = object.at.key(key);
+        reader.fault(&at, FaultCode::ValueInvalid, message, "shorten it");
+    }
+    Some(amount)
+}
+
+/// `{"allow": […], "deny": […]}`, or a list of what is allowed.
+fn rules(reader: &mut Reader, object: &Object<'_>, key: &str) -> NameRules {
+    match object.get(key) {
+        None => NameRules::default(),
+        Some(Node::List(_)) => {
+            NameRules { allow: Some(reader.texts(object, key)), deny: Vec::new() }
+        }
+        Some(_) => {
+            let Some(inner) = reader.object(object, key) else { return NameRules::default() };
+            reader.only(&inner, &["allow", "deny"]);
+            let allow = inner.get("allow").is_some();
+            NameRules {
+                allow: allow.then(|| reader.texts(&inner, "allow")),
+                deny: reader.texts(&inner, "deny"),
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What resolution asks of the world, through its caller: the environment, and which secrets exist.
+
+use std::fmt;
+
+use narthex_model::{Secret, SecretName};
+
+/// What the daemon's environment says to a name (O15, O68).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnvValue {
+    /// The name is not on the operator's allowlist, set or not.
+    NotAllowed,
+    /// It may be used, and is not set.
+    Unset,
+    /// It may be used and has this value, which may be secret.
+    Set(Secret),
+}
+
+/// The world as far as configuration concerns it. Asked while a plan is made and resolved.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// Looks up one variable of the daemon's environment, never the runner's.
+    pub env: &'a dyn Fn(&str) -> EnvValue,
+    /// Whether a secret of the workspace exists and has a value.
+    pub is_secret_set: &'a dyn Fn(&SecretName) -> bool,
+}
+
+impl fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}

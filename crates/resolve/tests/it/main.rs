@@ -1,0 +1,24 @@
+//! The crate's tests: one binary.
+
+#[cfg(test)]
+mod embedding;
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod levels;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod placeholders;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod reading;
+#[cfg(test)]
+mod runs;
+#[cfg(test)]
+mod schemas;
+#[cfg(test)]
+mod urls;
+#[cfg(test)]
+mod world;

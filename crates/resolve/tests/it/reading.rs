@@ -1,0 +1,198 @@
+//! Objects are read strictly, with every fault at once.
+
+use narthex_resolve::{
+    Agent, AttachRequest, Capability, FaultCode, Faults, RunRequest, ServerEntry,
+};
+use serde_json::{Value, json};
+
+use crate::world::{refused, text};
+
+fn places(faults: &Faults) -> Vec<&str> {
+    faults.iter().map(|fault| fault.path.as_str()).collect()
+}
+
+/// D9, O35: all faults of an object at once, each with its place and a remedy.
+#[test]
+fn d9_all_faults_are_told_at_once() {
+    let entry = json!({
+        "id": "../evil", "name": 1, "url": "ftp://x", "descripton": "x",
+        "config_schema": { "a b": {}, "k": { "type": "text", "required": "yes", "patern": "x" },
+                           "p": { "pattern": "(" } },
+        "default_config": { "k": "${nope}" }, "tool_scopes": { "t": "nodot" },
+        "timeoutMs": 0, "auth": { "mode": "wat" },
+    });
+    let faults = ServerEntry::parse(&text(&entry), None).unwrap_err();
+    let mut places = places(&faults);
+    places.sort_unstable();
+    assert_eq!(
+        places,
+        [
+            "auth.mode",
+            "config_schema.k.patern",
+            "config_schema.k.required",
+            "config_schema.k.type",
+            "config_schema.p.pattern",
+            "config_schema[\"a b\"]",
+            "default_config.k",
+            "descripton",
+            "id",
+            "name",
+            "timeoutMs",
+            "tool_scopes.t",
+            "url",
+        ]
+    );
+    for fault in faults.iter() {
+        assert!(!fault.remedy.is_empty() && !fault.message.is_empty(), "{fault:?}");
+    }
+    let misspelt = faults.iter().find(|fault| fault.path == "descripton").unwrap();
+    assert_eq!(misspelt.remedy, "did you mean `description`?");
+}
+
+/// O35, S12: no unknown keys, no keys twice, no numbers that lose digits, anywhere.
+#[test]
+fn o35_texts_that_readers_could_differ_on_are_refused() {
+    let agent = br#"{"name":"x","mcpServers":{"a":{"ref":"s","ref":"t"}}}"#;
+    assert!(refused(Agent::parse(agent, None)).contains(&FaultCode::DuplicateKey));
+    let request = br#"{"agent_name":"x","scope":{"tenant":100000000000000000000001}}"#;
+    assert!(refused(RunRequest::parse(request)).contains(&FaultCode::ValueInvalid));
+    assert!(RunRequest::parse(br#"{"agent_name":"x","scope":{"n":18446744073709551615}}"#).is_ok());
+    for bad in [&b"["[..], b"[]", b"null", b"", b"{\"name\":\"x\"} {}", b"\xff"] {
+        refused(Agent::parse(bad, None));
+        refused(RunRequest::parse(bad));
+        refused(ServerEntry::parse(bad, None));
+    }
+    let unknown = json!({ "agent_name": "x", "parent": "run_1" });
+    assert!(refused(RunRequest::parse(&text(&unknown))).contains(&FaultCode::UnknownField));
+}
+
+/// X-M9, X-E2–X-E6: one shape, and what each may be.
+#[test]
+fn x_m9_exactly_one_shape() {
+    let refuse = |value: Value| {
+        let mut entry = json!({ "id": "x" });
+        entry.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+        refused(ServerEntry::parse(&text(&entry), None))
+    };
+    for value in [
+        json!({}),
+        json!({ "url": "https://x", "command": "x" }),
+        json!({ "image": "x", "script": "x" }),
+        json!({ "type": "http", "command": "x" }),
+        json!({ "type": "stdio", "url": "https://x" }),
+        json!({ "kind": "remote_oauth", "command": "x" }),
+        json!({ "kind": "other", "command": "x" }),
+        json!({ "command": "sh -c true" }),
+        json!({ "command": "x;y" }),
+        json!({ "command": "x", "args": vec!["a"; 33] }),
+        json!({ "command": "x", "args": ["a".repeat(257)] }),
+        json!({ "command": "x", "args": ["${scope.a}"] }),
+        json!({ "command": "x", "args": ["${env.KEY}"] }),
+        json!({ "command": "x", "args": ["${KEY}"] }),
+        json!({ "command": "x", "auth": { "mode": "apiKey", "key": "${KEY}" } }),
+        json!({ "image": "a b" }),
+        json!({ "image": "--privileged" }),
+        json!({ "image": "a".repeat(513) }),
+        json!({ "image": "x", "args": ["--privileged"] }),
+        json!({ "script": "../x" }),
+        json!({ "url": "https://x", "manifest": { "env": {} }, "config_schema": {} }),
+        json!({ "url": "https://x", "privileged": true }),
+    ] {
+        refuse(value);
+    }
+    let good = json!({ "id": "x", "command": "npx", "args": ["--dir", "${runtime.project_dir}"] });
+    assert!(ServerEntry::parse(&text(&good), None).is_ok());
+}
+
+/// O48: servers are referred to and never described by agents and capabilities.
+#[test]
+fn o48_no_server_is_described_inline() {
+    for inline in [json!({ "url": "https://x" }), json!({ "ref": "s", "command": "sh" })] {
+        let value = json!({ "name": "x", "mcpServers": { "a": inline } });
+        assert!(refused(Agent::parse(&text(&value), None)).contains(&FaultCode::InlineServer));
+        assert!(refused(Capability::parse(&text(&value), None)).contains(&FaultCode::InlineServer));
+    }
+}
+
+/// O49: the type of a capability says what it holds.
+#[test]
+fn o49_types_of_capabilities() {
+    let servers = json!({ "a": { "ref": "s" } });
+    for (kind, value, is_good) in [
+        ("text", json!({ "mcpServers": servers }), false),
+        ("text", json!({ "script": "x" }), false),
+        ("script", json!({ "mcpServers": servers }), false),
+        ("mcp", json!({ "script": "x" }), false),
+        ("text", json!({ "text": "x" }), true),
+        ("script", json!({ "script": "x" }), true),
+        ("mcp", json!({ "mcpServers": servers, "text": "x" }), true),
+    ] {
+        let mut value = value;
+        value["name"] = json!("x");
+        value["type"] = json!(kind);
+        assert_eq!(Capability::parse(&text(&value), None).is_ok(), is_good, "{value}");
+    }
+}
+
+/// D1, O40: aliases and ids follow their rules here too.
+#[test]
+fn d1_aliases_and_ids_are_checked() {
+    for (alias, id) in [("A", "s"), ("a__b", "s"), ("a", "../s"), ("a", "S"), ("", "s")] {
+        let value = json!({ "name": "x", "mcpServers": { alias: { "ref": id } } });
+        assert!(refused(Agent::parse(&text(&value), None)).contains(&FaultCode::ValueInvalid));
+    }
+}
+
+/// X-D2: an attachment in the words of the attach form.
+#[test]
+fn x_d2_attach_requests() {
+    let read = |value: Value| AttachRequest::parse(&text(&value)).map(|parsed| parsed.value);
+    let one = json!({ "name": "linear", "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}" } });
+    let other = json!({ "ref": "linear", "alias": "linear",
+                        "config": { "LINEAR_API_KEY": { "$secret": "LINEAR_API_KEY" } } });
+    assert_eq!(read(one).unwrap(), read(other).unwrap());
+    assert_eq!(read(json!({ "name": "s", "alias": "b" })).unwrap().alias.as_str(), "b");
+    for bad in [
+        json!({}),
+        json!({ "name": "s", "ref": "s" }),
+        json!({ "name": "s", "env": {}, "config": {} }),
+        json!({ "name": "s", "url": "https://x" }),
+        json!({ "name": "s", "env": { "K": "x${KEY}" } }),
+    ] {
+        refused(read(bad));
+    }
+}
+
+/// O85, C14: a session that goes on takes a prompt and no parameters.
+#[test]
+fn o85_run_requests() {
+    let read = |value: Value| RunRequest::parse(&text(&value)).map(|parsed| parsed.value);
+    let resumed = json!({ "type": "resume_session", "session_id": "ses_1", "prompt": "Go on",
+                          "scope": { "a": 1 } });
+    assert_eq!(read(resumed).unwrap().prompt.as_deref(), Some("Go on"));
+    for bad in [
+        json!({}),
+        json!({ "type": "resume_session", "prompt": "x" }),
+        json!({ "type": "resume_session", "session_id": "s", "params": { "a": 1 } }),
+        json!({ "agent_name": "x", "params": {}, "parameters": {} }),
+        json!({ "agent_name": "x", "scope": [] }),
+        json!({ "agent_name": "x", "type": "restart" }),
+        json!({ "agent_name": "../x" }),
+    ] {
+        refused(read(bad));
+    }
+}
+
+/// O20, O29, S27: what people must not see is in no debug output.
+#[test]
+fn s27_requests_do_not_print_their_values() {
+    let request = json!({ "agent_name": "x", "prompt": "canary", "params": { "p": "canary" },
+                          "scope": { "s": "canary" } });
+    let request = RunRequest::parse(&text(&request)).unwrap().value;
+    let printed = format!("{request:?}");
+    assert!(printed.contains("\"s\"") && !printed.contains("canary"), "{printed}");
+    let entry = json!({ "id": "s", "url": "https://u:canary@x.test", "default_config": {
+                        "k": "canary", "l": "a${scope.x}canary" } });
+    let entry = ServerEntry::parse(&text(&entry), None).unwrap().value;
+    assert!(!format!("{entry:?}").contains("canary"), "{entry:?}");
+}

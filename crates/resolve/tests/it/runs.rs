@@ -1,0 +1,190 @@
+//! Runs: parameters, scope, agents that are off, isolation of runs, the same result again.
+
+use narthex_resolve::FaultCode;
+use serde_json::{Value, json};
+
+use crate::world::{World, agent, refused, text};
+
+fn with_params(schema: Value, params: Value) -> World {
+    let mut world = World::new(&[]).params(params);
+    world.agent = agent(&json!({ "params_schema": schema }));
+    world
+}
+
+/// O85: parameters are held against the agent's schema, in both forms, with all faults.
+#[test]
+fn o85_parameters_fit_the_agents_schema() {
+    let short = json!({ "topic": { "type": "string", "required": true },
+                        "depth": { "type": "integer", "minimum": 1, "required": false } });
+    let full = json!({ "type": "object", "required": ["topic"], "additionalProperties": false,
+        "properties": { "topic": { "type": "string" },
+                        "depth": { "type": "integer", "minimum": 1 } } });
+    for schema in [short, full] {
+        assert!(with_params(schema.clone(), json!({ "topic": "x", "depth": 2 })).resolve().is_ok());
+        let bad = json!({ "depth": 0, "canary-value": 1 });
+        let faults = with_params(schema.clone(), bad).faults();
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        assert!(faults.iter().all(|fault| fault.code == FaultCode::ParamsInvalid));
+        assert!(faults.iter().any(|fault| fault.path == "run.params.depth"));
+        let faults = with_params(schema, json!({ "topic": { "canary": 1 } })).faults();
+        assert!(!faults[0].to_string().contains("canary"), "{}", faults[0]);
+    }
+    assert!(with_params(json!({}), json!({})).resolve().is_ok());
+    let mut world = World::new(&[]).params(json!({ "anything": 1 }));
+    world.agent = agent(&json!({}));
+    assert!(world.resolve().is_ok());
+}
+
+/// O85: a parameter may be called like a keyword of schemas.
+#[test]
+fn o85_the_short_form_may_name_anything() {
+    for name in ["type", "properties", "required"] {
+        let schema = json!({ name: { "type": "string", "required": true } });
+        assert!(with_params(schema.clone(), json!({ name: "x" })).resolve().is_ok(), "{name}");
+        assert!(with_params(schema, json!({ name: 1 })).resolve().is_err(), "{name}");
+    }
+}
+
+/// S9, S31: a schema fetches nothing, and no pattern takes exponential time.
+#[test]
+fn s9_a_params_schema_reaches_nothing() {
+    for schema in [
+        json!({ "type": "object", "$ref": "http://127.0.0.1:1/schema.json" }),
+        json!({ "type": "object", "properties": { "a": { "$ref": "file:///etc/passwd" } } }),
+        json!({ "type": "object", "properties": { "a": { "pattern": "(?=a)b" } } }),
+        json!({ "type": "objekt" }),
+        json!([]),
+    ] {
+        let value = json!({ "name": "x", "params_schema": schema });
+        refused(narthex_resolve::Agent::parse(&text(&value), None));
+    }
+    let slow = json!({ "a": { "type": "string", "pattern": "^(a+)+$" } });
+    let world = with_params(slow, json!({ "a": format!("{}b", "a".repeat(5000)) }));
+    assert_eq!(world.codes(), [FaultCode::ParamsInvalid]);
+}
+
+/// O51: an agent that is switched off has a plan and no runs.
+#[test]
+fn o51_inactive_agents_have_no_runs() {
+    let mut world = World::new(&[]);
+    world.agent = agent(&json!({ "active": false }));
+    assert!(world.plan_codes().is_empty());
+    assert_eq!(world.codes(), [FaultCode::AgentInactive]);
+}
+
+/// O94: what a server says of the scope is checked.
+#[test]
+fn o94_a_servers_scope_schema_is_checked() {
+    let entry = json!({ "id": "s", "url": "https://s.test", "scope_schema": {
+        "tenant": { "type": "string", "required": true }, "level": { "type": "integer" } } });
+    let world = World::new(&[entry]).using(json!({ "a": { "ref": "s" } }));
+    assert_eq!(world.codes(), [FaultCode::MissingRequiredMcpConfig]);
+    assert!(world.clone().scope(json!({ "tenant": "t", "other": [] })).resolve().is_ok());
+    let faults = world.scope(json!({ "tenant": "t", "level": "canary" })).faults();
+    assert_eq!(
+        (faults[0].code, faults[0].path.as_str()),
+        (FaultCode::TypeWrong, "run.scope.level")
+    );
+    assert!(!faults[0].to_string().contains("canary"));
+}
+
+/// O26: two runs of one server with other scopes share nothing.
+#[test]
+fn o26_runs_do_not_share_values() {
+    let base =
+        World::one(json!({ "partition": {} }), json!({}), json!({ "partition": "${scope.team}" }));
+    let alpha = base.clone().scope(json!({ "team": "alpha" }));
+    let beta = base.clone().scope(json!({ "team": "beta" }));
+    assert_eq!(alpha.carried("a")["x-partition"], "alpha");
+    assert_eq!(beta.carried("a")["x-partition"], "beta");
+    assert!(base.carried("a").is_empty());
+}
+
+/// O90: a default of the catalog isolates by session with no edit of any agent.
+#[test]
+fn o90_a_default_isolates_by_session() {
+    let world = World::one(
+        json!({ "partition": {} }),
+        json!({ "partition": "${runtime.session_id}" }),
+        json!({}),
+    );
+    assert_eq!(world.carried("a")["x-partition"], "ses_0a1b2c3d4e5f");
+}
+
+/// X-M39, X-M42, D9: secrets that are not set are told with agent, server, field and name.
+#[test]
+fn x_m42_missing_secrets_are_named() {
+    let schema = json!({ "key": { "kind": "secret" } });
+    let world = World::one(schema, json!({}), json!({ "key": "${API_KEY}" }));
+    assert_eq!(world.plan_codes(), [FaultCode::SecretNotSet]);
+    let fault = &world.faults()[0];
+    for part in ["agent `reader`", "`API_KEY`", "`key`", "`a`"] {
+        assert!(fault.message.contains(part), "{fault}");
+    }
+    assert_eq!(fault.path, "agents.reader.mcpServers.a.config.key");
+    let set = world.secret("API_KEY", "v");
+    assert_eq!(set.run().secrets(), set.plan(|plan| plan.secrets()));
+    assert_eq!(set.run().secrets()[0].name.as_str(), "API_KEY");
+}
+
+/// D9: parameters, levels and values that fail are told together.
+#[test]
+fn d9_a_refused_run_tells_everything() {
+    let mut world = World::one(
+        json!({ "k": { "required": true }, "n": { "type": "number" } }),
+        json!({}),
+        json!({ "k": "${scope.k}", "n": "${scope.n}" }),
+    )
+    .including("cap", json!({ "b": { "ref": "nothing" } }))
+    .scope(json!({ "n": "many" }));
+    world.agent = agent(&json!({
+        "capabilities": ["cap", "gone"], "active": false,
+        "params_schema": { "topic": { "required": true } },
+        "mcpServers": { "a": { "ref": "s", "config": { "k": "${scope.k}", "n": "${scope.n}" } } },
+    }));
+    assert_eq!(
+        world.codes(),
+        [
+            FaultCode::CapabilityMissing,
+            FaultCode::AgentInactive,
+            FaultCode::ParamsInvalid,
+            FaultCode::MissingRequiredMcpConfig,
+            FaultCode::TypeWrong,
+            FaultCode::McpRefResolutionFailed,
+        ]
+    );
+}
+
+/// S31: no schema makes endless or exponential work, and no text endless faults.
+#[test]
+fn s31_schemas_and_faults_are_bounded() {
+    let mut doubling = json!({ "type": "object", "$ref": "#/$defs/n0", "$defs": {} });
+    for n in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/n{}", n + 1) });
+        doubling["$defs"][format!("n{n}")] = json!({ "allOf": [next, next] });
+    }
+    doubling["$defs"]["n40"] = json!({});
+    for schema in [
+        doubling,
+        json!({ "type": "object", "$ref": "#" }),
+        json!({ "type": "object", "properties": { "a": { "$ref": "#/properties/a" } } }),
+        json!({ "type": "object", "$ref": "#/$defs/a", "$defs": {
+                "a": { "not": { "$ref": "#/$defs/b" } }, "b": { "$ref": "#/$defs/a" } } }),
+        json!({ "type": "object", "$dynamicRef": "#x", "$dynamicAnchor": "x" }),
+        json!({ "type": "object", "$ref": "#x", "$anchor": "x" }),
+    ] {
+        let value = json!({ "name": "x", "params_schema": schema });
+        refused(narthex_resolve::Agent::parse(&text(&value), None));
+    }
+    let shared = json!({ "type": "object", "$defs": { "id": { "type": "string" } },
+        "properties": { "a": { "$ref": "#/$defs/id" }, "b": { "$ref": "#/$defs/id" } } });
+    assert!(with_params(shared.clone(), json!({ "a": "x", "b": "y" })).resolve().is_ok());
+    assert_eq!(with_params(shared, json!({ "a": 1, "b": 2 })).codes().len(), 2);
+
+    let items =
+        json!({ "type": "object", "properties": { "a": { "items": { "type": "string" } } } });
+    assert_eq!(with_params(items, json!({ "a": vec![1; 5000] })).codes().len(), 100);
+    let unknown: Value = (0..5000).map(|n| (format!("key{n}"), json!(1))).collect();
+    let faults = narthex_resolve::Agent::parse(&text(&unknown), None).unwrap_err();
+    assert_eq!(faults.iter().count(), 1000);
+}
