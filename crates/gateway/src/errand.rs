@@ -10,7 +10,7 @@ use crate::{
     finish::outcome_of_refusal,
     gateway::Shared,
     pipeline::unrecorded,
-    record::{CallRecord, audit_record},
+    record::CallRecord,
     refusal::Refusal,
 };
 
@@ -26,11 +26,10 @@ impl Shared {
     /// Has policy decide on what a caller wants of a server.
     pub(crate) fn errand(&self, caller: &Caller, request: Request) -> Result<Errand, Refusal> {
         let (server, item) = (Some(request.alias.clone()), request.item.clone());
-        let record = audit_record(caller, server, &request.message, item);
         // The end of the gateway does not wait for it: what follows would not live longer.
-        let record = CallRecord::begin(&self.audit, &self.metrics, record, None);
+        let record = self.begin_record(caller, server, &request.message, item, None);
         let mut record = record.map_err(unrecorded)?;
-        let row = self.registry.snapshot().get(request.alias.as_str()).cloned();
+        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
         let exposed = row.as_deref().map_or(&EVERYTHING, exposed);
         match caller.run.policy.authorize(request, exposed) {
             Ok(permitted) => Ok(Errand { record, _permitted: permitted }),

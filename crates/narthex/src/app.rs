@@ -136,7 +136,7 @@ impl App {
         let gateway = Gateway::new(registry.clone(), audit, options.gateway)
             .map_err(|error| no_randomness(&error))?;
         let local = Arc::new(RunView::new(&options.token, options.policy));
-        gateway.runs().insert(local.clone());
+        begin_run(&gateway, &local)?;
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers).await?;
         let mut app = Self {
@@ -254,6 +254,12 @@ async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
 fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     let root = is_strict.then(config::workspace_root).transpose()?;
     Ok(Supervision { confinement: root.map(Confinement::strict), ..Supervision::default() })
+}
+
+/// Lets the run of this process begin.
+fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
+    let begun = gateway.begin_run(local);
+    begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
 }
 
 /// Has the servers start.
