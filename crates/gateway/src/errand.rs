@@ -3,6 +3,9 @@
 
 use narthex_model::EVERYTHING;
 use narthex_policy::{Permitted, Request};
+use narthex_upstream::{Link, LinkError};
+use narthex_wire::{Message, Raw};
+use tokio::time::timeout;
 
 use crate::{
     Caller, Outcome,
@@ -12,6 +15,7 @@ use crate::{
     pipeline::unrecorded,
     record::CallRecord,
     refusal::Refusal,
+    run::ServerKey,
 };
 
 /// Proof that policy allowed what a caller wants of a server, and its place in the record.
@@ -38,6 +42,33 @@ impl Shared {
                 Err(refusal_of(denial))
             }
         }
+    }
+
+    /// Asks a server something whose answer says nothing but that it was done.
+    pub(crate) async fn ask(
+        &self,
+        server: &ServerKey,
+        link: &Link,
+        name: &str,
+        members: &[u8],
+    ) -> Result<(), Refusal> {
+        self.asked(server, link, name, members).await.map(|_| ())
+    }
+
+    /// Asks a server something, within the time that its calls have.
+    pub(crate) async fn asked(
+        &self,
+        server: &ServerKey,
+        link: &Link,
+        name: &str,
+        members: &[u8],
+    ) -> Result<Message, Refusal> {
+        let within = self.patience(server);
+        let asked = timeout(within, Box::pin(link.ask(name, members))).await;
+        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
+        let Some(code) = answer.error_code() else { return Ok(answer) };
+        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
+        Err(Refusal::rpc(code, text))
     }
 }
 

@@ -256,9 +256,8 @@ impl Shared {
                 let server = ServerKey::shared(alias);
                 for (_, notification) in &LISTS[..3] {
                     let payload = rpc::notification(notification, None);
-                    self.tell_sessions(&server, LinkKind::Shared, &payload, |one| {
-                        is_at(one, alias)
-                    });
+                    let at_it = |one: &Session| is_at(one, alias);
+                    self.tell_sessions(&server, LinkKind::Shared, &payload, at_it);
                 }
             }
         }

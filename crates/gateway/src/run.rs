@@ -99,6 +99,10 @@ impl RunToken {
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
+        // On a command line, an id that begins with a hyphen would be taken for a flag.
+        while URL_SAFE_NO_PAD.encode(&bytes[..ID_BYTES]).starts_with('-') {
+            getrandom::fill(&mut bytes[..1])?;
+        }
         Ok(Self(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))))
     }
 
@@ -171,6 +175,11 @@ impl RunView {
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
+    }
+
+    /// Resolves when it has ended.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
     }
 
     /// The tools that it sees at the aggregated endpoint, as they were last recorded (E20). `None`
@@ -265,6 +274,18 @@ impl RunTable {
         let mut all: Vec<_> = self.runs.load().values().cloned().collect();
         all.sort_by_key(|run| (run.began, run.id));
         all
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.load().len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The run of an id.

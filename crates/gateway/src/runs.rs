@@ -7,7 +7,7 @@ use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
 use crate::{
-    AuditFull, Endpoint, Gateway, RunId, RunView, ToolSet,
+    AuditFull, Endpoint, Gateway, RunId, RunView, Session, ToolSet,
     gateway::Shared,
     hub::{Change, LISTS, Seen},
     links::LinkKind,
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Gateway {
-    /// Lets a run begin: its token opens it from now on, and what it sees is recorded (E20). Needs a
-    /// tokio runtime.
+    /// Lets a run begin: its token opens it from now on, and what it sees is recorded (E20). Needs
+    /// a tokio runtime.
     ///
     /// # Errors
     /// When the record cannot be kept: then there is no such run.
@@ -28,15 +28,21 @@ impl Gateway {
         let view = shared.run_view(run, &shared.snapshot(run));
         shared.record_tools(run, &Arc::new(view.tool_set()))?;
         shared.runs.insert(run);
-        if !run.is_plain() {
+        if run.is_plain() {
+            // What changed before it was seen there is told to no run.
+            let now = shared.run_view(run, &shared.snapshot(run));
+            if now.seq != view.seq {
+                shared.note_tools([&**run].into_iter(), &now);
+            }
+        } else {
             shared.spawn(watch_run(shared.clone(), run.clone(), changes, view));
         }
         Ok(())
     }
 
     /// Ends a run: its token opens nothing any more, its sessions end with their calls, and so do
-    /// its streams. A call of a modern client that is open gets its answer; the run's own servers end
-    /// after the last of those, which is not waited for. `None` if there is no such run.
+    /// its streams. A call of a modern client that is open gets its answer; the run's own servers
+    /// end after the last of those, which is not waited for. `None` if there is no such run.
     pub async fn end_run(&self, id: RunId) -> Option<Arc<RunView>> {
         let run = self.shared.runs.remove(id)?;
         // To its end, also if whoever asked for it goes away.
@@ -96,8 +102,11 @@ impl Shared {
 
     /// The run that has a server for itself.
     pub(crate) fn owner(&self, key: &ServerKey) -> Option<Arc<RunView>> {
+        if !key.is_own() {
+            return None;
+        }
         let all = self.runs.all();
-        all.into_iter().find(|run| run.key(&key.alias) == *key).filter(|_| key.is_own())
+        all.into_iter().find(|run| run.key(&key.alias) == *key)
     }
 
     async fn end_run(self: &Arc<Self>, run: &Arc<RunView>) {
@@ -133,7 +142,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The same for whoever sees them now; what cannot be recorded is tried again at the next change.
+    /// The same for whoever sees them now; what cannot be recorded is tried again when they change.
     pub(crate) fn note_tools<'r>(&self, runs: impl Iterator<Item = &'r RunView>, view: &View) {
         let mut tools = None;
         for run in runs {
@@ -157,11 +166,11 @@ async fn watch_run(
         let has_changed = tokio::select! {
             biased;
             () = shared.shutdown.cancelled() => return,
-            () = run.ended.cancelled() => return,
+            () = run.ended.cancelled() => break,
             has_changed = changes.next() => has_changed,
         };
         if !has_changed {
-            return;
+            break;
         }
         changes.mark_seen();
         let snapshot = shared.snapshot(&run);
@@ -172,7 +181,7 @@ async fn watch_run(
             }
         }
         if run.has_ended() {
-            return;
+            break;
         }
         let view = shared.run_view(&run, &snapshot);
         let is_here = |of: &RunView| of.id == run.id;
@@ -181,6 +190,8 @@ async fn watch_run(
         }
         last = view;
     }
+    // What was noted of its links since the end.
+    run.own_keys().for_each(|key| shared.forget_pooled(&key));
 }
 
 impl Shared {
@@ -192,15 +203,13 @@ impl Shared {
         seen: &Seen,
         is_seen_by: impl Fn(&RunView) -> bool,
     ) -> bool {
-        for (kind, notification) in LISTS {
-            if now.differs(last, kind) {
-                self.hub.announce(Change::List(seen.clone(), kind));
-                let payload = rpc::notification(notification, None);
-                for session in self.sessions.all() {
-                    if session.endpoint == Endpoint::Aggregated && is_seen_by(&session.run) {
-                        session.deliver(payload.clone());
-                    }
-                }
+        let is_concerned =
+            |one: &Session| one.endpoint == Endpoint::Aggregated && is_seen_by(&one.run);
+        for (kind, notification) in LISTS.into_iter().filter(|(kind, _)| now.differs(last, *kind)) {
+            self.hub.announce(Change::List(seen.clone(), kind));
+            let payload = rpc::notification(notification, None);
+            for session in self.sessions.all().into_iter().filter(|one| is_concerned(one)) {
+                session.deliver(payload.clone());
             }
         }
         now.differs(last, crate::method::ListKind::Tools)

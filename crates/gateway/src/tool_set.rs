@@ -22,7 +22,7 @@ pub struct SeenTool {
     pub name: Arc<str>,
     /// Its server.
     pub server: Alias,
-    /// Of its definition in the server's own bytes. Tools of our own are digested as they are shown.
+    /// Of its definition in the server's own bytes; of tools of our own as they are shown.
     pub digest: DefinitionDigest,
 }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::record::VERSION;
 use crate::{RunId, ToolSet};
 
-/// The most that the tools of one line may take, in bytes; further ones are only counted, and are in
-/// the digest.
+/// The most that the tools of one line may take, in bytes; further ones are only counted, and are
+/// in the digest.
 const TOOLS_BYTES: usize = 64 * 1024;
 
 /// What is to be written of a run's tools.

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_upstream::{Link, LinkError};
-use narthex_wire::{Message, Raw, json::encode_string, method};
+use narthex_wire::{Message, json::encode_string, method};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep, timeout},
@@ -19,7 +19,7 @@ use tokio::{
 use super::{FollowKey, Hub, Subject};
 use crate::{
     Answering, Caller, Session, errand::Errand, gateway::Shared, links::LinkKind, method::Handling,
-    pipeline::result, refusal::Refusal, route::Routed, run::ServerKey,
+    pipeline::result, refusal::Refusal, route::Routed,
 };
 
 /// The pauses before a subscription that was lost is made again.
@@ -380,32 +380,5 @@ impl Shared {
         let error = ended.err().unwrap_or_else(|| LinkError::Closed("the stream ended".into()));
         tracing::debug!(server.name = link.name(), %error, "a stream of changes ended");
         End::Lost(error.into())
-    }
-
-    /// Asks a server something whose answer says nothing but that it was done.
-    pub(crate) async fn ask(
-        &self,
-        server: &ServerKey,
-        link: &Link,
-        name: &str,
-        members: &[u8],
-    ) -> Result<(), Refusal> {
-        self.asked(server, link, name, members).await.map(|_| ())
-    }
-
-    /// Asks a server something, within the time that its calls have.
-    pub(crate) async fn asked(
-        &self,
-        server: &ServerKey,
-        link: &Link,
-        name: &str,
-        members: &[u8],
-    ) -> Result<Message, Refusal> {
-        let within = self.patience(server);
-        let asked = timeout(within, Box::pin(link.ask(name, members))).await;
-        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
-        let Some(code) = answer.error_code() else { return Ok(answer) };
-        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-        Err(Refusal::rpc(code, text))
     }
 }

@@ -143,7 +143,7 @@ impl Changes {
     }
 
     /// Takes everything until now as seen.
-    pub(crate) fn mark_seen(&mut self) {
+    pub fn mark_seen(&mut self) {
         self.0.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
     }
 
