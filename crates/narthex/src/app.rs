@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_control::{Control, ControlOptions};
+use narthex_control::{Control, ControlOptions, Runs, RunsOptions};
 use narthex_gateway::{
     Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
 };
@@ -102,6 +102,7 @@ pub struct App {
     gateway: Gateway,
     /// What operators work with, if the servers come from files.
     control: Option<Control>,
+    runs: Runs,
     local: Arc<RunView>,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -139,9 +140,19 @@ impl App {
         begin_run(&gateway, &local)?;
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers).await?;
+        let runs = Runs::new(
+            gateway.clone(),
+            RunsOptions {
+                workspace_root: config::workspace_root()?,
+                env: Arc::new(config::variable),
+                start_timeout: connections.deadlines.connect,
+                local: local.id,
+            },
+        );
         let mut app = Self {
             gateway,
             control,
+            runs,
             local,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -163,6 +174,7 @@ impl App {
         let Doors { listener, mut http, serve, socket_dirs } = doors;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
+        http.runs = Some(self.runs.clone());
         let router = narthex_http::router(self.gateway.clone(), http);
         let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
         self.tasks.spawn(narthex_http::serve(listener, router, serve, closing, tasks));

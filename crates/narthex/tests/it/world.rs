@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1}
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
-use narthex_http::{HttpOptions, ServeOptions, Workers};
+use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::config;
@@ -23,6 +23,9 @@ use tokio_util::task::TaskTracker;
 
 /// Longer than anything here takes, however busy the machine is.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// The token of the operator.
+pub(crate) const ADMIN: &str = "nxa_the-operator-of-this-test";
 
 /// The program, until it is dropped.
 pub(crate) struct World {
@@ -57,7 +60,10 @@ impl World {
             audit_dir: dir.path().join("audit"),
             doors: Some(Doors {
                 listener,
-                http: HttpOptions::new(address),
+                http: HttpOptions {
+                    admin_token: Some(TokenHash::of(ADMIN)),
+                    ..HttpOptions::new(address)
+                },
                 serve: ServeOptions { workers, ..ServeOptions::default() },
                 socket_dirs: vec![dir.path().join("run")],
             }),
