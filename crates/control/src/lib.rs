@@ -1,13 +1,14 @@
-//! The control plane: what operators do with servers, whatever door they come through.
+//! The control plane: what operators do with servers and runs, whatever door they come through.
 //!
 //! [`Control`] puts together the live registry, the files that configure it, and the store, in
-//! which lives what must outlive a restart. REST and the command line call the same verbs. Nothing
-//! here is on the way of a call.
+//! which lives what must outlive a restart. [`Runs`] begins and ends runs of the gateway. REST and
+//! the command line call the same verbs. Nothing here is on the way of a call.
 
 mod control;
 mod error;
 mod follow;
 mod probe;
+mod runs;
 mod seeding;
 mod servers;
 
@@ -15,4 +16,5 @@ pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
+pub use runs::{Begun, RunError, RunFault, Runs, RunsOptions};
 pub use servers::Saved;

@@ -56,8 +56,8 @@ pub(crate) struct ForwardedCall {
     /// How long the server may be silent; `None` for streams that live until they are closed.
     pub(crate) timeout: Option<Duration>,
     pub(crate) deadline: Instant,
-    /// Ends a stream that has no end of its own.
-    pub(crate) stop: Option<CancellationToken>,
+    /// What ends a stream that has no end of its own: either.
+    pub(crate) stop: Option<[CancellationToken; 2]>,
 }
 
 impl Answering {
@@ -133,8 +133,9 @@ impl ForwardedCall {
     /// The next frame, unless the caller gives up or the server is silent for too long.
     async fn frame(&mut self) -> Result<Frame, Refusal> {
         let Self { forwarded, finish, timeout, deadline, stop } = self;
-        let cancelled = finish.cancelled().or_else(|| stop.clone());
-        if !cancelled.as_ref().is_some_and(CancellationToken::is_cancelled)
+        let cancelled = finish.cancelled();
+        let mut ends = cancelled.iter().chain(stop.iter().flatten());
+        if !ends.any(CancellationToken::is_cancelled)
             && let Some(next) = forwarded.buffered()
         {
             return next.map_err(Refusal::from);
@@ -146,11 +147,17 @@ impl ForwardedCall {
                     None => Ok(forwarded.next().await),
                 }
             };
-            let got = match &cancelled {
-                None => next.await,
-                Some(token) => tokio::select! {
+            let got = match (&cancelled, &*stop) {
+                (None, None) => next.await,
+                (Some(token), _) => tokio::select! {
                     biased;
                     () = token.cancelled() => return Err(Refusal::Cancelled),
+                    got = next => got,
+                },
+                (None, Some([one, other])) => tokio::select! {
+                    biased;
+                    () = one.cancelled() => return Err(Refusal::Cancelled),
+                    () = other.cancelled() => return Err(Refusal::Cancelled),
                     got = next => got,
                 },
             };

@@ -9,6 +9,7 @@ mod journal;
 mod record;
 #[cfg(test)]
 mod tests;
+mod tools;
 mod writer;
 
 use std::{
@@ -28,10 +29,13 @@ use tokio::{sync::oneshot, time::Instant};
 
 use self::{
     journal::Journal,
+    tools::ToolsEntry,
     writer::{Sink, Writer},
 };
 
 pub use record::{AuditRecord, Outcome};
+
+use crate::{RunId, ToolSet};
 
 /// How the record is kept.
 #[derive(Debug, Clone)]
@@ -109,10 +113,26 @@ pub(super) struct Entry {
     took: Duration,
 }
 
+/// What is on its way into the file.
+#[derive(Debug)]
+enum Written {
+    Call(Box<Entry>),
+    Tools(Box<ToolsEntry>),
+}
+
+impl Written {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Call(entry) => entry.write(out),
+            Self::Tools(entry) => entry.write(out),
+        }
+    }
+}
+
 /// The callers' end. Field order matters: the sender goes before the writer is woken for good.
 #[derive(Debug)]
 struct Queue {
-    sender: SyncSender<Box<Entry>>,
+    sender: SyncSender<Written>,
     state: Arc<State>,
     writer: WakeOnDrop,
 }
@@ -183,6 +203,19 @@ impl Audit {
         Ok(AuditSlot { entry: Some(Box::new(entry)), queue: self.queue.clone() })
     }
 
+    /// Records which tools a run sees from now on (E20).
+    ///
+    /// # Errors
+    /// When the record could not be kept.
+    pub(crate) fn note_tools(&self, run: RunId, tools: &Arc<ToolSet>) -> Result<(), AuditFull> {
+        if let Some(queue) = &self.queue {
+            queue.take_room()?;
+            let entry = ToolsEntry { run, tools: tools.clone(), time: SystemTime::now() };
+            queue.push(Written::Tools(Box::new(entry)));
+        }
+        Ok(())
+    }
+
     /// How many more calls may be open or unwritten; `None` if no record is kept.
     #[must_use]
     pub fn free(&self) -> Option<usize> {
@@ -236,7 +269,7 @@ impl AuditSlot {
         let (Some(mut entry), Some(queue)) = (self.entry.take(), &self.queue) else { return };
         entry.outcome = outcome;
         entry.took = entry.started.elapsed();
-        queue.push(entry);
+        queue.push(Written::Call(entry));
     }
 }
 
@@ -270,7 +303,7 @@ impl Queue {
         }
     }
 
-    fn push(&self, entry: Box<Entry>) {
+    fn push(&self, entry: Written) {
         match self.sender.try_send(entry) {
             Ok(()) => {}
             // The room was taken beforehand, so only a writer that has died refuses.

@@ -3,6 +3,9 @@
 
 use narthex_model::EVERYTHING;
 use narthex_policy::{Permitted, Request};
+use narthex_upstream::{Link, LinkError};
+use narthex_wire::{Message, Raw};
+use tokio::time::timeout;
 
 use crate::{
     Caller, Outcome,
@@ -10,8 +13,9 @@ use crate::{
     finish::outcome_of_refusal,
     gateway::Shared,
     pipeline::unrecorded,
-    record::{CallRecord, audit_record},
+    record::CallRecord,
     refusal::Refusal,
+    run::ServerKey,
 };
 
 /// Proof that policy allowed what a caller wants of a server, and its place in the record.
@@ -26,11 +30,10 @@ impl Shared {
     /// Has policy decide on what a caller wants of a server.
     pub(crate) fn errand(&self, caller: &Caller, request: Request) -> Result<Errand, Refusal> {
         let (server, item) = (Some(request.alias.clone()), request.item.clone());
-        let record = audit_record(caller, server, &request.message, item);
         // The end of the gateway does not wait for it: what follows would not live longer.
-        let record = CallRecord::begin(&self.audit, &self.metrics, record, None);
+        let record = self.begin_record(caller, server, &request.message, item, None);
         let mut record = record.map_err(unrecorded)?;
-        let row = self.registry.snapshot().get(request.alias.as_str()).cloned();
+        let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
         let exposed = row.as_deref().map_or(&EVERYTHING, exposed);
         match caller.run.policy.authorize(request, exposed) {
             Ok(permitted) => Ok(Errand { record, _permitted: permitted }),
@@ -39,6 +42,33 @@ impl Shared {
                 Err(refusal_of(denial))
             }
         }
+    }
+
+    /// Asks a server something whose answer says nothing but that it was done.
+    pub(crate) async fn ask(
+        &self,
+        server: &ServerKey,
+        link: &Link,
+        name: &str,
+        members: &[u8],
+    ) -> Result<(), Refusal> {
+        self.asked(server, link, name, members).await.map(|_| ())
+    }
+
+    /// Asks a server something, within the time that its calls have.
+    pub(crate) async fn asked(
+        &self,
+        server: &ServerKey,
+        link: &Link,
+        name: &str,
+        members: &[u8],
+    ) -> Result<Message, Refusal> {
+        let within = self.patience(server);
+        let asked = timeout(within, Box::pin(link.ask(name, members))).await;
+        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
+        let Some(code) = answer.error_code() else { return Ok(answer) };
+        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
+        Err(Refusal::rpc(code, text))
     }
 }
 

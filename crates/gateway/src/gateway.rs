@@ -9,10 +9,14 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use narthex_model::{Alias, QUALIFIED_NAME_MAX};
+use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
-use tokio::{sync::OnceCell, task::JoinSet, time::timeout};
+use tokio::{
+    sync::OnceCell,
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -20,6 +24,7 @@ use crate::{
     exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
+    run::ServerKey,
     seal::Sealer,
     session::OwnLink,
     session_table::SessionTable,
@@ -78,7 +83,7 @@ impl Default for GatewayOptions {
 }
 
 /// Links that all legacy sessions of one revision share.
-type Pool = HashMap<(Alias, Revision), Arc<OnceCell<OwnLink>>>;
+type Pool = HashMap<(ServerKey, Revision), Arc<OnceCell<OwnLink>>>;
 
 /// The data plane. Clones are handles to the same one.
 #[derive(Debug, Clone)]
@@ -274,12 +279,20 @@ impl Shared {
         self.tracker.spawn(task);
     }
 
+    /// The same for a task whose end somebody may wait for.
+    pub(crate) fn spawn_awaited(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> JoinHandle<()> {
+        self.tracker.spawn(task)
+    }
+
     fn header_params(&self, caller: &Caller, request: &Message) -> Option<Arc<HeaderParams>> {
         if request.method() != method::TOOLS_CALL {
             return None;
         }
         let name = request.get("name")?.as_str()?;
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.snapshot(&caller.run);
         let (alias, original) = match &caller.endpoint {
             Endpoint::Transparent(alias) => (alias.clone(), Arc::from(name.as_ref())),
             Endpoint::Aggregated => {

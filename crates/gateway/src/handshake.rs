@@ -64,7 +64,8 @@ impl Shared {
         let unopened = session.closed.clone().drop_guard();
         let body = self.introduce(&session).await?;
         self.sessions.insert(place, session.clone());
-        if self.shutdown.is_cancelled() {
+        // What ends with its run, or with everything, must not begin after it.
+        if self.shutdown.is_cancelled() || session.run.has_ended() {
             self.sessions.remove(&session.id);
             return Err(Refusal::Cancelled);
         }
@@ -77,7 +78,7 @@ impl Shared {
         let (run, endpoint) = (&session.run, &session.endpoint);
         Ok(match endpoint {
             Endpoint::Aggregated => {
-                let snapshot = self.registry.snapshot();
+                let snapshot = self.snapshot(run);
                 let has_tasks = session.revision == Revision::LEGACY_LATEST
                     && snapshot.servers.iter().any(|row| may_have_tasks(session, row));
                 let view = self.run_view(run, &snapshot);

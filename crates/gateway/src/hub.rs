@@ -12,19 +12,16 @@ use std::{
 };
 
 use narthex_model::{Alias, ServerState};
-use narthex_registry::{ConnectionId, Notice, Snapshot};
+use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Link;
-use narthex_wire::{Payload, Raw, Rewrite, meta_key, method, rpc};
+use narthex_wire::{Message, Payload, Raw, Rewrite, meta_key, method, rpc};
 use tokio::sync::broadcast;
 
 use self::follow::Followed;
 pub(crate) use self::{follow::Following, listening::Listening};
 use crate::{
-    Endpoint, Session,
-    gateway::Shared,
-    links::{LinkKind, link_kind},
-    log_level::LogLevel,
-    method::ListKind,
+    Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind, log_level::LogLevel,
+    method::ListKind, run::ServerKey,
 };
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
@@ -35,12 +32,34 @@ const CHANGES: usize = 1024;
 /// Something that listeners may want to know.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// A list of an endpoint differs; `None` is the aggregated one.
-    List(Option<Alias>, ListKind),
+    /// A list of an endpoint differs.
+    List(Seen, ListKind),
     /// A server says that a resource differs.
-    Resource(Alias, Arc<str>),
+    Resource(ServerKey, Arc<str>),
     /// A modern server tells how a task stands. Its words may be long: they wait once for all.
-    Task(Alias, Arc<str>),
+    Task(ServerKey, Arc<str>),
+}
+
+/// Where lists are seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// At the aggregated endpoint, by every run that sees exactly what is shared.
+    Everything,
+    /// At the aggregated endpoint of one run.
+    Run(RunId),
+    /// At the endpoint of one server.
+    Server(ServerKey),
+}
+
+impl Seen {
+    /// Where a caller's lists are.
+    pub(crate) fn by(run: &RunView, endpoint: &Endpoint) -> Self {
+        match endpoint {
+            Endpoint::Transparent(alias) => Self::Server(run.key(alias)),
+            Endpoint::Aggregated if run.is_plain() => Self::Everything,
+            Endpoint::Aggregated => Self::Run(run.id),
+        }
+    }
 }
 
 /// Who follows what of which server.
@@ -48,13 +67,13 @@ pub(crate) enum Change {
 pub(crate) struct Hub {
     changes: broadcast::Sender<Change>,
     followed: Mutex<HashMap<FollowKey, Arc<Followed>>>,
-    levels: Mutex<HashMap<(Alias, LinkKind), Told>>,
+    levels: Mutex<HashMap<(ServerKey, LinkKind), Told>>,
 }
 
 /// What is followed over a link which several callers share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct FollowKey {
-    pub(crate) alias: Alias,
+    pub(crate) server: ServerKey,
     pub(crate) subject: Subject,
     pub(crate) kind: LinkKind,
 }
@@ -93,11 +112,12 @@ impl Hub {
     pub(crate) fn lowers(
         &self,
         link: &Arc<Link>,
+        server: &ServerKey,
         kind: LinkKind,
         level: LogLevel,
     ) -> Option<LogLevel> {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = levels.entry((link.alias().clone(), kind)).or_default();
+        let told = levels.entry((server.clone(), kind)).or_default();
         let earlier = told.level.filter(|_| told.is_on(link));
         if earlier.is_some_and(|earlier| earlier < level) {
             return None;
@@ -107,9 +127,9 @@ impl Hub {
     }
 
     /// Whether a link is another than its server had before. From then on it is not.
-    pub(crate) fn is_new(&self, link: &Arc<Link>, kind: LinkKind) -> bool {
+    pub(crate) fn is_new(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) -> bool {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = levels.entry((link.alias().clone(), kind)).or_default();
+        let told = levels.entry((server.clone(), kind)).or_default();
         let is_new = !told.is_on(link);
         if is_new {
             *told = Told { level: None, link: Arc::downgrade(link) };
@@ -118,12 +138,12 @@ impl Hub {
     }
 
     /// Forgets what the links of a server that is gone were told.
-    pub(crate) fn forget_levels(&self, alias: &Alias) {
+    pub(crate) fn forget_levels(&self, server: &ServerKey) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.retain(|(told, _), _| told != alias);
+        levels.retain(|(told, _), _| told != server);
     }
 
-    fn announce(&self, change: Change) {
+    pub(crate) fn announce(&self, change: Change) {
         if self.changes.send(change).is_err() {
             tracing::trace!("nobody listens to changes");
         }
@@ -161,24 +181,21 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
                     shared.metrics.upstream_restarted(alias);
                 }
                 if let Some(link) = &row.link {
-                    shared.tell_new_link(link, LinkKind::Shared);
+                    shared.tell_new_link(link, &ServerKey::shared(alias), LinkKind::Shared);
                 }
             }
         }
         shared.tell_transparent(&mut connections, &snapshot);
         let view = shared.live_view(&snapshot);
-        for (kind, notification) in LISTS {
-            if view.differs(&last, kind) {
-                shared.hub.announce(Change::List(None, kind));
-                let payload = rpc::notification(notification, None);
-                shared.tell_aggregated(&payload);
-            }
+        if shared.tell_lists(&last, &view, &Seen::Everything, RunView::is_plain) {
+            let runs = shared.runs.all();
+            shared.note_tools(runs.iter().map(|run| &**run).filter(|run| run.is_plain()), &view);
         }
         last = view;
     }
 }
 
-const LISTS: [(ListKind, &str); 4] = [
+pub(crate) const LISTS: [(ListKind, &str); 4] = [
     (ListKind::Tools, method::TOOLS_LIST_CHANGED),
     (ListKind::Prompts, method::PROMPTS_LIST_CHANGED),
     (ListKind::Resources, method::RESOURCES_LIST_CHANGED),
@@ -195,7 +212,13 @@ pub(crate) async fn spread_notices(shared: Arc<Shared>) {
             notice = notices.recv() => notice,
         };
         match notice {
-            Ok(notice) => shared.spread(&notice, LinkKind::Shared),
+            Ok(notice) => {
+                let server = match notice.is_shared {
+                    true => ServerKey::shared(&notice.alias),
+                    false => ServerKey::own(&notice.alias, notice.connection),
+                };
+                shared.spread(&server, &notice.message, LinkKind::Shared);
+            }
             Err(broadcast::error::RecvError::Lagged(missed)) => {
                 tracing::warn!(missed, "servers said more than could be passed on");
             }
@@ -219,18 +242,22 @@ impl Shared {
             connections.extract_if(|alias, _| !is_there(alias)).map(|(alias, _)| alias).collect();
         for alias in &gone {
             self.metrics.upstream_up(alias, false);
-            for session in self.sessions.all().into_iter().filter(|one| is_at(one, alias)) {
+            let server = ServerKey::shared(alias);
+            let at_it = |one: &Arc<Session>| is_at(one, alias) && one.run.key(alias) == server;
+            for session in self.sessions.all().into_iter().filter(at_it) {
                 self.spawn(self.clone().end_when_quiet(session));
             }
-            self.forget_pooled(alias);
+            self.forget_pooled(&server);
         }
         for row in snapshot.servers.iter().filter(|row| row.is_ready()) {
             let (Some(alias), Some(connection)) = (&row.alias, row.connection) else { continue };
             let before = connections.insert(alias.clone(), connection);
             if before.is_some_and(|before| before != connection) {
+                let server = ServerKey::shared(alias);
                 for (_, notification) in &LISTS[..3] {
                     let payload = rpc::notification(notification, None);
-                    self.tell_sessions(alias, LinkKind::Shared, &payload, |one| is_at(one, alias));
+                    let at_it = |one: &Session| is_at(one, alias);
+                    self.tell_sessions(&server, LinkKind::Shared, &payload, at_it);
                 }
             }
         }
@@ -251,30 +278,30 @@ impl Shared {
     }
 
     /// Brings what a server said on a link that several share to those whom it concerns.
-    pub(crate) fn spread(&self, notice: &Notice, kind: LinkKind) {
-        let Notice { alias, message } = notice;
+    pub(crate) fn spread(&self, server: &ServerKey, message: &Message, kind: LinkKind) {
+        let alias = &server.alias;
         let mut rewrite = Rewrite::default();
         rewrite.meta.remove(meta_key::SUBSCRIPTION_ID);
         let payload = rewrite.apply(message);
         let list = LISTS.iter().find(|(_, name)| *name == message.method());
         if let Some((list, _)) = list {
             if kind == LinkKind::Shared {
-                self.hub.announce(Change::List(Some(alias.clone()), *list));
+                self.hub.announce(Change::List(Seen::Server(server.clone()), *list));
             }
-            self.tell_sessions(alias, kind, &payload, |session| is_at(session, alias));
+            self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
             return;
         }
         match message.method() {
             // Nothing is asked on links that several share, and their progress tokens are ours.
             method::CANCELLED | method::PROGRESS => {}
-            method::TASKS => self.hub.task_changed(alias, message),
-            method::TASKS_STATUS => self.task_told(alias, kind, message),
+            method::TASKS => self.hub.task_changed(server, message),
+            method::TASKS_STATUS => self.task_told(server, kind, message),
             method::RESOURCES_UPDATED => {
                 let Some(uri) = message.get("uri").and_then(Raw::as_str) else { return };
-                self.hub.announce(Change::Resource(alias.clone(), uri.as_ref().into()));
-                self.tell_sessions(alias, kind, &payload, |session| {
+                self.hub.announce(Change::Resource(server.clone(), uri.as_ref().into()));
+                self.tell_sessions(server, kind, &payload, |session| {
                     session.is_subscribed(&FollowKey {
-                        alias: alias.clone(),
+                        server: server.clone(),
                         subject: Subject::Resource(uri.as_ref().into()),
                         kind,
                     })
@@ -282,7 +309,7 @@ impl Shared {
             }
             method::MESSAGE => {
                 let level = message.get("level").and_then(LogLevel::read);
-                self.tell_sessions(alias, kind, &payload, |session| {
+                self.tell_sessions(server, kind, &payload, |session| {
                     let wanted = session.log_level();
                     let is_heard =
                         is_at(session, alias) || session.endpoint == Endpoint::Aggregated;
@@ -291,32 +318,21 @@ impl Shared {
                 });
             }
             _ => {
-                self.tell_sessions(alias, kind, &payload, |session| is_at(session, alias));
+                self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
             }
         }
     }
 
-    fn tell_aggregated(&self, payload: &Payload) {
-        for session in self.sessions.all() {
-            if session.endpoint == Endpoint::Aggregated {
-                session.deliver(payload.clone());
-            }
-        }
-    }
-
-    /// Delivers to those sessions of `concerned` that use this link of the server.
+    /// Delivers to those sessions of `concerned` that may see this server and use this link of it.
     fn tell_sessions(
         &self,
-        alias: &Alias,
+        server: &ServerKey,
         kind: LinkKind,
         payload: &Payload,
         concerned: impl Fn(&Session) -> bool,
     ) {
-        let snapshot = self.registry.snapshot();
-        let Some(row) = snapshot.get(alias.as_str()) else { return };
-        let Some(shared) = &row.link else { return };
         for session in self.sessions.all() {
-            if link_kind(&session, row, shared) == kind && concerned(&session) {
+            if concerned(&session) && self.uses(&session, server, kind) {
                 session.deliver(payload.clone());
             }
         }

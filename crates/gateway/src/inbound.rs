@@ -18,6 +18,7 @@ use crate::{
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
+    run::ServerKey,
 };
 
 impl Shared {
@@ -52,7 +53,7 @@ impl Shared {
     /// Tells all servers the level, side by side.
     async fn lower_levels(self: &Arc<Self>, caller: &Caller, request: &Message, level: LogLevel) {
         let mut telling = JoinSet::new();
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.snapshot(&caller.run);
         // Those that are not there, or asleep, are told when they are.
         for row in snapshot.servers.iter().filter(|row| row.link.is_some()) {
             let (shared, caller, row) = (self.clone(), caller.clone(), row.clone());
@@ -80,22 +81,28 @@ impl Shared {
         }
         let wanted = Request::new(chosen.link.alias().clone(), request.clone(), Item::Server);
         let Ok(errand) = self.errand(caller, wanted) else { return };
+        let key = caller.run.key(chosen.link.alias());
         let needed = match chosen.kind {
             LinkKind::Own => Some(level),
             LinkKind::Shared | LinkKind::Pooled(_) => {
-                self.hub.lowers(&chosen.link, chosen.kind, level)
+                self.hub.lowers(&chosen.link, &key, chosen.kind, level)
             }
         };
         let done = match needed {
-            Some(level) => self.set_level_on(&chosen.link, level).await,
+            Some(level) => self.set_level_on(&key, &chosen.link, level).await,
             None => Ok(()),
         };
         note_level(&chosen.link, errand.end(done));
     }
 
-    async fn set_level_on(&self, link: &Link, level: LogLevel) -> Result<(), Refusal> {
+    async fn set_level_on(
+        &self,
+        key: &ServerKey,
+        link: &Link,
+        level: LogLevel,
+    ) -> Result<(), Refusal> {
         let members = format!(r#""level":"{}""#, level.as_str());
-        self.ask(link, method::LOGGING_SET_LEVEL, members.as_bytes()).await
+        self.ask(key, link, method::LOGGING_SET_LEVEL, members.as_bytes()).await
     }
 
     /// Takes a notification of a client.

@@ -18,7 +18,14 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{Caller, Endpoint, Session, gateway::Shared, refusal::Refusal, session::OwnLink};
+use crate::{
+    Caller, Endpoint, RunView, Session,
+    gateway::Shared,
+    refusal::Refusal,
+    route::unknown_server,
+    run::{Changes, ServerKey},
+    session::OwnLink,
+};
 
 /// How many messages of a server wait for one session.
 const EVENT_QUEUE: usize = 256;
@@ -98,7 +105,7 @@ impl Shared {
             }
             let Some(alias) = row.alias.clone() else { break };
             // Tries are not counted: a server may be changed as often as somebody likes.
-            if !self.has_moved_on(&row, deadline).await {
+            if !self.has_moved_on(&caller.run, &row, deadline).await {
                 break;
             }
             row = self.settled(&caller.run, &alias).await?;
@@ -108,11 +115,11 @@ impl Shared {
 
     /// Waits until a server is not any more what it was seen as; `false` if it still is at the
     /// deadline.
-    async fn has_moved_on(&self, row: &Arc<ServerRow>, deadline: Instant) -> bool {
+    async fn has_moved_on(&self, run: &RunView, row: &Arc<ServerRow>, deadline: Instant) -> bool {
         let is_other =
             |snapshot: &Snapshot| snapshot.get(&row.name).is_none_or(|now| !Arc::ptr_eq(now, row));
         let left = deadline.saturating_duration_since(Instant::now());
-        let now = self.registry.wait_until(left, is_other).await;
+        let now = self.wait_until(run, left, is_other).await;
         !left.is_zero() && is_other(&now)
     }
 
@@ -135,7 +142,8 @@ impl Shared {
             }
             (LinkKind::Pooled(revision), _, Some(alias)) => {
                 drop(link);
-                Box::pin(checked(|| self.pooled_link(alias, revision))).await
+                let server = caller.run.key(alias);
+                Box::pin(checked(|| self.pooled_link(&server, revision))).await
             }
             _ => {
                 let inventory = row.inventory.clone();
@@ -147,7 +155,9 @@ impl Shared {
                 Ok(Some(Chosen { row: row.clone(), link, inventory, kind }))
             }
             // It was opened on a connection that made way for another meanwhile (E41).
-            Err(refusal) if self.is_changed(row) && !matches!(refusal, Refusal::Cancelled) => {
+            Err(refusal)
+                if self.is_changed(&caller.run, row) && !matches!(refusal, Refusal::Cancelled) =>
+            {
                 Ok(None)
             }
             Err(refusal) => Err(refusal),
@@ -155,8 +165,8 @@ impl Shared {
     }
 
     /// Whether a server has another connection than when this row was seen.
-    fn is_changed(&self, row: &ServerRow) -> bool {
-        let snapshot = self.registry.snapshot();
+    fn is_changed(&self, run: &RunView, row: &ServerRow) -> bool {
+        let snapshot = self.snapshot(run);
         snapshot.get(&row.name).is_none_or(|now| now.connection != row.connection)
     }
 
@@ -196,10 +206,11 @@ impl Shared {
         session: &Arc<Session>,
         alias: &Alias,
     ) -> Result<OwnLink, Refusal> {
+        let row = self.snapshot(&session.run).get(alias.as_str()).cloned();
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(alias, session.client.clone()) => opened?,
+            opened = self.open_link(row.as_deref(), alias, session.client.clone()) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));
@@ -213,19 +224,19 @@ impl Shared {
     /// The link that all sessions of one revision share.
     async fn pooled_link(
         self: &Arc<Self>,
-        alias: &Alias,
+        server: &ServerKey,
         revision: Revision,
     ) -> Result<Lent, Refusal> {
         loop {
             let cell = {
                 let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-                let cell = pool.entry((alias.clone(), revision)).or_default();
+                let cell = pool.entry((server.clone(), revision)).or_default();
                 if cell.get().is_some_and(OwnLink::is_over) {
                     *cell = Arc::default();
                 }
                 cell.clone()
             };
-            let own = cell.get_or_try_init(|| self.open_pooled(alias, revision)).await?;
+            let own = cell.get_or_try_init(|| self.open_pooled(server, revision)).await?;
             if let Some(lent) = own.lend() {
                 return Ok(lent);
             }
@@ -234,66 +245,83 @@ impl Shared {
 
     async fn open_pooled(
         self: &Arc<Self>,
-        alias: &Alias,
+        server: &ServerKey,
         revision: Revision,
     ) -> Result<OwnLink, Refusal> {
+        let row = self.row_of(server);
         let kind = LinkKind::Pooled(revision);
         let identity = ClientIdentity { revision, ..self.own_identity() };
         let (own, events) = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(alias, identity) => opened?,
+            opened = self.open_link(row.as_deref(), &server.alias, identity) => opened?,
         };
-        self.spawn(heard::hear(self.clone(), own.link.clone(), kind, events));
-        self.tell_new_link(&own.link, kind);
+        let hearing = heard::hear(self.clone(), own.link.clone(), (server.clone(), kind), events);
+        self.spawn(hearing);
+        self.tell_new_link(&own.link, server, kind);
         Ok(own)
     }
 
     /// Lets go of what is kept for the links of a server that is gone.
-    pub(crate) fn forget_pooled(&self, alias: &Alias) {
+    pub(crate) fn forget_pooled(&self, server: &ServerKey) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.retain(|(other, _), _| other != alias);
+        pool.retain(|(other, _), _| other != server);
         drop(pool);
-        self.hub.forget_levels(alias);
+        self.hub.forget_levels(server);
+    }
+
+    /// The row of a server, whoever's it is.
+    fn row_of(&self, server: &ServerKey) -> Option<Arc<ServerRow>> {
+        let snapshot = match server.is_own() {
+            true => self.snapshot(&*self.owner(server)?),
+            false => self.registry.snapshot(),
+        };
+        snapshot.get(server.alias.as_str()).cloned()
     }
 
     /// How long a server may take to answer what is asked on its callers' behalf.
-    pub(crate) fn patience(&self, alias: &Alias) -> Duration {
-        let snapshot = self.registry.snapshot();
-        let row = snapshot.get(alias.as_str());
-        row.map_or(self.options.call_timeout, |row| self.timeout(row))
+    pub(crate) fn patience(&self, server: &ServerKey) -> Duration {
+        self.row_of(server).map_or(self.options.call_timeout, |row| self.timeout(&row))
     }
 
-    /// Waits for a server's link of this kind, however long the server is away.
-    pub(crate) async fn live_link(self: &Arc<Self>, alias: &Alias, kind: LinkKind) -> Arc<Link> {
-        let mut changes = self.registry.changes();
+    /// Waits for a server's link of this kind, however long the server is away; for one whose run
+    /// has ended, for ever.
+    pub(crate) async fn live_link(
+        self: &Arc<Self>,
+        server: &ServerKey,
+        kind: LinkKind,
+    ) -> Arc<Link> {
+        let mut changes = match self.owner(server) {
+            Some(run) => run.changes(&self.registry),
+            None if server.is_own() => return std::future::pending().await,
+            None => Changes::of(&self.registry),
+        };
         loop {
-            changes.borrow_and_update();
-            let row = self.registry.snapshot().get(alias.as_str()).cloned();
-            let link = row.and_then(|row| row.link.clone());
+            changes.mark_seen();
+            let link = self.row_of(server).and_then(|row| row.link.clone());
             let mut live = link.filter(|link| !link.closed().is_cancelled());
             if let (Some(_), LinkKind::Pooled(revision)) = (&live, kind) {
-                let pooled = self.pooled_link(alias, revision).await.ok();
+                let pooled = self.pooled_link(server, revision).await.ok();
                 live = pooled.map(|chosen| Arc::clone(&chosen.link));
             }
             if let Some(link) = live {
                 return link;
             }
             // A pooled link may also open later without a change of the row.
-            drop(timeout(REOPEN_PAUSE, changes.changed()).await);
+            drop(timeout(REOPEN_PAUSE, changes.next()).await);
         }
     }
 
     async fn open_link(
         self: &Arc<Self>,
+        row: Option<&ServerRow>,
         alias: &Alias,
         identity: ClientIdentity,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         let (events, received) = mpsc::channel(EVENT_QUEUE);
-        let row = self.registry.snapshot().get(alias.as_str()).cloned();
-        let is_modern = row.is_some_and(|row| row.dialect == Some(Dialect::Modern));
-        let dialect = is_modern.then_some(Dialect::Legacy);
-        let opening = self.registry.open_link(alias, identity, dialect, events);
+        let row = row.ok_or_else(|| unknown_server(alias))?;
+        let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
+        let opening = self.registry.open_link_to(row, identity, dialect, events);
         let link = opening.await.map_err(|error| {
             let kind = match &error {
                 OpenError::Failed(error) => error.kind,

@@ -19,7 +19,7 @@ use crate::{
     links::Chosen,
     method::{Handling, handling, known_name},
     open::{Failed, FirstTry, Open, open_call, unless_given_up},
-    record::{CallRecord, audit_record},
+    record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
     sent::{FinishParts, Sent},
@@ -128,7 +128,7 @@ impl Shared {
         let finding = async {
             match (refusal, first.lost) {
                 // A server that forgot its session did not see the request.
-                (Refusal::Unsent(_), Some(lost)) => self.recovered(&first.row, &lost).await,
+                (Refusal::Unsent(_), Some(lost)) => self.recovered(caller, &first.row, &lost).await,
                 (Refusal::Mismatch, _) => self.list_anew(&first.row).await,
                 (refusal, _) => return Err(refusal),
             }
@@ -150,7 +150,7 @@ impl Shared {
     }
 
     /// Waits until a server has another link than the one that was lost, or none that is coming.
-    async fn recovered(&self, row: &ServerRow, lost: &Arc<Link>) {
+    async fn recovered(&self, caller: &Caller, row: &ServerRow, lost: &Arc<Link>) {
         let has_recovered = |snapshot: &Snapshot| match snapshot.get(&row.name) {
             None => true,
             Some(row) => match &row.link {
@@ -160,7 +160,8 @@ impl Shared {
         };
         // A session's own link is not the row's, and is opened anew when it is asked for.
         if row.link.as_ref().is_some_and(|link| Arc::ptr_eq(link, lost)) {
-            self.registry.wait_until(self.options.settle_timeout, has_recovered).await;
+            let within = self.options.settle_timeout;
+            self.wait_until(&caller.run, within, has_recovered).await;
         }
     }
 
@@ -194,8 +195,7 @@ impl Shared {
         refusal: Refusal,
     ) -> Refusal {
         let item = own_item(handling, asked).unwrap_or(Item::Server);
-        let record = audit_record(caller, own_alias(caller).cloned(), asked, item);
-        match CallRecord::begin(&self.audit, &self.metrics, record, None) {
+        match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {
                 record.finish(crate::finish::outcome_of_refusal(&refusal));
                 refusal
@@ -250,7 +250,7 @@ impl Shared {
             return Err(Refusal::Mismatch);
         }
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
-        let stop = is_stream.then(|| self.stopping.clone());
+        let stop = is_stream.then(|| [self.stopping.clone(), caller.run.ended.clone()]);
         let link = match is_stream {
             true => Held::Free(Arc::clone(&link)),
             false => Held::InUse(link),
@@ -279,10 +279,9 @@ impl Shared {
     fn record(&self, caller: &Caller, request: &Request) -> Result<CallRecord, Refusal> {
         let is_stream = request.message.method() == method::SUBSCRIPTIONS_LISTEN;
         let (server, item) = (Some(request.alias.clone()), request.item.clone());
-        let record = audit_record(caller, server, &request.message, item);
         // Streams have no end of their own, so nobody waits for it.
         let open = (!is_stream).then(|| self.calls.token());
-        CallRecord::begin(&self.audit, &self.metrics, record, open).map_err(unrecorded)
+        self.begin_record(caller, server, &request.message, item, open).map_err(unrecorded)
     }
 }
 

@@ -8,8 +8,9 @@ use narthex_wire::Message;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    Audit, AuditRecord, CallSpan, Caller, Metrics, Outcome,
+    AuditRecord, CallSpan, Caller, Metrics, Outcome,
     audit::{AuditFull, AuditSlot},
+    gateway::Shared,
     pipeline::name_of,
 };
 
@@ -18,6 +19,7 @@ use crate::{
 pub(crate) struct CallRecord {
     slot: Option<AuditSlot>,
     metrics: Metrics,
+    /// Under whose name it is counted.
     server: Option<Alias>,
     method: Cow<'static, str>,
     last: Duration,
@@ -27,31 +29,6 @@ pub(crate) struct CallRecord {
 }
 
 impl CallRecord {
-    /// Takes the call's place.
-    ///
-    /// # Errors
-    /// When the record cannot be kept: the call must not be made (D25).
-    pub(crate) fn begin(
-        audit: &Audit,
-        metrics: &Metrics,
-        record: AuditRecord,
-        open: Option<TaskTrackerToken>,
-    ) -> Result<Self, AuditFull> {
-        let server = record.server.clone();
-        let method = record.method.clone();
-        let slot = audit.reserve(record)?;
-        let metrics = metrics.clone();
-        Ok(Self {
-            slot: Some(slot),
-            metrics,
-            server,
-            method,
-            last: Duration::ZERO,
-            span: None,
-            _open: open,
-        })
-    }
-
     /// Ties the span of a try to the call's end. That of an earlier try ends here.
     pub(crate) fn trace(&mut self, span: Box<dyn CallSpan>) {
         if let Some(mut earlier) = self.span.replace(span) {
@@ -87,19 +64,39 @@ impl Drop for CallRecord {
     }
 }
 
-/// What is known of a call before it is sent.
-pub(crate) fn audit_record(
-    caller: &Caller,
-    server: Option<Alias>,
-    message: &Message,
-    item: Item,
-) -> AuditRecord {
-    AuditRecord {
-        run: caller.run.id,
-        session: caller.session.as_ref().map(|session| session.id.clone()),
-        endpoint: caller.endpoint.clone(),
-        server,
-        method: name_of(message),
-        item,
+impl Shared {
+    /// Takes the place of a call, of which is known what it is before it is sent.
+    ///
+    /// # Errors
+    /// When the record cannot be kept: the call must not be made (D25).
+    pub(crate) fn begin_record(
+        &self,
+        caller: &Caller,
+        server: Option<Alias>,
+        message: &Message,
+        item: Item,
+        open: Option<TaskTrackerToken>,
+    ) -> Result<CallRecord, AuditFull> {
+        let method = name_of(message);
+        // A run's own servers come and go, and would fill the metrics with their names.
+        let is_counted = |alias: &&Alias| !caller.run.owns(alias);
+        let counted = server.as_ref().filter(is_counted).cloned();
+        let slot = self.audit.reserve(AuditRecord {
+            run: caller.run.id,
+            session: caller.session.as_ref().map(|session| session.id.clone()),
+            endpoint: caller.endpoint.clone(),
+            server,
+            method: method.clone(),
+            item,
+        })?;
+        Ok(CallRecord {
+            slot: Some(slot),
+            metrics: self.metrics.clone(),
+            server: counted,
+            method,
+            last: Duration::ZERO,
+            span: None,
+            _open: open,
+        })
     }
 }

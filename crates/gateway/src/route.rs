@@ -58,7 +58,7 @@ impl Shared {
                 let row = self.settled(&caller.run, alias).await?;
                 let item = own_item(handling, &request)?;
                 if let Item::Task(id) = &item
-                    && !self.tasks.owns(caller.run.id, alias, id)
+                    && !self.tasks.owns(caller.run.id, &caller.run.key(alias), id)
                 {
                     return Err(not_found(handling, id));
                 }
@@ -73,7 +73,7 @@ impl Shared {
             }
             Endpoint::Aggregated => {
                 let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
-                let snapshot = self.registry.snapshot();
+                let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
                 Ok(Routed { row, request, own_tool })
@@ -91,20 +91,20 @@ impl Shared {
         if !run.policy.is_attached(alias) {
             return Err(unknown_server(alias));
         }
-        let row = self.registry.snapshot().get(alias.as_str()).cloned();
+        let row = self.snapshot(run).get(alias.as_str()).cloned();
         match row {
             Some(row) if row.is_ready() => Ok(row),
             Some(row) if row.state.is_settled() => Err(unusable(&row)),
-            Some(_) => Box::pin(self.wait_for(alias)).await,
+            Some(_) => Box::pin(self.wait_for(run, alias)).await,
             None => Err(unknown_server(alias)),
         }
     }
 
-    async fn wait_for(&self, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
+    async fn wait_for(&self, run: &RunView, alias: &Alias) -> Result<Arc<ServerRow>, Refusal> {
         let is_settled = |snapshot: &Snapshot| {
             snapshot.get(alias.as_str()).is_none_or(|row| row.state.is_settled())
         };
-        let snapshot = self.registry.wait_until(self.options.settle_timeout, is_settled).await;
+        let snapshot = self.wait_until(run, self.options.settle_timeout, is_settled).await;
         match snapshot.get(alias.as_str()) {
             Some(row) if row.is_ready() => Ok(row.clone()),
             Some(row) => Err(unusable(row)),
@@ -118,7 +118,7 @@ impl Shared {
         let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
         for id in wanted.map(Raw::items).unwrap_or_default() {
             let id = id.as_str().unwrap_or_default();
-            if !self.tasks.owns(caller.run.id, alias, &id) {
+            if !self.tasks.owns(caller.run.id, &caller.run.key(alias), &id) {
                 return Err(not_found(Handling::Task, &id));
             }
         }
@@ -135,16 +135,16 @@ impl Shared {
         request: Message,
     ) -> Result<(Request, Option<OwnTool>), Refusal> {
         loop {
-            let before = self.registry.snapshot();
+            let before = self.snapshot(&caller.run);
             let found = self.aggregated_now(caller, handling, request.clone()).await;
             let Err(refusal) = found else { return found };
-            let now = self.registry.snapshot();
+            let now = self.snapshot(&caller.run);
             let Some((row, alias)) = expected::expected(caller, handling, &request, &now) else {
                 return Err(refusal);
             };
             let is_as_before = || before.get(alias.as_str()).is_some_and(|b| Arc::ptr_eq(b, row));
             if !row.state.is_settled() {
-                Box::pin(self.wait_for(alias)).await?;
+                Box::pin(self.wait_for(&caller.run, alias)).await?;
             } else if is_as_before() {
                 return Err(refusal);
             }
@@ -165,7 +165,7 @@ impl Shared {
             let view = self.view(caller).await;
             return self.aggregated(caller, &view, handling, request);
         };
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.snapshot(&caller.run);
         let at_hand = session.last_view();
         let at_hand = at_hand.unwrap_or_else(|| self.run_view(&caller.run, &snapshot));
         match self.aggregated(caller, &at_hand, handling, request.clone()) {

@@ -1,20 +1,27 @@
 //! Runs, and the tokens that prove to belong to one.
 
+mod own;
+
 use std::{
     collections::{BTreeSet, HashMap},
     fmt,
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{Alias, Secret};
 use narthex_policy::RunPolicy;
-use narthex_registry::Snapshot;
+use narthex_registry::{MountSet, Registry, Snapshot};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tokio_util::sync::CancellationToken;
 
-use crate::view::View;
+pub use self::own::Changes;
+use self::own::OwnServers;
+pub(crate) use self::own::ServerKey;
+use crate::{tool_set::ToolSet, view::View};
 
 /// What every run token starts with, so that secret scanners can find leaked ones.
 const PREFIX: &str = "nxt_";
@@ -29,14 +36,21 @@ pub struct RunId([u8; ID_BYTES]);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunToken(Secret);
 
-/// A run as the data plane sees it: immutable.
+/// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
 pub struct RunView {
     /// Its id.
     pub id: RunId,
     /// What it may do.
     pub policy: RunPolicy,
+    /// When it began.
+    pub began: SystemTime,
     token_hash: [u8; 32],
+    own: OwnServers,
+    /// Ends what has no end of its own; open calls of modern clients get their answers.
+    pub(crate) ended: CancellationToken,
+    /// The tools that it was last recorded to see (E20).
+    pub(crate) tools: ArcSwapOption<ToolSet>,
     /// The last view that was built for it.
     pub(crate) view: ArcSwapOption<View>,
     /// The servers that it was last told to lack.
@@ -50,6 +64,14 @@ pub struct RunTable {
 }
 
 impl RunId {
+    /// Reads an id as [`RunId::to_text`] writes it; `None` if it is none.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; ID_BYTES];
+        let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
+        (length == bytes.len()).then_some(Self(bytes))
+    }
+
     /// The id as text.
     #[must_use]
     pub fn to_text(self) -> String {
@@ -77,6 +99,10 @@ impl RunToken {
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
+        // On a command line, an id that begins with a hyphen would be taken for a flag.
+        while URL_SAFE_NO_PAD.encode(&bytes[..ID_BYTES]).starts_with('-') {
+            getrandom::fill(&mut bytes[..1])?;
+        }
         Ok(Self(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))))
     }
 
@@ -115,10 +141,92 @@ impl RunView {
         Self {
             id: token.run_id(),
             policy,
+            began: SystemTime::now(),
+            own: OwnServers::default(),
+            ended: CancellationToken::new(),
+            tools: ArcSwapOption::empty(),
             token_hash: Sha256::digest(token.expose()).into(),
             view: ArcSwapOption::empty(),
             missing: Mutex::default(),
         }
+    }
+
+    /// The same with servers of its own, which it has whatever `policy` says, and which nobody else
+    /// sees (E7). They go back when the run ends, or is dropped.
+    #[must_use]
+    pub fn with_servers(token: &RunToken, policy: RunPolicy, servers: MountSet) -> Self {
+        let own = OwnServers::new(servers);
+        let policy = match policy {
+            RunPolicy::AllAttached => RunPolicy::AllAttached,
+            RunPolicy::Attached(mut named) => {
+                named.extend(own.aliases().cloned());
+                RunPolicy::Attached(named)
+            }
+        };
+        Self { own, ..Self::new(token, policy) }
+    }
+
+    /// The aliases of the servers that it has for itself.
+    pub fn own_servers(&self) -> impl Iterator<Item = &Alias> {
+        self.own.aliases()
+    }
+
+    /// Whether it has ended: nothing begins in it any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+
+    /// Resolves when it has ended.
+    pub async fn ended(&self) {
+        self.ended.cancelled().await;
+    }
+
+    /// The tools that it sees at the aggregated endpoint, as they were last recorded (E20). `None`
+    /// before that.
+    #[must_use]
+    pub fn tools(&self) -> Option<Arc<ToolSet>> {
+        self.tools.load_full()
+    }
+
+    /// Whether it sees exactly what is shared: then its views are everybody's.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.policy == RunPolicy::AllAttached && self.own.is_empty()
+    }
+
+    /// Which server an alias stands for in this run. A server of its own keeps its alias also if
+    /// the shared configuration begins to use it.
+    pub(crate) fn key(&self, alias: &Alias) -> ServerKey {
+        self.own.key(alias)
+    }
+
+    pub(crate) fn has_own(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// Whether an alias stands for a server that the run has for itself.
+    pub(crate) fn owns(&self, alias: &Alias) -> bool {
+        self.own.aliases().any(|own| own == alias)
+    }
+
+    pub(crate) fn own_keys(&self) -> impl Iterator<Item = ServerKey> {
+        self.own.keys()
+    }
+
+    pub(crate) fn release(&self) {
+        self.own.release();
+    }
+
+    /// The servers as the run may see them; what its policy does not attach may be there as well.
+    pub(crate) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
+        match self.own.is_empty() {
+            true => registry.snapshot(),
+            false => self.own.snapshot(registry, &self.policy),
+        }
+    }
+
+    pub(crate) fn changes(&self, registry: &Registry) -> Changes {
+        self.own.changes(registry)
     }
 
     /// Tells whoever reads the log which servers the run names and cannot have: once for all of
@@ -142,12 +250,48 @@ impl RunView {
 
 impl RunTable {
     /// Adds a run.
-    pub fn insert(&self, run: Arc<RunView>) {
+    pub(crate) fn insert(&self, run: &Arc<RunView>) {
         self.runs.rcu(|runs| {
             let mut runs = HashMap::clone(runs);
-            runs.insert(run.id, run.clone());
+            runs.insert(run.id, Arc::clone(run));
             runs
         });
+    }
+
+    /// Takes a run out: its token opens nothing any more. `None` if there is none.
+    pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
+        let before = self.runs.rcu(|runs| {
+            let mut runs = HashMap::clone(runs);
+            runs.remove(&id);
+            runs
+        });
+        before.get(&id).cloned()
+    }
+
+    /// Every run, the oldest first.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<RunView>> {
+        let mut all: Vec<_> = self.runs.load().values().cloned().collect();
+        all.sort_by_key(|run| (run.began, run.id));
+        all
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.load().len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The run of an id.
+    #[must_use]
+    pub fn get(&self, id: RunId) -> Option<Arc<RunView>> {
+        self.runs.load().get(&id).cloned()
     }
 
     /// The run that a token opens; `None` for any other text.
@@ -171,7 +315,7 @@ mod tests {
         let table = RunTable::default();
         let (one, two) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
         for token in [&one, &two] {
-            table.insert(Arc::new(RunView::new(token, RunPolicy::AllAttached)));
+            table.insert(&Arc::new(RunView::new(token, RunPolicy::AllAttached)));
         }
         assert_eq!(table.identify(one.expose()).unwrap().id, one.run_id());
         assert_ne!(one.run_id(), two.run_id());

@@ -31,7 +31,7 @@ pub(crate) struct Sent {
     pub(crate) down: Revision,
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) deadline: Instant,
-    pub(crate) stop: Option<CancellationToken>,
+    pub(crate) stop: Option<[CancellationToken; 2]>,
 }
 
 /// What is read from the request before it is given away.
@@ -86,7 +86,7 @@ impl FinishParts {
             }),
             tasks: has_tasks.then(|| TaskOwner {
                 routes: shared.tasks.clone(),
-                alias: request.alias.clone(),
+                server: caller.run.key(&request.alias),
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
             }),

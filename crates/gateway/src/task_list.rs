@@ -137,11 +137,12 @@ impl Shared {
             None => Vec::new(),
             Some(cursor) => [br#""cursor":"#, &encode_string(cursor)[..]].concat(),
         };
-        let asked = self.asked(&chosen.link, method::TASKS_LIST, &members).await;
+        let key = caller.run.key(alias);
+        let asked = self.asked(&key, &chosen.link, method::TASKS_LIST, &members).await;
         let answer = errand.end(asked)?;
         let owner = TaskOwner {
             routes: self.tasks.clone(),
-            alias: alias.clone(),
+            server: key,
             run: caller.run.id,
             is_aggregated: caller.endpoint == Endpoint::Aggregated,
         };

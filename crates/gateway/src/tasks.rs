@@ -13,7 +13,7 @@ use std::{
 use narthex_model::Alias;
 
 pub(crate) use self::owner::{TaskOwner, with_id};
-use crate::RunId;
+use crate::{RunId, run::ServerKey};
 
 /// How many tasks are remembered; the oldest are forgotten first.
 const TASKS_MAX: usize = 10_000;
@@ -34,22 +34,23 @@ struct Table {
 }
 
 /// A task of a run: its server, and the server's own id.
-type Owned = (RunId, Alias, Arc<str>);
+type Owned = (RunId, ServerKey, Arc<str>);
 
 impl TaskRoutes {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that `alias` made a task for a run.
-    pub(crate) fn learn(&self, run: RunId, task: &str, alias: &Alias) {
+    /// Remembers that a server made a task for a run.
+    pub(crate) fn learn(&self, run: RunId, task: &str, server: &ServerKey) {
+        let alias = &server.alias;
         if task.len() > ID_MAX {
             tracing::warn!(server.name = %alias, "gave a task an id of over {ID_MAX} bytes");
             return;
         }
         let mut table = self.table();
         let id: Arc<str> = task.into();
-        let owned = (run, alias.clone(), id.clone());
+        let owned = (run, server.clone(), id.clone());
         if !table.shown.contains_key(&owned) {
             let shown = table.free_id(run, alias, &id);
             table.routes.insert((run, shown.clone()), (alias.clone(), id.clone()));
@@ -69,28 +70,36 @@ impl TaskRoutes {
 
     /// What a run's clients know a task by at the aggregated endpoint; `None` if the server made
     /// it for somebody else, or never.
-    pub(crate) fn shown(&self, run: RunId, alias: &Alias, id: &str) -> Option<Arc<str>> {
-        self.table().shown.get(&(run, alias.clone(), Arc::from(id))).cloned()
+    pub(crate) fn shown(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<str>> {
+        self.table().shown.get(&(run, server.clone(), Arc::from(id))).cloned()
     }
 
     /// Whether a server made a task for this run.
-    pub(crate) fn owns(&self, run: RunId, alias: &Alias, id: &str) -> bool {
-        self.shown(run, alias, id).is_some()
+    pub(crate) fn owns(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
+        self.shown(run, server, id).is_some()
     }
 
     /// The servers that made tasks for a run.
     pub(crate) fn servers(&self, run: RunId) -> BTreeSet<Alias> {
         let table = self.table();
         let its = table.order.iter().filter(|(of, _, _)| *of == run);
-        its.map(|(_, alias, _)| alias.clone()).collect()
+        its.map(|(_, server, _)| server.alias.clone()).collect()
+    }
+
+    /// Forgets the tasks of a run that has ended.
+    pub(crate) fn forget(&self, run: RunId) {
+        let mut table = self.table();
+        table.routes.retain(|(of, _), _| *of != run);
+        table.shown.retain(|(of, _, _), _| *of != run);
+        table.order.retain(|(of, _, _)| *of != run);
     }
 
     /// Whether a state that a server tells a run's client on a link of the client's own is about
     /// somebody else's task. Of a task that nobody has yet, the answer may be on its way.
-    pub(crate) fn is_anothers(&self, run: RunId, alias: &Alias, id: &str) -> bool {
+    pub(crate) fn is_anothers(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         let table = self.table();
-        let is_it = |(_, of, other): &Owned| of == alias && **other == *id;
-        !table.shown.contains_key(&(run, alias.clone(), Arc::from(id)))
+        let is_it = |(_, of, other): &Owned| of == server && **other == *id;
+        !table.shown.contains_key(&(run, server.clone(), Arc::from(id)))
             && table.order.iter().any(is_it)
     }
 }
@@ -118,8 +127,8 @@ mod tests {
     use super::*;
     use crate::RunToken;
 
-    fn alias(name: &str) -> Alias {
-        Alias::new(name).unwrap()
+    fn server(name: &str) -> ServerKey {
+        ServerKey::shared(&Alias::new(name).unwrap())
     }
 
     /// S18: another run's task is unknown; memory is bounded.
@@ -127,9 +136,9 @@ mod tests {
     fn s18_tasks_belong_to_their_run() {
         let routes = TaskRoutes::default();
         let (mine, other) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
-        let git = alias("git");
+        let git = server("git");
         routes.learn(mine.run_id(), "t0", &git);
-        assert_eq!(routes.route(mine.run_id(), "t0"), Some((git.clone(), "t0".into())));
+        assert_eq!(routes.route(mine.run_id(), "t0"), Some((git.alias.clone(), "t0".into())));
         assert_eq!(routes.route(other.run_id(), "t0"), None);
         assert!(!routes.owns(other.run_id(), &git, "t0"));
         for n in 0..=TASKS_MAX {
@@ -146,17 +155,26 @@ mod tests {
     fn e79_equal_ids_of_two_servers_stay_apart() {
         let routes = TaskRoutes::default();
         let (run, other) = (RunToken::generate().unwrap().run_id(), RunToken::generate().unwrap());
-        let (one, two) = (alias("one"), alias("two"));
+        let (one, two) = (server("one"), server("two"));
         routes.learn(run, "mcp__two__t", &one);
         for server in [&one, &two, &one] {
             routes.learn(run, "t", server);
         }
-        assert_eq!(routes.route(run, "t"), Some((one.clone(), "t".into())));
-        assert_eq!(routes.route(run, "mcp__two__t"), Some((one.clone(), "mcp__two__t".into())));
+        assert_eq!(routes.route(run, "t"), Some((one.alias.clone(), "t".into())));
+        assert_eq!(
+            routes.route(run, "mcp__two__t"),
+            Some((one.alias.clone(), "mcp__two__t".into()))
+        );
         let shown = routes.shown(run, &two, "t").unwrap();
-        assert_eq!(routes.route(run, &shown), Some((two.clone(), "t".into())));
+        assert_eq!(routes.route(run, &shown), Some((two.alias.clone(), "t".into())));
         routes.learn(other.run_id(), "t", &two);
         assert_eq!(routes.shown(other.run_id(), &two, "t").as_deref(), Some("t"));
-        assert_eq!(routes.servers(run), [one, two].into());
+        assert_eq!(routes.servers(run), [one.alias, two.alias.clone()].into());
+        // What ends with its run leaves nothing, and others keep theirs.
+        routes.forget(run);
+        assert_eq!((routes.route(run, "t"), routes.servers(run).len()), (None, 0));
+        assert_eq!(routes.shown(other.run_id(), &two, "t").as_deref(), Some("t"));
+        let table = routes.table();
+        assert_eq!([table.routes.len(), table.shown.len(), table.order.len()], [1; 3]);
     }
 }

@@ -22,8 +22,12 @@ use narthex_wire::{
 
 use self::pages::Pages;
 use crate::{
-    exposure::shown, method::ListKind, own_tool::OwnTool, schema::with_object_schema,
+    exposure::shown,
+    method::ListKind,
+    own_tool::OwnTool,
+    schema::with_object_schema,
     template::Template,
+    tool_set::{Defined, ToolSet},
 };
 
 /// The longest instructions of an aggregated endpoint, in bytes.
@@ -41,6 +45,8 @@ pub(crate) struct View {
     own_tools: HashMap<Arc<str>, (Alias, OwnTool)>,
     resource_servers: Vec<Alias>,
     lists: HashMap<ListKind, Pages>,
+    /// The tools as their servers define them, in the order of their list.
+    defined: Vec<Defined>,
     /// Which primitives any of the servers has.
     pub(crate) capabilities: ServerCapabilities,
     /// What the servers tell the model of themselves, each under its alias; a JSON string.
@@ -112,12 +118,13 @@ impl View {
             true => own_tools(parts, &tools, name_limit),
             false => Vec::new(),
         };
-        let mut builder = Builder { server_info, own_tools: &own_tools, lists: HashMap::new() };
+        let (lists, defined) = (HashMap::new(), Vec::new());
+        let mut builder = Builder { server_info, own_tools: &own_tools, lists, defined };
         builder.renamed(ListKind::Tools, parts, &tools, |inventory| &inventory.tools);
         builder.renamed(ListKind::Prompts, parts, &prompts, |inventory| &inventory.prompts);
         let resources = builder.resources(parts);
         let templates = builder.templates(parts);
-        let lists = builder.lists;
+        let Builder { lists, defined, .. } = builder;
         let resource_servers = parts
             .iter()
             .filter(|part| part.capabilities.resources)
@@ -136,6 +143,7 @@ impl View {
             own_tools,
             resource_servers,
             lists,
+            defined,
             capabilities,
             instructions,
         }
@@ -192,6 +200,11 @@ impl View {
             Some(cursor) => cursor.strip_prefix("p")?.parse().ok()?,
         };
         self.lists.get(&kind)?.page(era, index)
+    }
+
+    /// The tools, for the record.
+    pub(crate) fn tool_set(&self) -> ToolSet {
+        ToolSet::of(&self.defined)
     }
 
     /// Which lists differ from those of another view.
@@ -257,6 +270,7 @@ struct Builder<'a> {
     server_info: &'a [u8],
     own_tools: &'a [(Alias, OwnTool, Arc<str>)],
     lists: HashMap<ListKind, Pages>,
+    defined: Vec<Defined>,
 }
 
 impl Builder<'_> {
@@ -278,6 +292,7 @@ impl Builder<'_> {
                 let mut raw = with_member(&entry.raw, "name", name.as_str());
                 if kind == ListKind::Tools {
                     raw = with_object_schema(&raw);
+                    self.defines(&part.alias, name.as_str(), entry.raw.clone());
                 }
                 let adapted = |era| adapted(kind, &raw, part.era, era);
                 legacy.push(adapted(Era::Legacy));
@@ -288,10 +303,15 @@ impl Builder<'_> {
             for (alias, tool, name) in self.own_tools {
                 let definition = tool.definition(name, alias);
                 legacy.push(definition.clone());
-                modern.push(definition);
+                modern.push(definition.clone());
+                self.defines(alias, name, definition);
             }
         }
         self.pages(kind, &legacy, &modern);
+    }
+
+    fn defines(&mut self, server: &Alias, name: &str, raw: Bytes) {
+        self.defined.push(Defined { name: name.into(), server: server.clone(), raw });
     }
 
     /// Resources keep their URIs, as results embed them; only a URI that two servers list is

@@ -48,7 +48,7 @@ impl Shared {
     /// What a caller of the aggregated endpoint sees. Built once per registry snapshot; clients
     /// that servers may ask something see what the servers list for their capabilities.
     pub(crate) async fn view(self: &Arc<Self>, caller: &Caller) -> Arc<View> {
-        let snapshot = self.registry.snapshot();
+        let snapshot = self.snapshot(&caller.run);
         match caller.session.as_ref().filter(|session| session.can_be_asked()) {
             None => self.run_view(&caller.run, &snapshot),
             Some(session) => Box::pin(self.session_view(session, &snapshot)).await,
@@ -96,7 +96,7 @@ impl Shared {
 
     /// What a run sees: lists and calls ask the same view (D5).
     pub(crate) fn run_view(&self, run: &RunView, snapshot: &Snapshot) -> Arc<View> {
-        if run.policy == RunPolicy::AllAttached {
+        if run.is_plain() {
             return self.live_view(snapshot);
         }
         if let Some(view) = run.view.load_full().filter(|view| view.seq == snapshot.seq) {

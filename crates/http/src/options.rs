@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use narthex_control::Control;
+use narthex_control::{Control, Runs};
 use tokio_util::sync::CancellationToken;
 
 use crate::{TokenHash, Workers};
@@ -21,6 +21,8 @@ pub struct HttpOptions {
     pub admin_token: Option<TokenHash>,
     /// What operators work with. Without it the API shows servers and changes none.
     pub control: Option<Control>,
+    /// What begins and ends runs. Without it there is no API for that.
+    pub runs: Option<Runs>,
     /// After how long without any step of a call its answer becomes an event stream.
     pub quiet: Duration,
     /// How often a quiet event stream shows life.
@@ -43,6 +45,7 @@ impl HttpOptions {
             allowed_origins: Vec::new(),
             admin_token: None,
             control: None,
+            runs: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),

@@ -1,7 +1,7 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::ControlError;
+use narthex_control::{ControlError, RunError, RunFault};
 use narthex_model::ErrorKind;
 use serde_json::json;
 
@@ -13,6 +13,8 @@ pub(crate) struct Problem {
     kind: ErrorKind,
     status: StatusCode,
     detail: String,
+    /// What is wrong with single servers.
+    errors: Vec<RunFault>,
 }
 
 /// The HTTP status of an error kind: this door's table.
@@ -32,7 +34,7 @@ pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
 
 impl Problem {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, status: status_of_kind(kind), detail: detail.into() }
+        Self { kind, status: status_of_kind(kind), detail: detail.into(), errors: Vec::new() }
     }
 
     /// With a status that says more of HTTP itself than the kind's own.
@@ -41,13 +43,16 @@ impl Problem {
     }
 
     pub(crate) fn answer(&self) -> Response {
-        let body = json!({
+        let mut body = json!({
             "type": "about:blank",
             "title": self.status.canonical_reason().unwrap_or_default(),
             "status": self.status.as_u16(),
             "detail": self.detail,
             "kind": self.kind.as_str(),
         });
+        if !self.errors.is_empty() {
+            body["errors"] = json!(self.errors);
+        }
         let mut response = respond::json(self.status, body.to_string().into_bytes().into());
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
@@ -64,6 +69,12 @@ impl From<ControlError> for Problem {
             tracing::warn!(cause, "an operator's request failed: {error}");
         }
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Self {
+        Self { errors: error.faults(), ..Self::new(error.kind(), error.to_string()) }
     }
 }
 

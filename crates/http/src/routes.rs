@@ -50,12 +50,16 @@ pub(crate) enum Target {
     Reload,
     Files,
     Events,
+    Runs,
+    RunBegin,
+    Run,
+    RunEnd,
 }
 
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 19] = [
+pub const ROUTES: [Route; 23] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -75,6 +79,10 @@ pub const ROUTES: [Route; 19] = [
     route("/api/reload", "POST", Access::Admin, Target::Reload),
     route("/api/files", READ, Access::Admin, Target::Files),
     route("/api/events", READ, Access::Operator, Target::Events),
+    route("/api/runs", READ, Access::Admin, Target::Runs),
+    route("/api/runs", "POST", Access::Admin, Target::RunBegin),
+    route("/api/runs/{id}", READ, Access::Admin, Target::Run),
+    route("/api/runs/{id}", "DELETE", Access::Admin, Target::RunEnd),
 ];
 
 const fn route(

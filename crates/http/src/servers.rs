@@ -1,15 +1,17 @@
-//! The operators' API: what there is of servers, and what can be done with them.
+//! The operators' API: what there is of servers and runs, and what can be done with them.
 
 mod changes;
+mod runs;
 mod watching;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
 use narthex_control::Control;
 use narthex_model::ErrorKind;
+use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
@@ -27,7 +29,7 @@ use crate::{
 pub(crate) struct Asked<'a> {
     pub(crate) door: &'a Door,
     pub(crate) target: Target,
-    /// The server's name as it stands in the path.
+    /// The name or id as it stands in the path.
     pub(crate) segment: &'a str,
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
@@ -56,7 +58,7 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let gateway = &self.door.gateway;
-        let snapshot = gateway.registry().snapshot();
+        let snapshot = self.snapshot();
         match self.target {
             Target::Metrics => Ok(status::metrics(gateway)),
             Target::Status => Ok(status::servers(&snapshot, &self.principal)),
@@ -73,6 +75,10 @@ impl Asked<'_> {
             Target::Logs => self.logs(),
             Target::Reload => self.reload().await,
             Target::Files => self.files(),
+            Target::Runs => self.runs(),
+            Target::RunBegin => self.begin_run(body).await,
+            Target::Run => self.run(),
+            Target::RunEnd => self.end_run().await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }
@@ -82,10 +88,25 @@ impl Asked<'_> {
     /// The row of the named server; what the caller may not see is not there (D5).
     fn row(&self) -> Result<Value, Problem> {
         let name = self.name()?;
-        let row = self.door.gateway.registry().get(&name);
+        let row = self.seen(&name);
         let row = row.filter(|row| rows::may_see(row, &self.principal));
         let row = row.ok_or_else(|| unknown(&name))?;
         Ok(rows::one(&row, self.has_tools()))
+    }
+
+    /// The servers as whoever asks may see them; those of single runs are no operator's rows.
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let gateway = &self.door.gateway;
+        match &self.principal {
+            Principal::Run(run) => gateway.snapshot(run),
+            Principal::Admin => gateway.registry().snapshot(),
+        }
+    }
+
+    fn seen(&self, name: &str) -> Option<Arc<ServerRow>> {
+        let snapshot = self.snapshot();
+        let is_it = |row: &&Arc<ServerRow>| !row.is_overridden && row.name == name;
+        snapshot.servers.iter().find(is_it).cloned()
     }
 
     async fn reload(&self) -> Answered {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use narthex_control::{Control, ControlOptions};
+use narthex_control::{Control, ControlOptions, Runs, RunsOptions};
 use narthex_gateway::{
     Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
 };
@@ -102,6 +102,7 @@ pub struct App {
     gateway: Gateway,
     /// What operators work with, if the servers come from files.
     control: Option<Control>,
+    runs: Runs,
     local: Arc<RunView>,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -136,12 +137,22 @@ impl App {
         let gateway = Gateway::new(registry.clone(), audit, options.gateway)
             .map_err(|error| no_randomness(&error))?;
         let local = Arc::new(RunView::new(&options.token, options.policy));
-        gateway.runs().insert(local.clone());
+        begin_run(&gateway, &local)?;
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers).await?;
+        let runs = Runs::new(
+            gateway.clone(),
+            RunsOptions {
+                workspace_root: config::workspace_root()?,
+                env: Arc::new(config::variable),
+                start_timeout: connections.deadlines.connect,
+                local: local.id,
+            },
+        );
         let mut app = Self {
             gateway,
             control,
+            runs,
             local,
             closing: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -163,6 +174,7 @@ impl App {
         let Doors { listener, mut http, serve, socket_dirs } = doors;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
+        http.runs = Some(self.runs.clone());
         let router = narthex_http::router(self.gateway.clone(), http);
         let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
         self.tasks.spawn(narthex_http::serve(listener, router, serve, closing, tasks));
@@ -254,6 +266,12 @@ async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
 fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     let root = is_strict.then(config::workspace_root).transpose()?;
     Ok(Supervision { confinement: root.map(Confinement::strict), ..Supervision::default() })
+}
+
+/// Lets the run of this process begin.
+fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
+    let begun = gateway.begin_run(local);
+    begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
 }
 
 /// Has the servers start.

@@ -17,7 +17,8 @@ use crate::{
 };
 
 pub(crate) use operate::{
-    AddArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
+    AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
+    StopArgs,
 };
 
 /// How long what still runs after a command may hold up the end of the program.
@@ -67,6 +68,9 @@ enum Command {
     /// See, try and change the servers of the daemon
     #[command(subcommand)]
     Mcp(McpCommand),
+    /// Begin, see and end runs, which may have servers of their own
+    #[command(subcommand)]
+    Run(RunCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -234,6 +238,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
+        Command::Run(command) => Box::pin(commands::run::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,

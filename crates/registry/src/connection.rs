@@ -53,6 +53,8 @@ pub(crate) struct Connection {
     /// Whatever is open ends at once: the registry is closed, or the server was switched off.
     cut: CancellationToken,
     is_off: AtomicBool,
+    /// A row of the registry shows it, or did: it is not some mount's alone.
+    is_shown: AtomicBool,
     /// The shared link is being opened.
     is_connecting: AtomicBool,
     /// Set when the server has ended, and every link to it.
@@ -96,11 +98,25 @@ impl Connection {
             retired: CancellationToken::new(),
             cut: shared.shutdown.child_token(),
             is_off: AtomicBool::new(false),
+            is_shown: AtomicBool::new(false),
             is_connecting: AtomicBool::new(false),
             ended: watch::Sender::new(None),
             is_wanted: AtomicBool::new(false),
             woken: Notify::new(),
         }
+    }
+
+    /// Notes that a row of the registry shows it.
+    pub(crate) fn has_row(&self) {
+        self.is_shown.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_shown(&self) -> bool {
+        self.is_shown.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
     }
 
     pub(crate) fn alias(&self) -> &Alias {
@@ -168,11 +184,20 @@ impl Connection {
 
     /// Waits until the server is ready or has failed, or the connection is given up.
     pub(crate) async fn settled(&self) -> Arc<Found> {
+        self.once(|found| found.state.is_settled()).await
+    }
+
+    /// Waits until the server is not asleep, or the connection is given up.
+    pub(crate) async fn awake(&self) -> Arc<Found> {
+        self.once(|found| !found.is_asleep).await
+    }
+
+    async fn once(&self, is_so: impl Fn(&Found) -> bool) -> Arc<Found> {
         let mut changed = self.changed.subscribe();
         loop {
             changed.borrow_and_update();
             let found = self.found();
-            if found.state.is_settled() || self.is_ending() {
+            if is_so(&found) || self.is_ending() {
                 // Whoever hears of it and looks at the row then is to see the same.
                 drop(self.changing.lock().unwrap_or_else(PoisonError::into_inner));
                 return found;

@@ -161,7 +161,7 @@ impl Registry {
         let timeout = options.timeout;
         let deadlines = Deadlines {
             // A server that does not know the question is then asked as servers used to be.
-            probe: timeout / 2,
+            probe: shared.options.deadlines.probe.min(timeout / 2),
             connect: timeout / 2,
             list: timeout,
             ..shared.options.deadlines

@@ -8,11 +8,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use narthex_model::{Alias, ServerDefinition};
+use narthex_model::{Alias, Provenance, ServerDefinition};
 use narthex_upstream::Ended;
+use tokio::sync::watch;
 
 use crate::{
-    ConnectionId, Found,
+    ConnectionId, Found, ServerRow,
     connection::{self, Connection, Settings},
     digest::Digest,
     registry::Shared,
@@ -44,6 +45,8 @@ struct Mounted {
     key: PoolKey,
     connection: Arc<Connection>,
     shared: Weak<Shared>,
+    /// Held while the lists are read because of a call.
+    listing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Mount {
@@ -63,6 +66,31 @@ impl Mount {
     #[must_use]
     pub fn found(&self) -> Arc<Found> {
         self.0.connection.found()
+    }
+
+    /// What is known of the server now, as a row: for an owner that sees it beside the rows of the
+    /// registry. It keeps no reference.
+    #[must_use]
+    pub fn row(&self) -> Arc<ServerRow> {
+        let Mounted { connection, listing, .. } = &*self.0;
+        Arc::new(ServerRow {
+            name: self.alias().as_str().to_owned(),
+            alias: Some(self.alias().clone()),
+            provenance: Provenance::Programmatic,
+            file: None,
+            is_overridden: false,
+            definition: Some(connection.definition.clone()),
+            found: connection.found(),
+            connection: Some(connection.id),
+            listing: listing.clone(),
+            mounted: Some(Arc::downgrade(connection)),
+        })
+    }
+
+    /// A receiver that sees that something about the server has changed, not each change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.connection.changes()
     }
 
     /// How many references there are.
@@ -137,6 +165,7 @@ impl Shared {
             key: key.clone(),
             connection: connection.clone(),
             shared: Arc::downgrade(self),
+            listing: Arc::default(),
         });
         mounted.insert(key, Arc::downgrade(&new));
         drop(mounted);

@@ -82,6 +82,11 @@ impl RegistryOptions {
 pub struct Notice {
     /// The server.
     pub alias: Alias,
+    /// On which connection it was said.
+    pub connection: ConnectionId,
+    /// Whether a row shows the connection, or did: what is said on one that is only mounted is for
+    /// its owners alone (E7).
+    pub is_shared: bool,
     /// A notification.
     pub message: Message,
 }
@@ -270,6 +275,9 @@ impl Shared {
 
     /// The connection of a row that was seen, if it still is the row's.
     pub(crate) fn connection(&self, row: &ServerRow) -> Option<Arc<Connection>> {
+        if let Some(mounted) = &row.mounted {
+            return mounted.upgrade();
+        }
         let rows = self.rows();
         let mounts = rows.slots.iter().filter_map(|slot| slot.mount.as_ref());
         let mut found = mounts.filter(|mount| Some(mount.id()) == row.connection);
@@ -297,8 +305,10 @@ impl Shared {
     }
 
     /// Passes on what a server says outside requests.
-    pub(crate) fn notice(&self, alias: &Alias, message: Message) {
-        if self.notices.send(Notice { alias: alias.clone(), message }).is_err() {
+    pub(crate) fn notice(&self, connection: &Connection, message: Message) {
+        let (alias, is_shared) = (connection.alias().clone(), connection.is_shown());
+        let notice = Notice { alias, connection: connection.id, is_shared, message };
+        if self.notices.send(notice).is_err() {
             tracing::trace!("nobody listens to notices");
         }
     }

@@ -258,6 +258,7 @@ fn bare(declared: &Declared) -> ServerRow {
         found: Arc::new(Found::new(ServerState::Error)),
         connection: None,
         listing: Arc::default(),
+        mounted: None,
     }
 }
 
@@ -275,6 +276,8 @@ impl Shared {
             credential: None,
             isolation: None,
         };
-        self.mount(key, definition, self.settings(), before)
+        let mount = self.mount(key, definition, self.settings(), before);
+        mount.connection().has_row();
+        mount
     }
 }

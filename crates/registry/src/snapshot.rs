@@ -1,11 +1,18 @@
 //! What the registry looks like at one moment: immutable, swapped whole.
 
-use std::{collections::HashMap, path::Path, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Weak},
+    time::SystemTime,
+};
 
 use narthex_model::{Alias, CallError, Provenance, ServerDefinition, ServerState};
 use narthex_supervisor::LogRing;
 use narthex_upstream::{Dialect, Inventory, Link, ServerFacts};
 use tokio::sync::Mutex;
+
+use crate::connection::Connection;
 
 /// The registry at one moment.
 #[derive(Debug, Clone)]
@@ -42,6 +49,8 @@ pub struct ServerRow {
     pub connection: Option<ConnectionId>,
     /// Held while the lists are read because of a call.
     pub(crate) listing: Arc<Mutex<()>>,
+    /// The connection itself, where the row is a mount's and none of the registry's.
+    pub(crate) mounted: Option<Weak<Connection>>,
 }
 
 /// Tells one connection of a registry from all others, also from later ones to the same server.
@@ -135,6 +144,17 @@ impl Snapshot {
         let is_settled = is_settled(&servers);
         let (seq, index) = (self.seq + 1, self.index.clone());
         Self { seq, servers, index, is_settled, is_last: false }
+    }
+
+    /// Rows of this snapshot, and after them rows of mounts, which have their aliases for
+    /// themselves: what one owner sees that has servers of its own (E7). `seq` is the owner's.
+    #[must_use]
+    pub fn joined(&self, seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
+        let is_free = |row: &Arc<ServerRow>| own.iter().all(|own| own.alias != row.alias);
+        let mut servers = shared;
+        servers.retain(is_free);
+        servers.extend_from_slice(own);
+        Self { is_last: self.is_last, ..Self::new(seq, servers) }
     }
 
     /// The row of an alias.

@@ -12,7 +12,7 @@ use crate::{Endpoint, RunId, SessionId};
 /// The longest name that is written, in characters.
 const NAME_CHARS: usize = 256;
 /// The version of the lines' shape. Readers ignore members that they do not know.
-const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 1;
 
 /// One call, as far as it is known before it is forwarded.
 #[derive(Debug, Clone)]

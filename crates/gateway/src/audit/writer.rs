@@ -17,7 +17,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{Entry, State};
+use super::{State, Written};
 
 /// How long committed records wait for others before they are written.
 const GATHER: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub(super) trait Sink: Send {
 
 pub(super) struct Writer<S> {
     sink: S,
-    receiver: Receiver<Box<Entry>>,
+    receiver: Receiver<Written>,
     state: Arc<State>,
     buffer: Vec<u8>,
     buffered: usize,
@@ -56,7 +56,7 @@ enum Drained {
 }
 
 impl<S: Sink> Writer<S> {
-    pub(super) fn new(sink: S, receiver: Receiver<Box<Entry>>, state: Arc<State>) -> Self {
+    pub(super) fn new(sink: S, receiver: Receiver<Written>, state: Arc<State>) -> Self {
         Self { sink, receiver, state, buffer: Vec::new(), buffered: 0, flushes: Vec::new() }
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_upstream::{Link, LinkError};
-use narthex_wire::{Message, Raw, json::encode_string, method};
+use narthex_wire::{Message, json::encode_string, method};
 use tokio::{
     sync::{oneshot, watch},
     time::{Instant, sleep, timeout},
@@ -195,7 +195,8 @@ impl Shared {
             return Err(Refusal::unknown_method(request.method()));
         }
         let subject = Subject::Resource(routed.item.name().into());
-        let key = FollowKey { alias: routed.alias.clone(), subject, kind: chosen.kind };
+        let server = caller.run.key(&routed.alias);
+        let key = FollowKey { server, subject, kind: chosen.kind };
         let errand = self.errand(caller, routed)?;
         let done = match is_start {
             true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
@@ -243,7 +244,7 @@ impl Shared {
                 }
             });
         }
-        let within = self.patience(&key.alias);
+        let within = self.patience(&key.server);
         let mut outcome = following.0.outcome.subscribe();
         let waiting = timeout(within, outcome.wait_for(Option::is_some)).await;
         let told = waiting.ok().and_then(Result::ok).and_then(|outcome| outcome.clone());
@@ -263,7 +264,9 @@ impl Shared {
             let since = Instant::now();
             let ended = match (link.facts().revision.is_modern(), &key.subject) {
                 (true, _) => self.follow_modern(key, followed, &link).await,
-                (false, Subject::Resource(uri)) => self.follow_legacy(uri, followed, &link).await,
+                (false, Subject::Resource(uri)) => {
+                    self.follow_legacy((key, uri), followed, &link).await
+                }
                 // The server speaks another era than when it made the task.
                 (false, Subject::Task(_)) => followed.unwanted_on(&link).await,
             };
@@ -289,7 +292,7 @@ impl Shared {
                 if !link.closed().is_cancelled() {
                     sleep(pause).await;
                 }
-                Some(self.live_link(&key.alias, key.kind).await)
+                Some(self.live_link(&key.server, key.kind).await)
             };
             let found = tokio::select! {
                 biased;
@@ -307,9 +310,16 @@ impl Shared {
     }
 
     /// Subscribes at a legacy server, and unsubscribes when nobody is left.
-    async fn follow_legacy(&self, uri: &str, followed: &Followed, link: &Link) -> End {
+    async fn follow_legacy(
+        &self,
+        (key, uri): (&FollowKey, &str),
+        followed: &Followed,
+        link: &Link,
+    ) -> End {
         let members = [br#""uri":"#, &encode_string(uri)[..]].concat();
-        if let Err(refusal) = self.ask(link, method::RESOURCES_SUBSCRIBE, &members).await {
+        if let Err(refusal) =
+            self.ask(&key.server, link, method::RESOURCES_SUBSCRIBE, &members).await
+        {
             return End::Lost(refusal);
         }
         followed.outcome.send_replace(Some(Ok(())));
@@ -323,7 +333,9 @@ impl Shared {
                 break;
             }
         }
-        if let Err(refusal) = self.ask(link, method::RESOURCES_UNSUBSCRIBE, &members).await {
+        if let Err(refusal) =
+            self.ask(&key.server, link, method::RESOURCES_UNSUBSCRIBE, &members).await
+        {
             tracing::debug!(?refusal, "a server was not told of the end of a subscription");
         }
         End::Unwanted
@@ -368,25 +380,5 @@ impl Shared {
         let error = ended.err().unwrap_or_else(|| LinkError::Closed("the stream ended".into()));
         tracing::debug!(server.name = link.name(), %error, "a stream of changes ended");
         End::Lost(error.into())
-    }
-
-    /// Asks a server something whose answer says nothing but that it was done.
-    pub(crate) async fn ask(&self, link: &Link, name: &str, members: &[u8]) -> Result<(), Refusal> {
-        self.asked(link, name, members).await.map(|_| ())
-    }
-
-    /// Asks a server something, within the time that its calls have.
-    pub(crate) async fn asked(
-        &self,
-        link: &Link,
-        name: &str,
-        members: &[u8],
-    ) -> Result<Message, Refusal> {
-        let within = self.patience(link.alias());
-        let asked = timeout(within, Box::pin(link.ask(name, members))).await;
-        let answer = asked.unwrap_or_else(|_late| Err(LinkError::Deadline(within.as_millis())))?;
-        let Some(code) = answer.error_code() else { return Ok(answer) };
-        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-        Err(Refusal::rpc(code, text))
     }
 }

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
-use super::{Change, FollowKey, Following, LISTS, Subject};
+use super::{Change, FollowKey, Following, LISTS, Seen, Subject};
 use crate::{
-    Answer, Answering, Caller, Step,
+    Answer, Answering, Caller, RunView, Step,
     gateway::Shared,
     links::LinkKind,
     method::{Handling, ListKind},
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
+    run::ServerKey,
 };
 
 /// How many single resources one listener may follow, and how many tasks.
@@ -45,7 +45,8 @@ impl Shared {
         Ok(Answering::listening(Listening {
             shared: self.clone(),
             id: Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes)),
-            alias: own_alias(caller).cloned(),
+            run: caller.run.clone(),
+            seen: Seen::by(&caller.run, &caller.endpoint),
             changes,
             filter,
             followed,
@@ -112,7 +113,8 @@ impl Shared {
         if !has_it && !facts.revision.is_modern() {
             return None;
         }
-        let key = FollowKey { alias: wanted.alias.clone(), subject, kind: LinkKind::Shared };
+        let server = caller.run.key(&wanted.alias);
+        let key = FollowKey { server, subject, kind: LinkKind::Shared };
         let errand = self.errand(caller, wanted).ok()?;
         let following = self.follow(&errand, &key, link).await;
         Some((key, errand.end(following).ok()?))
@@ -174,7 +176,8 @@ impl Filter {
 pub(crate) struct Listening {
     shared: Arc<Shared>,
     id: Bytes,
-    alias: Option<Alias>,
+    run: Arc<RunView>,
+    seen: Seen,
     changes: broadcast::Receiver<Change>,
     filter: Filter,
     followed: Vec<Heard>,
@@ -191,6 +194,7 @@ impl Listening {
             let change = tokio::select! {
                 biased;
                 () = self.shared.stopping.cancelled() => return Some(Step::Answer(self.end())),
+                () = self.run.ended.cancelled() => return Some(Step::Answer(self.end())),
                 change = self.changes.recv() => change,
             };
             match change {
@@ -212,15 +216,15 @@ impl Listening {
 
     fn notification(&mut self, change: &Change) -> Option<Payload> {
         match change {
-            Change::List(alias, kind) => (*alias == self.alias && self.filter.lists.contains(kind))
+            Change::List(seen, kind) => (*seen == self.seen && self.filter.lists.contains(kind))
                 .then(|| self.list_changed(*kind)),
-            Change::Resource(alias, uri) => {
-                let heard = self.heard(alias, &Subject::Resource(uri.clone()))?;
+            Change::Resource(server, uri) => {
+                let heard = self.heard(server, &Subject::Resource(uri.clone()))?;
                 let members = [br#""uri":"#, &encode_string(&heard.shown)[..]].concat();
                 Some(self.tagged(method::RESOURCES_UPDATED, &members))
             }
-            Change::Task(alias, id) => {
-                let heard = self.heard(alias, &Subject::Task(id.clone()))?;
+            Change::Task(server, id) => {
+                let heard = self.heard(server, &Subject::Task(id.clone()))?;
                 let state = heard.following.state()?;
                 let told = state.bytes();
                 // Several changes may have met in one state.
@@ -238,8 +242,9 @@ impl Listening {
         }
     }
 
-    fn heard(&mut self, alias: &Alias, subject: &Subject) -> Option<&mut Heard> {
-        let is_it = |heard: &&mut Heard| heard.key.alias == *alias && heard.key.subject == *subject;
+    fn heard(&mut self, server: &ServerKey, subject: &Subject) -> Option<&mut Heard> {
+        let is_it =
+            |heard: &&mut Heard| heard.key.server == *server && heard.key.subject == *subject;
         self.followed.iter_mut().find(is_it)
     }
 

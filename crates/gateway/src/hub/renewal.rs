@@ -14,38 +14,49 @@ use crate::{
     links::{LinkKind, link_kind},
     log_level::LogLevel,
     refusal::Refusal,
+    run::ServerKey,
 };
 
 impl Shared {
     /// Tells a link that several share the lowest level that sessions which use it have set, also
     /// before the server was there.
-    pub(crate) fn tell_new_link(self: &Arc<Self>, link: &Arc<Link>, kind: LinkKind) {
+    pub(crate) fn tell_new_link(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        server: &ServerKey,
+        kind: LinkKind,
+    ) {
         // Noted before sessions are looked at: one that sets its level from now on tells it itself.
-        if !self.hub.is_new(link, kind) {
+        if !self.hub.is_new(link, server, kind) {
             return;
         }
         let wanted = self.sessions.all().into_iter().filter_map(|session| {
             let level = session.log_level()?;
-            self.uses(&session, link, kind).then_some((level, session))
+            self.hears(&session, server, kind).then_some((level, session))
         });
         if let Some((level, session)) = wanted.min_by_key(|(level, _)| *level)
-            && let Some(level) = self.hub.lowers(link, kind, level)
+            && let Some(level) = self.hub.lowers(link, server, kind, level)
         {
             self.tell_level(&session, link, level);
         }
     }
 
     /// Whether a session hears a server's log messages on links of this kind.
-    fn uses(&self, session: &Session, link: &Link, kind: LinkKind) -> bool {
-        let snapshot = self.registry.snapshot();
-        let row = snapshot.get(link.alias().as_str());
-        let Some((row, shared)) = row.and_then(|row| Some((row, row.link.as_ref()?))) else {
+    fn hears(&self, session: &Session, server: &ServerKey, kind: LinkKind) -> bool {
+        let is_here = is_at(session, &server.alias) || session.endpoint == Endpoint::Aggregated;
+        is_here && self.uses(session, server, kind)
+    }
+
+    /// Whether a session may see a server, and uses links of this kind to it.
+    pub(super) fn uses(&self, session: &Session, server: &ServerKey, kind: LinkKind) -> bool {
+        let (run, alias) = (&session.run, &server.alias);
+        if !run.policy.is_attached(alias) || run.key(alias) != *server {
             return false;
-        };
-        let is_here = is_at(session, link.alias()) || session.endpoint == Endpoint::Aggregated;
-        is_here
-            && session.run.policy.is_attached(link.alias())
-            && link_kind(session, row, shared) == kind
+        }
+        let snapshot = self.snapshot(run);
+        let row = snapshot.get(alias.as_str());
+        let shared = row.and_then(|row| Some((row, row.link.as_ref()?)));
+        shared.is_some_and(|(row, link)| link_kind(session, row, link) == kind)
     }
 
     /// Tells a new link a session's level.
@@ -109,7 +120,9 @@ impl Shared {
         (item, members): (Item, &str),
     ) {
         let done = match self.errand_again(session, link, name, item, members) {
-            Ok(errand) => errand.end(self.ask(link, name, members.as_bytes()).await),
+            Ok(errand) => errand.end(
+                self.ask(&session.run.key(link.alias()), link, name, members.as_bytes()).await,
+            ),
             Err(refusal) => Err(refusal),
         };
         if let Err(refusal) = done {

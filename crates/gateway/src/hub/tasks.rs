@@ -10,34 +10,28 @@ use narthex_wire::{
 
 use super::{Change, FollowKey, Hub, Subject, follow::Followed};
 use crate::{
-    Endpoint, Session,
-    gateway::Shared,
-    links::{LinkKind, link_kind},
-    tasks::TaskOwner,
+    Endpoint, Session, gateway::Shared, links::LinkKind, run::ServerKey, tasks::TaskOwner,
 };
 
 impl Hub {
     /// Takes a modern server's word on a task to those who listen.
-    pub(super) fn task_changed(&self, alias: &Alias, state: &Message) {
+    pub(super) fn task_changed(&self, server: &ServerKey, state: &Message) {
         let Some(id) = state.get("taskId").and_then(Raw::as_str) else { return };
         let id: Arc<str> = id.as_ref().into();
-        let (alias, subject) = (alias.clone(), Subject::Task(id.clone()));
-        let key = FollowKey { alias: alias.clone(), subject, kind: LinkKind::Shared };
+        let subject = Subject::Task(id.clone());
+        let key = FollowKey { server: server.clone(), subject, kind: LinkKind::Shared };
         if self.keep_state(&key, state, has_ended(state)) {
-            self.announce(Change::Task(alias, id));
+            self.announce(Change::Task(server.clone(), id));
         }
     }
 }
 
 impl Shared {
     /// Takes a legacy server's word on a task to the sessions of the run that owns it.
-    pub(super) fn task_told(&self, alias: &Alias, kind: LinkKind, state: &Message) {
-        let snapshot = self.registry.snapshot();
-        let Some(row) = snapshot.get(alias.as_str()) else { return };
-        let Some(shared) = &row.link else { return };
+    pub(super) fn task_told(&self, server: &ServerKey, kind: LinkKind, state: &Message) {
         for session in self.sessions.all() {
-            if link_kind(&session, row, shared) == kind
-                && let Some(payload) = session.task_told(alias, state, false)
+            if self.uses(&session, server, kind)
+                && let Some(payload) = session.task_told(&server.alias, state, false)
             {
                 session.deliver(payload);
             }
@@ -49,7 +43,7 @@ impl Shared {
     pub(super) async fn catch_up(&self, link: &Link, key: &FollowKey, followed: &Followed) {
         let Subject::Task(id) = &key.subject else { return };
         let members = [br#""taskId":"#, &encode_string(id)[..]].concat();
-        let state = match self.asked(link, method::TASKS_GET, &members).await {
+        let state = match self.asked(&key.server, link, method::TASKS_GET, &members).await {
             Ok(answer) => state_of(&answer),
             Err(refusal) => {
                 tracing::debug!(server.name = link.name(), ?refusal, "did not say of a task");
@@ -60,7 +54,7 @@ impl Shared {
         if let Some(state) = state
             && !followed.has_ended()
         {
-            self.hub.task_changed(link.alias(), &state);
+            self.hub.task_changed(&key.server, &state);
         }
     }
 }
@@ -70,7 +64,7 @@ impl Session {
     pub(crate) fn task_owner(&self, alias: &Alias) -> TaskOwner {
         TaskOwner {
             routes: self.tasks.clone(),
-            alias: alias.clone(),
+            server: self.run.key(alias),
             run: self.run.id,
             is_aggregated: self.endpoint == Endpoint::Aggregated,
         }

@@ -5,13 +5,12 @@ use std::{
     time::Duration,
 };
 
-use narthex_registry::Notice;
 use narthex_upstream::{Inventory, Link, LinkEvent};
 use narthex_wire::{Message, Payload, method, rpc};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::LinkKind;
-use crate::{Endpoint, Session, gateway::Shared, session::OwnLink};
+use crate::{Endpoint, Session, gateway::Shared, run::ServerKey, session::OwnLink};
 
 /// How long a server may take to hear that its question is refused.
 const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
@@ -20,7 +19,7 @@ const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 pub(super) async fn hear(
     shared: Arc<Shared>,
     link: Arc<Link>,
-    kind: LinkKind,
+    (server, kind): (ServerKey, LinkKind),
     mut events: mpsc::Receiver<LinkEvent>,
 ) {
     let hearing = async {
@@ -28,10 +27,9 @@ pub(super) async fn hear(
             match event {
                 LinkEvent::Notification(message) => {
                     if is_list_change(message.method()) {
-                        shared.relist_pooled(&link, kind).await;
+                        shared.relist_pooled(&link, &server, kind).await;
                     }
-                    let notice = Notice { alias: link.alias().clone(), message };
-                    shared.spread(&notice, kind);
+                    shared.spread(&server, &message, kind);
                 }
                 LinkEvent::Request(question) => {
                     let text = "this client declared no such capability";
@@ -59,11 +57,11 @@ fn is_list_change(name: &str) -> bool {
 
 impl Shared {
     /// Lists anew on a pooled link, whose server said that something changed.
-    async fn relist_pooled(&self, link: &Arc<Link>, kind: LinkKind) {
+    async fn relist_pooled(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) {
         let LinkKind::Pooled(revision) = kind else { return };
         let cell = {
             let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-            pool.get(&(link.alias().clone(), revision)).cloned()
+            pool.get(&(server.clone(), revision)).cloned()
         };
         let own = cell.as_ref().and_then(|cell| cell.get());
         let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };

@@ -3,11 +3,10 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use narthex_model::Alias;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method};
 
 use super::TaskRoutes;
-use crate::{RunId, view::with_member};
+use crate::{RunId, run::ServerKey, view::with_member};
 
 /// Where messages name the task that they belong to (2025-11-25).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
@@ -16,7 +15,7 @@ const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 #[derive(Debug)]
 pub(crate) struct TaskOwner {
     pub(crate) routes: Arc<TaskRoutes>,
-    pub(crate) alias: Alias,
+    pub(crate) server: ServerKey,
     pub(crate) run: RunId,
     /// Whether the caller knows ids that the gateway may have changed.
     pub(crate) is_aggregated: bool,
@@ -41,7 +40,7 @@ impl TaskOwner {
             None => result.get("taskId").filter(|_| is_modern),
         };
         if let Some(id) = id.and_then(Raw::as_str) {
-            self.routes.learn(self.run, &id, &self.alias);
+            self.routes.learn(self.run, &id, &self.server);
         }
     }
 
@@ -61,7 +60,7 @@ impl TaskOwner {
     pub(crate) fn own<'a>(&self, tasks: &[Raw<'a>]) -> Vec<(Raw<'a>, Arc<str>)> {
         let own = |task: &Raw<'a>| {
             let id = task.get("taskId").and_then(Raw::as_str)?;
-            Some((*task, self.routes.shown(self.run, &self.alias, &id)?))
+            Some((*task, self.routes.shown(self.run, &self.server, &id)?))
         };
         tasks.iter().filter_map(own).collect()
     }
@@ -95,15 +94,15 @@ impl TaskOwner {
     /// The caller's id of a task, if it is not the server's own.
     fn changed(&self, id: Option<Raw<'_>>) -> Option<Arc<str>> {
         let id = id?.as_str()?;
-        self.routes.shown(self.run, &self.alias, &id).filter(|shown| **shown != *id)
+        self.routes.shown(self.run, &self.server, &id).filter(|shown| **shown != *id)
     }
 
     /// A state that the server tells by itself (2025-11-25), as the caller may see it. On a link of
     /// the caller's own it may come before the answer that says that there is such a task.
     pub(crate) fn told(&self, state: &Message, is_own_link: bool) -> Option<Payload> {
         let id = state.get("taskId").and_then(Raw::as_str)?;
-        if !self.routes.owns(self.run, &self.alias, &id) {
-            let is_anothers = self.routes.is_anothers(self.run, &self.alias, &id);
+        if !self.routes.owns(self.run, &self.server, &id) {
+            let is_anothers = self.routes.is_anothers(self.run, &self.server, &id);
             let is_taken = self.is_aggregated && self.routes.route(self.run, &id).is_some();
             if !is_own_link || is_anothers || is_taken {
                 return None;
@@ -121,7 +120,7 @@ impl TaskOwner {
         let id = related.get("taskId").and_then(Raw::as_str);
         let routed = id.as_ref().and_then(|id| self.routes.route(self.run, id));
         if let Some((alias, own)) = routed
-            && alias == self.alias
+            && alias == self.server.alias
         {
             rewrite.meta.set(RELATED_TASK, with_id(related, &own));
         }

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Says that the resource changed whenever somebody subscribes to it, and repeats its level.
-const TELLS: [&str; 3] = [
+pub(crate) const TELLS: [&str; 3] = [
     r#"tell() {
       printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{%s}}\n' "$1" "$2"
     }"#,

@@ -15,6 +15,8 @@ mod following;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod own_servers;
+#[cfg(test)]
 mod own_tools;
 #[cfg(test)]
 mod questions;
@@ -22,6 +24,8 @@ mod questions;
 mod results;
 #[cfg(test)]
 mod retries;
+#[cfg(test)]
+mod run_end;
 #[cfg(test)]
 mod scripted;
 #[cfg(test)]

@@ -69,6 +69,11 @@ impl Scripts {
         path
     }
 
+    /// Whether a server has written something there.
+    pub(crate) fn has_noted(&self, name: &str) -> bool {
+        fs_err::metadata(self.dir.path().join(name)).is_ok_and(|file| file.len() > 0)
+    }
+
     /// The process ids of all children that a server ever had.
     pub(crate) fn started(&self, name: &str) -> Vec<u32> {
         let text = fs_err::read_to_string(self.dir.path().join(name)).unwrap_or_default();

@@ -99,7 +99,7 @@ impl World {
     pub(crate) fn run_as(&mut self, policy: RunPolicy) {
         let token = RunToken::generate().unwrap();
         self.run = Arc::new(RunView::new(&token, policy));
-        self.gateway.runs().insert(self.run.clone());
+        self.gateway.begin_run(&self.run).unwrap();
     }
 
     /// A gateway over these servers, all of which have settled.
@@ -127,7 +127,7 @@ impl World {
         let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
         let token = RunToken::generate().unwrap();
         let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
-        gateway.runs().insert(run.clone());
+        gateway.begin_run(&run).unwrap();
         Self { gateway, run, fixtures: Vec::new() }
     }
 

@@ -102,7 +102,7 @@ impl Asked<'_> {
     }
 
     /// The body, which is the text of an entry.
-    async fn entry<B>(&self, body: B, further_types: &[&str]) -> Result<String, Problem>
+    pub(super) async fn entry<B>(&self, body: B, further_types: &[&str]) -> Result<String, Problem>
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {

@@ -1,6 +1,7 @@
 //! What can be watched: servers as they change, and a test while it runs.
 
-use narthex_registry::Registry;
+use narthex_gateway::{Gateway, RunView};
+use narthex_registry::Snapshot;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
@@ -16,9 +17,15 @@ impl Asked<'_> {
     /// Every state of the rows that the caller may see, the present one first, until the end of the
     /// daemon.
     pub(super) fn events(&self) -> Response {
-        let registry = self.door.gateway.registry().clone();
+        let gateway = self.door.gateway.clone();
         let (principal, has_tools) = (self.principal.clone(), self.has_tools());
-        self.stream(move |events| follow(registry, principal, has_tools, events))
+        self.stream(move |events| async move {
+            let watching = Watching { gateway, principal, has_tools };
+            match watching.principal.clone() {
+                Principal::Run(run) => watching.run(&run, &events).await,
+                Principal::Admin => watching.everything(&events).await,
+            }
+        })
     }
 
     /// Tries a server. Whoever prefers a stream hears of each stage as it ends.
@@ -63,21 +70,60 @@ impl Asked<'_> {
     }
 }
 
-/// Puts out the rows whenever they differ from those before: what happens to servers that the
-/// caller may not see does not show (D5).
-async fn follow(registry: Registry, principal: Principal, has_tools: bool, events: Events) {
-    let mut updates = registry.subscribe();
-    let mut last = Value::Null;
-    let mut seq = 0_u64;
-    while let Some(update) = updates.next().await {
-        let rows = rows::all(&update.snapshot, &principal, has_tools);
-        if rows == last {
-            continue;
+/// Who watches rows.
+struct Watching {
+    gateway: Gateway,
+    principal: Principal,
+    has_tools: bool,
+}
+
+impl Watching {
+    /// Every state of the shared rows.
+    async fn everything(&self, events: &Events) {
+        let mut updates = self.gateway.registry().subscribe();
+        let mut shown = Shown::default();
+        while let Some(update) = updates.next().await {
+            self.put(&update.snapshot, &mut shown, events).await;
+        }
+    }
+
+    /// What a run sees, until it ends. States that follow each other fast may be put out as one.
+    async fn run(&self, run: &RunView, events: &Events) {
+        let mut changes = self.gateway.changes(run);
+        let mut shown = Shown::default();
+        loop {
+            changes.mark_seen();
+            let snapshot = self.gateway.snapshot(run);
+            self.put(&snapshot, &mut shown, events).await;
+            let is_over = tokio::select! {
+                biased;
+                () = run.ended() => true,
+                has_changed = changes.next() => !has_changed,
+            };
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    /// Puts out the rows if they differ from those before: what happens to servers that the caller
+    /// may not see does not show (D5).
+    async fn put(&self, snapshot: &Snapshot, shown: &mut Shown, events: &Events) {
+        let rows = rows::all(snapshot, &self.principal, self.has_tools);
+        if rows == shown.last {
+            return;
         }
         let mut event = rows.clone();
-        event["seq"] = seq.into();
+        event["seq"] = shown.seq.into();
         events.put(&event).await;
-        last = rows;
-        seq += 1;
+        shown.last = rows;
+        shown.seq += 1;
     }
+}
+
+/// What was put out.
+#[derive(Default)]
+struct Shown {
+    last: Value,
+    seq: u64,
 }

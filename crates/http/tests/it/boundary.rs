@@ -23,7 +23,9 @@ fn paths() -> Vec<(String, Option<Access>)> {
     let known = ROUTES
         .iter()
         .map(|route| (route.template.replace("{alias}", "fixture"), Some(route.access)))
-        .map(|(path, access)| (path.replace("{name}", "fixture"), access));
+        .map(|(path, access)| {
+            (path.replace("{name}", "fixture").replace("{id}", "fixture"), access)
+        });
     let unknown = ["/", "/mcp/", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
     known.chain(unknown.map(|path| (path.to_owned(), None))).collect()
 }
@@ -76,7 +78,11 @@ async fn s6_two_tokens_are_none() {
 async fn d4_each_token_opens_its_own_part() {
     let world = World::empty();
     for route in ROUTES {
-        let path = route.template.replace("{alias}", "fixture").replace("{name}", "fixture");
+        let path = route
+            .template
+            .replace("{alias}", "fixture")
+            .replace("{name}", "fixture")
+            .replace("{id}", "fixture");
         for method in route.methods.split(", ") {
             let method: Method = method.parse().unwrap();
             let request = || world.request(method.clone(), &path);
@@ -111,7 +117,7 @@ async fn d4_each_token_opens_its_own_part() {
 async fn other_methods_are_told_what_is_allowed() {
     let world = World::empty();
     for route in ROUTES.iter().filter(|route| route.access != Access::Client) {
-        let path = route.template.replace("{name}", "fixture");
+        let path = route.template.replace("{name}", "fixture").replace("{id}", "fixture");
         let rows = ROUTES.iter().filter(|other| other.template == route.template);
         let allowed = rows.map(|row| row.methods).collect::<Vec<_>>().join(", ");
         let all: Vec<_> = allowed.split(", ").collect();

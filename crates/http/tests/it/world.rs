@@ -148,7 +148,7 @@ pub(crate) fn registry() -> Registry {
 
 fn add_run(gateway: &Gateway, policy: RunPolicy) -> String {
     let token = RunToken::generate().unwrap();
-    gateway.runs().insert(Arc::new(RunView::new(&token, policy)));
+    gateway.begin_run(&Arc::new(RunView::new(&token, policy))).unwrap();
     token.expose().to_owned()
 }
 

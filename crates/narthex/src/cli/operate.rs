@@ -1,6 +1,6 @@
 //! The part of the command line that is for operators.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
@@ -98,6 +98,42 @@ pub(crate) struct AddArgs {
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+/// What can be done with runs: each has a token of its own, and the servers that it was begun with.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunCommand {
+    /// Begin a run; nothing of it is left if one of its servers does not start
+    Create(CreateArgs),
+    /// List the runs
+    #[command(after_help = "Example:\n  narthex run list --quiet")]
+    List,
+    /// Show a run with the tools that it sees
+    #[command(after_help = "Example:\n  narthex run show ID --json | jq .data.tool_set")]
+    Show {
+        /// The run
+        id: String,
+    },
+    /// End a run: its token opens nothing any more, and its own servers end
+    #[command(after_help = "Example:\n  narthex run end ID")]
+    End {
+        /// The run
+        id: String,
+    },
+}
+
+/// Begins a run for one task and prints what its client needs. The file is like an mcp.json, read
+/// by the daemon; an entry with "optional": true may fail.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex run create task.json\n  \
+    narthex run create --tools git,docs\n  \
+    narthex run create --json - < task.json | jq .data.mcpServers")]
+pub(crate) struct CreateArgs {
+    /// Its own servers, and maybe `tools`; - reads standard input
+    pub(crate) file: Option<PathBuf>,
+    /// The shared servers that it has as well, separated by commas; `*` is all of them
+    #[arg(long, value_name = "ALIAS,…")]
+    pub(crate) tools: Option<String>,
 }
 
 /// What can be looked at.

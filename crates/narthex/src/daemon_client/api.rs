@@ -4,8 +4,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use narthex_model::ErrorKind;
 use narthex_upstream::client::HttpResponse;
 use narthex_wire::{Payload, SseParser};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
 
 use super::{DaemonClient, failure, is_event_stream, refused};
 use crate::{
@@ -46,6 +46,13 @@ impl ApiRequest {
 /// The path of a server, or of something that it has.
 pub(crate) fn server_path(name: &str, below: &str) -> String {
     format!("/api/servers/{}{below}", utf8_percent_encode(name, NON_ALPHANUMERIC))
+}
+
+/// The path of a run.
+pub(crate) fn run_path(id: &str) -> String {
+    // What an id has besides letters and digits may stand in a path as it is.
+    const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+    format!("/api/runs/{}", utf8_percent_encode(id, KEPT))
 }
 
 impl DaemonClient {
@@ -152,7 +159,10 @@ impl EventReader {
 fn of_problem(status: StatusCode, problem: &Value) -> Failure {
     let kind = ErrorKind::ALL.into_iter().find(|kind| problem["kind"] == kind.as_str());
     match (kind, problem["detail"].as_str()) {
-        (Some(kind), Some(detail)) => Failure::new(kind, detail),
+        (Some(kind), Some(detail)) => {
+            let details = problem.get("errors").map(|errors| json!({ "errors": errors }));
+            Failure { details, ..Failure::new(kind, detail) }
+        }
         _ => refused(status, &problem.to_string()),
     }
 }

@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 27] = [
     &[],
     &["up"],
     &["call"],
@@ -25,6 +25,11 @@ const COMMANDS: [&[&str]; 22] = [
     &["mcp", "enable"],
     &["mcp", "disable"],
     &["mcp", "reconnect"],
+    &["run"],
+    &["run", "create"],
+    &["run", "list"],
+    &["run", "show"],
+    &["run", "end"],
     &["check", "mcp"],
     &["init"],
     &["daemon", "stop"],

@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1}
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
-use narthex_http::{HttpOptions, ServeOptions, Workers};
+use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::config;
@@ -23,6 +23,9 @@ use tokio_util::task::TaskTracker;
 
 /// Longer than anything here takes, however busy the machine is.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
+
+/// The token of the operator.
+pub(crate) const ADMIN: &str = "nxa_the-operator-of-this-test";
 
 /// The program, until it is dropped.
 pub(crate) struct World {
@@ -57,7 +60,10 @@ impl World {
             audit_dir: dir.path().join("audit"),
             doors: Some(Doors {
                 listener,
-                http: HttpOptions::new(address),
+                http: HttpOptions {
+                    admin_token: Some(TokenHash::of(ADMIN)),
+                    ..HttpOptions::new(address)
+                },
                 serve: ServeOptions { workers, ..ServeOptions::default() },
                 socket_dirs: vec![dir.path().join("run")],
             }),
@@ -85,7 +91,8 @@ impl World {
         let aliases = servers.iter().map(|name| Alias::new(name).unwrap());
         let policy = RunPolicy::Attached(aliases.collect::<BTreeSet<_>>());
         let token = RunToken::generate().unwrap();
-        self.app.gateway().runs().insert(Arc::new(RunView::new(&token, policy)));
+        let run = Arc::new(RunView::new(&token, policy));
+        self.app.gateway().begin_run(&run).unwrap();
         token.expose().to_owned()
     }
 
@@ -118,7 +125,9 @@ impl World {
     pub(crate) async fn audit(&self) -> Vec<Value> {
         self.app.drain().await;
         let text = fs_err::read_to_string(self.audit_file()).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        // Lines of another kind are not of calls.
+        records.filter(|record: &Value| record["method"].is_string()).collect()
     }
 }
 

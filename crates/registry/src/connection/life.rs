@@ -231,7 +231,7 @@ impl Life<'_> {
         if is_list_change(message.method()) {
             relist(self.shared, self.connection, link).await;
         }
-        self.shared.notice(self.connection.alias(), message);
+        self.shared.notice(self.connection, message);
     }
 
     /// Resolves when nobody has used the server for as long as its settings say.

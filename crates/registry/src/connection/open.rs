@@ -109,7 +109,7 @@ impl Connection {
                 LinkEvent::Request(request) => refuse(link, &request).await,
                 LinkEvent::Notification(message) => {
                     is_stale |= is_list_change(message.method());
-                    shared.notice(link.alias(), message);
+                    shared.notice(self, message);
                 }
                 LinkEvent::Closed(why) => {
                     return Err((CallErrorKind::TransportError, format!("listing failed: {why}")));

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition};
 use narthex_supervisor::LogRing;
 use narthex_upstream::{ClientIdentity, Dialect, InUse, Link, LinkEvent};
-use tokio::{sync::mpsc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Duration, timeout},
+};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
@@ -20,7 +23,7 @@ use crate::{
 pub enum OpenError {
     /// There is no such server.
     #[error("there is no server `{0}`")]
-    Unknown(Alias),
+    Unknown(String),
     /// The server cannot be connected; the error is the one of its row.
     #[error("{0}")]
     Failed(CallError),
@@ -42,9 +45,24 @@ impl Registry {
         dialect: Option<Dialect>,
         events: mpsc::Sender<LinkEvent>,
     ) -> Result<Arc<Link>, OpenError> {
-        let unknown = || OpenError::Unknown(alias.clone());
-        let row = self.snapshot().get(alias.as_str()).cloned().ok_or_else(unknown)?;
-        let connection = self.shared.connection(&row).ok_or_else(unknown)?;
+        let row = self.snapshot().get(alias.as_str()).cloned();
+        let row = row.ok_or_else(|| OpenError::Unknown(alias.as_str().to_owned()))?;
+        self.open_link_to(&row, identity, dialect, events).await
+    }
+
+    /// As [`Registry::open_link`], to a server whose row is known, which may be a mount's.
+    ///
+    /// # Errors
+    /// As for [`Registry::open_link`].
+    pub async fn open_link_to(
+        &self,
+        row: &ServerRow,
+        identity: ClientIdentity,
+        dialect: Option<Dialect>,
+        events: mpsc::Sender<LinkEvent>,
+    ) -> Result<Arc<Link>, OpenError> {
+        let unknown = || OpenError::Unknown(row.name.clone());
+        let connection = self.shared.connection(row).ok_or_else(unknown)?;
         let dialect = dialect.or(row.dialect);
         let opening = open(self.shared.clone(), connection, identity, dialect, events);
         let opening = self.shared.tasks.spawn_on(opening.in_current_span(), &self.shared.home());
@@ -97,11 +115,7 @@ impl Registry {
         }
         let connection = self.shared.connection(row)?;
         connection.wake();
-        let has_woken = |snapshot: &crate::Snapshot| {
-            let now = snapshot.get(&row.name);
-            now.is_none_or(|now| !now.is_asleep || now.connection != row.connection)
-        };
-        self.wait_until(within, has_woken).await;
+        drop(timeout(within, connection.awake()).await);
         connection.found().link.as_ref()?.enter()
     }
 }

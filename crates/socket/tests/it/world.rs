@@ -47,7 +47,7 @@ impl World {
         assert!(snapshot.servers.iter().all(|row| row.is_ready()), "{snapshot:?}");
         let token = RunToken::generate().unwrap();
         let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
-        gateway.runs().insert(run.clone());
+        gateway.begin_run(&run).unwrap();
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("run");
         let door = SocketDoor::bind(&folder, run, gateway.clone(), options).unwrap();

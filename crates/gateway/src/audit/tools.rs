@@ -1,0 +1,107 @@
+//! The line that says which tools a run sees (E20).
+
+use std::{sync::Arc, time::SystemTime};
+
+use narthex_model::Timestamp;
+use serde::Serialize;
+
+use super::record::VERSION;
+use crate::{RunId, ToolSet};
+
+/// The most that the tools of one line may take, in bytes; further ones are only counted, and are
+/// in the digest.
+const TOOLS_BYTES: usize = 64 * 1024;
+
+/// What is to be written of a run's tools.
+#[derive(Debug)]
+pub(super) struct ToolsEntry {
+    pub(super) run: RunId,
+    pub(super) tools: Arc<ToolSet>,
+    pub(super) time: SystemTime,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    v: u32,
+    time: String,
+    run: String,
+    event: &'static str,
+    count: usize,
+    digest: String,
+    tools: Vec<LineTool<'a>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+#[derive(Serialize)]
+struct LineTool<'a> {
+    name: &'a str,
+    server: &'a str,
+    digest: String,
+}
+
+impl ToolsEntry {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let mut tools = Vec::new();
+        let mut room = TOOLS_BYTES;
+        for tool in &self.tools.tools {
+            let (name, server) = (&*tool.name, tool.server.as_str());
+            let shown = LineTool { name, server, digest: tool.digest.to_string() };
+            // Names and aliases need no escapes; what stands around them has a fixed length.
+            let length = name.len() + server.len() + shown.digest.len() + 36;
+            let Some(left) = room.checked_sub(length) else { break };
+            room = left;
+            tools.push(shown);
+        }
+        let count = self.tools.tools.len();
+        let line = Line {
+            v: VERSION,
+            time: Timestamp::new(self.time).to_string(),
+            run: self.run.to_text(),
+            event: "tools",
+            count,
+            digest: self.tools.digest.to_string(),
+            truncated: tools.len() < count,
+            tools,
+        };
+        serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
+        out.push(b'\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::Alias;
+
+    use super::*;
+    use crate::{RunToken, tool_set::Defined};
+
+    fn line(count: usize) -> (serde_json::Value, usize) {
+        let defined = |n| Defined {
+            name: format!("mcp__server__{n}").into(),
+            server: Alias::new("server").unwrap(),
+            raw: bytes::Bytes::from_static(b"{}"),
+        };
+        let tools = Arc::new(ToolSet::of(&(0..count).map(defined).collect::<Vec<_>>()));
+        let run = RunToken::generate().unwrap().run_id();
+        let entry = ToolsEntry { run, tools, time: SystemTime::UNIX_EPOCH };
+        let mut out = Vec::new();
+        entry.write(&mut out);
+        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
+        (serde_json::from_slice(&out).unwrap(), out.len())
+    }
+
+    /// E20: a set is written whole, unless it is very large: then the line ends, and says so.
+    #[test]
+    fn e20_the_line_is_bounded() {
+        let (small, _) = line(3);
+        assert_eq!(small["count"], 3);
+        assert_eq!(small["tools"].as_array().unwrap().len(), 3);
+        assert_eq!(small["tools"][2]["name"], "mcp__server__2");
+        assert_eq!(small.get("truncated"), None);
+        let (large, length) = line(5000);
+        assert_eq!((&large["count"], &large["truncated"]), (&5000.into(), &true.into()));
+        assert!(large["tools"].as_array().unwrap().len() > 100);
+        assert!(length < TOOLS_BYTES + 1024, "{length}");
+    }
+}

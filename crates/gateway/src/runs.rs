@@ -1,0 +1,217 @@
+//! Beginning and ending runs, and what is told and recorded of one while it lives.
+
+use std::sync::Arc;
+
+use narthex_registry::Snapshot;
+use narthex_wire::rpc;
+use tokio::{task::JoinSet, time::Duration};
+
+use crate::{
+    AuditFull, Endpoint, Gateway, RunId, RunView, Session, ToolSet,
+    gateway::Shared,
+    hub::{Change, LISTS, Seen},
+    links::LinkKind,
+    run::{Changes, ServerKey},
+    view::View,
+};
+
+impl Gateway {
+    /// Lets a run begin: its token opens it from now on, and what it sees is recorded (E20). Needs
+    /// a tokio runtime.
+    ///
+    /// # Errors
+    /// When the record cannot be kept: then there is no such run.
+    pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
+        let shared = &self.shared;
+        // From before the first view, so that no change falls in between.
+        let changes = run.changes(&shared.registry);
+        let view = shared.run_view(run, &shared.snapshot(run));
+        shared.record_tools(run, &Arc::new(view.tool_set()))?;
+        shared.runs.insert(run);
+        if run.is_plain() {
+            // What changed before it was seen there is told to no run.
+            let now = shared.run_view(run, &shared.snapshot(run));
+            if now.seq != view.seq {
+                shared.note_tools([&**run].into_iter(), &now);
+            }
+        } else {
+            shared.spawn(watch_run(shared.clone(), run.clone(), changes, view));
+        }
+        Ok(())
+    }
+
+    /// Ends a run: its token opens nothing any more, its sessions end with their calls, and so do
+    /// its streams. A call of a modern client that is open gets its answer; the run's own servers
+    /// end after the last of those, which is not waited for. `None` if there is no such run.
+    pub async fn end_run(&self, id: RunId) -> Option<Arc<RunView>> {
+        let run = self.shared.runs.remove(id)?;
+        // To its end, also if whoever asked for it goes away.
+        let (shared, ending) = (self.shared.clone(), run.clone());
+        let ending = self.shared.spawn_awaited(async move { shared.end_run(&ending).await });
+        if let Err(error) = ending.await {
+            tracing::error!(run.id = %id, %error, "a run did not come to its end");
+        }
+        Some(run)
+    }
+
+    /// The servers as a run may see them: those that all share, and its own. What its policy does
+    /// not attach may be among them.
+    #[must_use]
+    pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
+        self.shared.snapshot(run)
+    }
+
+    /// Sees changes of what a run may see.
+    #[must_use]
+    pub fn changes(&self, run: &RunView) -> Changes {
+        run.changes(&self.shared.registry)
+    }
+
+    /// How many sessions a run has open.
+    #[must_use]
+    pub fn sessions_of(&self, id: RunId) -> usize {
+        self.shared.sessions.all().iter().filter(|session| session.run.id == id).count()
+    }
+}
+
+impl Shared {
+    /// The servers as a run may see them.
+    pub(crate) fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
+        run.snapshot(&self.registry)
+    }
+
+    /// Waits until `is_done` holds for what a run sees, or the deadline; gives what was seen last.
+    pub(crate) async fn wait_until(
+        &self,
+        run: &RunView,
+        within: Duration,
+        is_done: impl Fn(&Snapshot) -> bool,
+    ) -> Arc<Snapshot> {
+        let mut changes = run.changes(&self.registry);
+        let waiting = async {
+            loop {
+                changes.mark_seen();
+                let snapshot = self.snapshot(run);
+                if is_done(&snapshot) || !changes.next().await {
+                    return snapshot;
+                }
+            }
+        };
+        tokio::time::timeout(within, waiting).await.unwrap_or_else(|_late| self.snapshot(run))
+    }
+
+    /// The run that has a server for itself.
+    pub(crate) fn owner(&self, key: &ServerKey) -> Option<Arc<RunView>> {
+        if !key.is_own() {
+            return None;
+        }
+        let all = self.runs.all();
+        all.into_iter().find(|run| run.key(&key.alias) == *key)
+    }
+
+    async fn end_run(self: &Arc<Self>, run: &Arc<RunView>) {
+        run.ended.cancel();
+        let mut sessions = self.sessions.all();
+        sessions.retain(|session| session.run.id == run.id);
+        sessions.iter().for_each(|session| session.close());
+        let mut ending = JoinSet::new();
+        for session in sessions {
+            let shared = self.clone();
+            ending.spawn(async move { shared.end_session(&session).await });
+        }
+        // Now, not when slow servers have ended: no call begins on what is given back.
+        run.release();
+        run.view.store(None);
+        self.tasks.forget(run.id);
+        while ending.join_next().await.is_some() {}
+        for key in run.own_keys() {
+            self.forget_pooled(&key);
+        }
+    }
+
+    /// Records the tools that a run sees, if they are others than at the last time.
+    fn record_tools(&self, run: &RunView, tools: &Arc<ToolSet>) -> Result<(), AuditFull> {
+        if run.tools.load().as_ref().is_none_or(|before| before.digest != tools.digest) {
+            // A daemon that has no server yet has nothing to say.
+            let is_news = !tools.tools.is_empty() || run.has_own() || run.tools.load().is_some();
+            if is_news {
+                self.audit.note_tools(run.id, tools)?;
+            }
+            run.tools.store(Some(tools.clone()));
+        }
+        Ok(())
+    }
+
+    /// The same for whoever sees them now; what cannot be recorded is tried again when they change.
+    pub(crate) fn note_tools<'r>(&self, runs: impl Iterator<Item = &'r RunView>, view: &View) {
+        let mut tools = None;
+        for run in runs {
+            let tools = tools.get_or_insert_with(|| Arc::new(view.tool_set()));
+            if let Err(error) = self.record_tools(run, tools) {
+                tracing::warn!(run.id = %run.id, "the tools of a run are not recorded: {error}");
+            }
+        }
+    }
+}
+
+/// Tells the clients of a run that sees something else than everybody how its lists change, and
+/// records it.
+async fn watch_run(
+    shared: Arc<Shared>,
+    run: Arc<RunView>,
+    mut changes: Changes,
+    mut last: Arc<View>,
+) {
+    loop {
+        let has_changed = tokio::select! {
+            biased;
+            () = shared.shutdown.cancelled() => return,
+            () = run.ended.cancelled() => break,
+            has_changed = changes.next() => has_changed,
+        };
+        if !has_changed {
+            break;
+        }
+        changes.mark_seen();
+        let snapshot = shared.snapshot(&run);
+        for key in run.own_keys() {
+            let row = snapshot.get(key.alias.as_str());
+            if let Some(link) = row.and_then(|row| row.link.as_ref()) {
+                shared.tell_new_link(link, &key, LinkKind::Shared);
+            }
+        }
+        if run.has_ended() {
+            break;
+        }
+        let view = shared.run_view(&run, &snapshot);
+        let is_here = |of: &RunView| of.id == run.id;
+        if shared.tell_lists(&last, &view, &Seen::Run(run.id), is_here) {
+            shared.note_tools([&*run].into_iter(), &view);
+        }
+        last = view;
+    }
+    // What was noted of its links since the end.
+    run.own_keys().for_each(|key| shared.forget_pooled(&key));
+}
+
+impl Shared {
+    /// Announces which lists of an aggregated endpoint differ; whether that of the tools does.
+    pub(crate) fn tell_lists(
+        &self,
+        last: &View,
+        now: &View,
+        seen: &Seen,
+        is_seen_by: impl Fn(&RunView) -> bool,
+    ) -> bool {
+        let is_concerned =
+            |one: &Session| one.endpoint == Endpoint::Aggregated && is_seen_by(&one.run);
+        for (kind, notification) in LISTS.into_iter().filter(|(kind, _)| now.differs(last, *kind)) {
+            self.hub.announce(Change::List(seen.clone(), kind));
+            let payload = rpc::notification(notification, None);
+            for session in self.sessions.all().into_iter().filter(|one| is_concerned(one)) {
+                session.deliver(payload.clone());
+            }
+        }
+        now.differs(last, crate::method::ListKind::Tools)
+    }
+}

@@ -1,0 +1,99 @@
+//! Which tools a run sees, by name and digest, so that it can still be told later (E20).
+
+use std::{fmt, sync::Arc};
+
+use bytes::Bytes;
+use narthex_model::Alias;
+use sha2::{Digest, Sha256};
+
+/// The tools of an aggregated endpoint at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSet {
+    /// In the order in which they are listed.
+    pub tools: Vec<SeenTool>,
+    /// Over the names, servers and digests of all.
+    pub digest: DefinitionDigest,
+}
+
+/// One tool that a run sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenTool {
+    /// Its qualified name.
+    pub name: Arc<str>,
+    /// Its server.
+    pub server: Alias,
+    /// Of its definition in the server's own bytes; of tools of our own as they are shown.
+    pub digest: DefinitionDigest,
+}
+
+/// SHA-256 of what was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DefinitionDigest([u8; 32]);
+
+/// A tool as a view has it.
+#[derive(Debug)]
+pub(crate) struct Defined {
+    pub(crate) name: Arc<str>,
+    pub(crate) server: Alias,
+    pub(crate) raw: Bytes,
+}
+
+impl ToolSet {
+    pub(crate) fn of(defined: &[Defined]) -> Self {
+        let mut whole = Sha256::new();
+        let tools = defined.iter().map(|Defined { name, server, raw }| {
+            let digest: [u8; 32] = Sha256::digest(raw).into();
+            // Neither a name nor an alias has a NUL in it.
+            for part in [name.as_bytes(), b"\0", server.as_str().as_bytes(), b"\0", &digest] {
+                whole.update(part);
+            }
+            SeenTool {
+                name: name.clone(),
+                server: server.clone(),
+                digest: DefinitionDigest(digest),
+            }
+        });
+        let tools = tools.collect();
+        Self { tools, digest: DefinitionDigest(whole.finalize().into()) }
+    }
+}
+
+impl fmt::Display for DefinitionDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(tools: &[(&str, &str, &'static str)]) -> ToolSet {
+        let defined = |(name, server, raw): &(&str, &str, &'static str)| Defined {
+            name: (*name).into(),
+            server: Alias::new(server).unwrap(),
+            raw: Bytes::from_static(raw.as_bytes()),
+        };
+        ToolSet::of(&tools.iter().map(defined).collect::<Vec<_>>())
+    }
+
+    /// E20: whatever differs in a set shows in its digest, and a definition has its own.
+    #[test]
+    fn e20_the_digest_tells_sets_apart() {
+        let one = set(&[("mcp__a__x", "a", "{}")]);
+        let digest = "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+        assert_eq!(one.tools[0].digest.to_string(), digest);
+        assert_eq!(one, set(&[("mcp__a__x", "a", "{}")]));
+        let others = [
+            set(&[]),
+            set(&[("mcp__a__y", "a", "{}")]),
+            set(&[("mcp__a__x", "b", "{}")]),
+            set(&[("mcp__a__x", "a", "{ }")]),
+            set(&[("mcp__a__x", "a", "{}"), ("mcp__a__y", "a", "{}")]),
+        ];
+        for other in others {
+            assert_ne!(one.digest, other.digest, "{other:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The end of a run: what is open in it, and what it had for itself.
+
+use narthex_gateway::{Answer, Caller, Endpoint, GatewayOptions, Step};
+use narthex_policy::RunPolicy;
+use narthex_testkit::fixture::Eras;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{
+    own_servers::begin,
+    scripted::{Scripts, is_alive},
+    world::{SOON, World, finish, initialize, legacy, modern, transparent},
+};
+
+/// Answers a call when somebody writes to the pipe; `$2` is its path.
+fn waits(pipe: &std::path::Path) -> [String; 3] {
+    let each = format!(
+        r#"case $line in *'"method":"tools/call"'*)
+          echo called >> "$PIDS.calls"; read -r _ < '{}' ;; esac"#,
+        pipe.display()
+    );
+    [String::new(), each, String::new()]
+}
+
+async fn gone(pids: Vec<u32>) {
+    assert!(!pids.is_empty());
+    let waiting = async {
+        while pids.iter().any(|pid| is_alive(*pid)) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, waiting).await.unwrap_or_else(|_late| panic!("{pids:?} are left"));
+}
+
+async fn called(scripts: &Scripts, name: &str) {
+    let waiting = async {
+        while !scripts.has_noted(&format!("{name}.calls")) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, waiting).await.expect("the call does not arrive");
+}
+
+/// E7, D5: at the end of a run its token opens nothing, its sessions and streams end, its children
+/// are gone, and nothing of it is kept; other runs go on.
+#[tokio::test]
+async fn e7_the_end_of_a_run_leaves_nothing() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("all", ["", "", ""])];
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let own = vec![scripts.server("mine", ["", "", ""])];
+    let (run, token) = begin(&world, RunPolicy::AllAttached, own).await;
+    let seen = world.seen_by(&run);
+    let mut sessions = Vec::new();
+    for endpoint in [Endpoint::Aggregated, transparent("mine"), transparent("all")] {
+        for capabilities in [json!({}), json!({"sampling": {}})] {
+            let session = seen.session(&endpoint, capabilities).await;
+            let caller = Caller::new(run.clone(), endpoint.clone(), Some(session.clone()));
+            seen.ask(&caller, "tools/list", json!({})).await;
+            seen.ask(&caller, "resources/subscribe", json!({"uri": "test://a"})).await;
+            sessions.push(session);
+        }
+    }
+    let filter = json!({"notifications": {"resourceSubscriptions": ["test://a"]}});
+    let mut streams = Vec::new();
+    for endpoint in [Endpoint::Aggregated, transparent("mine"), transparent("all")] {
+        let caller = seen.modern_caller(endpoint);
+        let request = modern(1, "subscriptions/listen", filter.clone());
+        let mut listening = world.gateway.call(&caller, request).await;
+        assert!(matches!(listening.next().await, Some(Step::Message(_))));
+        streams.push(listening);
+    }
+    assert_eq!(world.gateway.sessions_of(run.id), sessions.len());
+    let other = world.session(&Endpoint::Aggregated, json!({})).await;
+    let shared = scripts.started("all")[0];
+
+    let ended = timeout(SOON, world.gateway.end_run(run.id)).await.expect("it does not end");
+    assert_eq!(ended.unwrap().id, run.id);
+    assert!(world.gateway.end_run(run.id).await.is_none());
+    assert!(run.has_ended() && world.gateway.runs().identify(token.expose()).is_none());
+    assert_eq!(world.gateway.sessions_of(run.id), 0);
+    for session in sessions {
+        assert!(session.closed().is_cancelled());
+    }
+    for mut stream in streams {
+        let end = timeout(SOON, finish_of(&mut stream)).await.expect("a stream stays");
+        assert!(end["result"].is_object(), "{end}");
+    }
+    gone(scripts.started("mine")).await;
+    gone(scripts.started("all").into_iter().filter(|pid| *pid != shared).collect()).await;
+    // Who still holds the run has nothing in it, and can begin nothing.
+    assert!(world.gateway.snapshot(&run).servers.is_empty());
+    let (answering, session) = world
+        .gateway
+        .initialize(&run, &Endpoint::Aggregated, &initialize("2025-11-25", json!({})))
+        .await;
+    drop(answering);
+    assert!(session.is_none());
+    let answer = seen.ask(&seen.modern_caller(transparent("mine")), "tools/list", json!({})).await;
+    assert!(answer["error"].is_object(), "{answer}");
+    assert!(is_alive(shared) && !other.closed().is_cancelled());
+    let caller = Caller::new(world.run.clone(), Endpoint::Aggregated, Some(other));
+    let answer = world.ask(&caller, "tools/call", json!({"name": "mcp__all__act"})).await;
+    assert!(answer["result"].is_object(), "{answer}");
+    world.gateway.drain().await;
+}
+
+async fn finish_of(answering: &mut narthex_gateway::Answering) -> Value {
+    loop {
+        match answering.next().await.expect("an answer") {
+            Step::Answer(Answer { payload, .. }) => {
+                return serde_json::from_slice(&payload.into_bytes()).unwrap();
+            }
+            Step::Message(_) | Step::Break { .. } => {}
+        }
+    }
+}
+
+/// E7, E40: a call of a modern client that is open when its run ends gets its answer, and only then
+/// the server ends; nothing new begins meanwhile.
+#[tokio::test]
+async fn e7_an_open_call_of_a_modern_client_is_answered_after_its_runs_end() {
+    let scripts = Scripts::new();
+    let pipe = scripts.pipe("gate");
+    let world = World::settled(vec![], GatewayOptions::default()).await;
+    let does = waits(&pipe);
+    let mut own = scripts.server("mine", does.each_ref().map(String::as_str));
+    own.timeout = Some(SOON * 5);
+    let (run, _token) = begin(&world, RunPolicy::default(), vec![own]).await;
+    let seen = world.seen_by(&run);
+    let caller = seen.modern_caller(transparent("mine"));
+    let call = || modern(3, "tools/call", json!({"name": "act", "arguments": {}}));
+    let calling = async { finish(world.gateway.call(&caller, call()).await).await };
+    let ending = async {
+        called(&scripts, "mine").await;
+        let ended = timeout(SOON, world.gateway.end_run(run.id)).await;
+        assert!(ended.expect("it waits for the call").is_some());
+        let pids = scripts.started("mine");
+        assert!(pids.iter().all(|pid| is_alive(*pid)));
+        let late = finish(world.gateway.call(&caller, call()).await).await;
+        assert!(late["result"]["isError"] == true || late["error"].is_object(), "{late}");
+        let opening = tokio::task::spawn_blocking(move || fs_err::write(pipe, "\n"));
+        opening.await.unwrap().unwrap();
+        pids
+    };
+    let (answer, pids) = tokio::join!(calling, ending);
+    assert!(answer["result"].is_object(), "{answer}");
+    gone(pids).await;
+    world.gateway.drain().await;
+}
+
+/// E7: an open call of a session ends with it when the run ends, and so does the server.
+#[tokio::test]
+async fn e7_an_open_call_of_a_session_ends_with_its_run() {
+    let scripts = Scripts::new();
+    let pipe = scripts.pipe("gate");
+    let world = World::settled(vec![], GatewayOptions::default()).await;
+    let does = waits(&pipe);
+    let mut own = scripts.server("mine", does.each_ref().map(String::as_str));
+    own.timeout = Some(SOON * 5);
+    let (run, _token) = begin(&world, RunPolicy::default(), vec![own]).await;
+    let caller = world.seen_by(&run).legacy_caller(Endpoint::Aggregated).await;
+    let request = legacy(3, "tools/call", json!({"name": "mcp__mine__act", "arguments": {}}));
+    let calling = async {
+        let mut answering = world.gateway.call(&caller, request).await;
+        answering.next().await
+    };
+    let ending = async {
+        called(&scripts, "mine").await;
+        timeout(SOON, world.gateway.end_run(run.id)).await.expect("it waits for the call")
+    };
+    let (step, ended) = tokio::join!(timeout(SOON, calling), ending);
+    assert!(step.expect("the call goes on").is_none() && ended.is_some());
+    gone(scripts.started("mine")).await;
+    world.gateway.drain().await;
+}
+
+/// S31: the end of the gateway ends the servers of all runs as well.
+#[tokio::test]
+async fn s31_the_end_of_the_gateway_ends_the_servers_of_runs() {
+    let scripts = Scripts::new();
+    let world = World::with(&[("all", Eras::Legacy)]).await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let own = vec![scripts.server("mine", ["", "", ""])];
+        runs.push(begin(&world, RunPolicy::AllAttached, own).await);
+    }
+    assert_eq!(scripts.started("mine").len(), 3);
+    assert_eq!(world.gateway.runs().all().len(), 4);
+    timeout(SOON, world.gateway.drain()).await.expect("the end does not come");
+    assert!(!scripts.started("mine").into_iter().any(is_alive));
+}

@@ -1,0 +1,188 @@
+//! `narthex run`: runs of the daemon, with servers of their own.
+
+use std::{
+    io::{Read as _, stdin},
+    process::ExitCode,
+};
+
+use http::Method;
+use narthex_model::ErrorKind;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{Context, CreateArgs, RunCommand},
+    daemon_client::{ApiRequest, DaemonClient, run_path},
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+/// The longest document that is read.
+const DOCUMENT_MAX: u64 = 1024 * 1024;
+
+pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        RunCommand::Create(args) => create(&args, &context).await?,
+        RunCommand::List => list(&context).await?,
+        RunCommand::Show { id } => show(&id, &context).await?,
+        RunCommand::End { id } => end(&id, &context).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
+    let document = document(args)?;
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(Method::POST, "/api/runs").entry(&document.to_string());
+    let waiting = Box::pin(client.api(request));
+    let begun =
+        super::waiting::waiting("starting the servers of the run", context, waiting).await?;
+    for warning in begun["warnings"].as_array().into_iter().flatten() {
+        output::notice(&format!("warning: {}", harmless(warning.as_str().unwrap_or_default())));
+    }
+    for name in begun["missing"].as_array().into_iter().flatten() {
+        let name = harmless(name.as_str().unwrap_or_default());
+        output::notice(&format!("warning: there is no shared server `{name}` yet"));
+    }
+    for server in begun["servers"].as_array().into_iter().flatten() {
+        if server["error"].is_object() {
+            let (alias, error) = (text(server, "alias"), text(&server["error"], "message"));
+            output::notice(&format!("{}: {}", harmless(alias), harmless(error)));
+        }
+    }
+    if context.format.is_json() {
+        return output::done(&begun);
+    }
+    let (id, token) = (text(&begun, "id"), text(&begun, "token"));
+    if context.format.is_quiet() {
+        return output::line(&format!("{id} {token}"));
+    }
+    let count = begun["tool_set"]["count"].as_u64().unwrap_or_default();
+    let snippet = json!({ "mcpServers": begun["mcpServers"] });
+    output::line(&format!(
+        "The run {id} has begun, with {count} tools. This is shown once:\n\n{snippet:#}\n\n\
+         `narthex run end {id}` ends it; it ends with the daemon in any case."
+    ))
+}
+
+/// What is asked for: a file's document, with what the flags add.
+fn document(args: &CreateArgs) -> Result<Value, Failure> {
+    let mut document = match &args.file {
+        None => json!({}),
+        Some(file) => {
+            let text = match file.as_os_str() == "-" {
+                true => {
+                    let mut text = String::new();
+                    stdin().take(DOCUMENT_MAX).read_to_string(&mut text)?;
+                    text
+                }
+                false => fs_err::read_to_string(file)?,
+            };
+            serde_json::from_str(&text).map_err(|error| {
+                let place = file.display();
+                let text = format!("{place} is no JSON: {error}; write it like an mcp.json");
+                Failure::new(ErrorKind::Invalid, text)
+            })?
+        }
+    };
+    if let Some(tools) = &args.tools {
+        let names: Vec<_> =
+            tools.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        document["tools"] = json!(names);
+    }
+    if document.as_object().is_some_and(serde_json::Map::is_empty) {
+        let text = "say what the run has: a FILE with `servers`, or --tools with shared ones";
+        return Err(Failure::usage(text));
+    }
+    Ok(document)
+}
+
+async fn list(context: &Context) -> Result<(), Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let all = client.api_get("/api/runs").await?;
+    let runs = all["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if context.format.is_json() {
+        return output::done(&all);
+    }
+    if context.format.is_quiet() {
+        return runs.iter().try_for_each(|run| output::line(text(run, "id")));
+    }
+    let rows: Vec<_> = runs.iter().map(row).collect();
+    output::line(&table::render(&["id", "began", "servers", "shared", "tools", "sessions"], &rows))
+}
+
+fn row(run: &Value) -> Vec<String> {
+    let id = match run["is_local"] == true {
+        true => format!("{} (local)", text(run, "id")),
+        false => text(run, "id").to_owned(),
+    };
+    let number = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |n| n.to_string());
+    vec![
+        id,
+        text(run, "began").to_owned(),
+        words(&run["servers"], |server| text(server, "alias")),
+        words(&run["tools"], |name| name.as_str().unwrap_or_default()),
+        number(&run["tool_set"]["count"]),
+        number(&run["sessions"]),
+    ]
+}
+
+fn words<'v>(list: &'v Value, word: impl Fn(&'v Value) -> &'v str) -> String {
+    let words: Vec<_> = list.as_array().into_iter().flatten().map(word).map(harmless).collect();
+    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+}
+
+async fn show(id: &str, context: &Context) -> Result<(), Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let run = client.api_get(run_path(id)).await.map_err(with_remedy)?;
+    if context.format.is_json() {
+        return output::done(&run);
+    }
+    let tools = run["tool_set"]["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if context.format.is_quiet() {
+        return tools.iter().try_for_each(|tool| output::line(&harmless(text(tool, "name"))));
+    }
+    output::line(&format!(
+        "The run {} began at {}.\n\n  own servers     {}\n  shared servers  {}\n  \
+         sessions        {}\n  tools           {}, {}\n",
+        text(&run, "id"),
+        text(&run, "began"),
+        words(&run["servers"], |server| text(server, "alias")),
+        words(&run["tools"], |name| name.as_str().unwrap_or_default()),
+        run["sessions"],
+        run["tool_set"]["count"],
+        text(&run["tool_set"], "digest"),
+    ))?;
+    let cell = |tool: &Value, member: &str| text(tool, member).to_owned();
+    let row = |tool: &Value| ["name", "server", "digest"].map(|member| cell(tool, member)).to_vec();
+    let rows: Vec<_> = tools.iter().map(row).collect();
+    output::line(&table::render(&["tool", "server", "definition"], &rows))
+}
+
+async fn end(id: &str, context: &Context) -> Result<(), Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(Method::DELETE, run_path(id));
+    client.api(request).await.map_err(with_remedy)?;
+    if context.format.is_json() {
+        return output::done(&json!({ "id": id }));
+    }
+    if !context.format.is_quiet() {
+        output::line(&format!("The run {} has ended.", harmless(id)))?;
+    }
+    Ok(())
+}
+
+fn with_remedy(failure: Failure) -> Failure {
+    match failure.kind.as_str() == ErrorKind::NotFound.as_str() {
+        true => {
+            let message = format!("{}; `narthex run list` shows them", failure.message);
+            Failure { message, ..failure }
+        }
+        false => failure,
+    }
+}
+
+/// The text of a member, or nothing.
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
+}
