@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, CallError, Confinement, Exposed, Secret};
+use crate::{Alias, CallError, Confinement, Exposed, Secret, ServerAuth};
 
 /// The state of a connection (decision D21): exactly these five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -138,9 +138,7 @@ impl ServerDefinition {
             Target::Http(target) => {
                 let told = target.headers.iter().filter(|(name, _)| is_secret_header(name));
                 secrets.extend(told.map(|(_, value)| value.clone()));
-                if let ServerAuth::ApiKey(ApiKeyAuth { key: Some(key), .. }) = &target.auth {
-                    secrets.push(key.clone());
-                }
+                secrets.extend(target.auth.secrets().into_iter().cloned());
                 let credential = |secret: &Secret| {
                     let (_scheme, rest) = secret.expose().split_once(' ')?;
                     Some(Secret::new(rest.trim()))
@@ -218,43 +216,6 @@ pub struct HttpTarget {
     pub auth: ServerAuth,
 }
 
-/// How requests to a server are authenticated.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ServerAuth {
-    /// Not at all.
-    None,
-    /// One header on every request (E22).
-    ApiKey(ApiKeyAuth),
-    /// Known and valid, but not built yet; the row is `error` and says so.
-    NotYet {
-        /// The mode's name in the configuration.
-        mode: &'static str,
-    },
-}
-
-impl ServerAuth {
-    /// The mode's spelling in configuration and tables.
-    #[must_use]
-    pub fn mode(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::ApiKey(_) => "apiKey",
-            Self::NotYet { mode } => mode,
-        }
-    }
-}
-
-/// A static key in a header (E22, E62).
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApiKeyAuth {
-    /// Default `Authorization`.
-    pub header_name: String,
-    /// Put before the key; default empty.
-    pub value_prefix: String,
-    /// `None` gives an `error` row of kind `auth_unavailable` without any network call.
-    pub key: Option<Secret>,
-}
-
 /// An entry of a configuration that cannot be used, kept as an `error` row (E117).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigFault {
@@ -280,6 +241,7 @@ mod tests {
 
     /// D22: a variable's name tells whether its value is secret.
     #[test]
+    use crate::ApiKeyAuth;
     fn d22_secret_variables_are_known_by_name() {
         let env = named(&[
             ("GITHUB_TOKEN", "a"),
