@@ -4,6 +4,8 @@ mod check;
 mod end;
 mod facts;
 mod forwarded;
+mod pages;
+mod questions;
 mod uses;
 
 use std::{pin::Pin, sync::Arc};
@@ -347,12 +349,7 @@ impl Link {
                     self.outlet().event(LinkEvent::Notification(message));
                 }
                 Frame::Request(_) | Frame::Break { .. } => {}
-                Frame::Answer(answer) => {
-                    return answer.error_code().map_or(Ok(()), |code| {
-                        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-                        Err(LinkError::Refused { code, text: text.into_owned() })
-                    });
-                }
+                Frame::Answer(answer) => return pages::accepted(&answer),
             }
         }
     }

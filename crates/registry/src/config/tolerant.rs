@@ -10,42 +10,11 @@ use super::{
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},
-    target::Wanted,
+    target::{ENTRY_KEYS, Wanted},
 };
 
-/// The keys of an entry that mean something here, the spellings of other programs included.
-const KEYS: [&str; 30] = [
-    "transport",
-    "type",
-    "transportType",
-    "url",
-    "serverUrl",
-    "httpUrl",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "confinement",
-    "headers",
-    "auth",
-    "timeoutMs",
-    "timeout",
-    "mountTimeout",
-    "mount_timeout",
-    "maxOutputTokens",
-    "max_output_tokens",
-    "maxOutputBytes",
-    "max_output_bytes",
-    "tools",
-    "resources",
-    "prompts",
-    "disabled",
-    "enabled",
-    "name",
-    "valueRef",
-    "clientIdRef",
-    "clientSecretRef",
-];
+/// What other programs call keys of an entry.
+const FOREIGN_KEYS: [&str; 5] = ["type", "transportType", "serverUrl", "httpUrl", "enabled"];
 
 /// Reads all entries; names become aliases.
 pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Vec<Entry> {
@@ -80,7 +49,7 @@ fn definition(
         reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
         return None;
     };
-    reader.unknown_keys(fields, at, &KEYS);
+    reader.unknown_keys(fields, at, &[&ENTRY_KEYS[..], &FOREIGN_KEYS].concat());
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
     let mount_timeout = reader.mount_timeout(fields, at);

@@ -7,7 +7,7 @@ use std::{
 
 use narthex_model::{CallError, ServerState};
 use narthex_upstream::{Inventory, Link, LinkEvent};
-use narthex_wire::{Message, method, rpc};
+use narthex_wire::{Message, method};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout},
@@ -29,8 +29,6 @@ const BACKOFF: [Duration; 3] =
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// How long a server whose session is not wanted any more may take to open it.
 const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
-/// How long a server may take to hear that its question is refused.
-const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why the life of a link came to its end.
 enum End {
@@ -210,7 +208,8 @@ impl Life<'_> {
                 match events.recv().await {
                     None => return End::Lost("the connection ended".into()),
                     Some(LinkEvent::Closed(why)) => return End::Lost(why),
-                    Some(LinkEvent::Request(request)) => refuse(&link, &request).await,
+                    // The shared link declares no client capabilities.
+                    Some(LinkEvent::Request(request)) => link.refuse_undeclared(&request).await,
                     Some(LinkEvent::Notification(message)) => self.heard(&link, message).await,
                 }
             }
@@ -225,7 +224,7 @@ impl Life<'_> {
 
     /// Passes on what the server tells, once a changed list was read.
     async fn heard(&self, link: &Arc<Link>, message: Message) {
-        if is_list_change(message.method()) {
+        if method::is_list_change(message.method()) {
             relist(self.shared, self.connection, link).await;
         }
         self.shared.notice(self.connection.alias(), message);
@@ -288,33 +287,13 @@ impl Connection {
     }
 }
 
-pub(super) fn is_list_change(name: &str) -> bool {
-    matches!(
-        name,
-        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
-    )
-}
-
 pub(crate) async fn relist(shared: &Shared, connection: &Connection, link: &Arc<Link>) {
-    let alias = connection.alias();
-    match timeout(connection.settings.deadlines.list, Inventory::fetch(link)).await {
-        Ok(Ok(inventory)) => connection.update(shared, |found| {
+    let within = connection.settings.deadlines.list;
+    if let Some(inventory) = Inventory::fetch_anew(link, within).await {
+        connection.update(shared, |found| {
             found.inventory = Arc::new(inventory);
             found.inventory_version += 1;
             found.last_check = Some(SystemTime::now());
-        }),
-        Ok(Err(error)) => tracing::warn!(server.name = %alias, %error, "listing anew failed"),
-        Err(_) => tracing::warn!(server.name = %alias, "listing anew took too long"),
-    }
-}
-
-/// The shared link declares no client capabilities, so no server may ask anything on it.
-pub(super) async fn refuse(link: &Link, request: &Message) {
-    let text = "this client declared no such capability";
-    let answer = rpc::error_response(request.id(), rpc::code::METHOD_NOT_FOUND, text, None);
-    match timeout(REFUSE_DEADLINE, link.respond(answer)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, method = request.method(), "could not refuse"),
-        Err(_) => tracing::debug!(method = request.method(), "could not refuse in time"),
+        });
     }
 }

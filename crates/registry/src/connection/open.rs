@@ -3,16 +3,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use narthex_model::CallErrorKind;
-use narthex_upstream::{Dialect, Inventory, Link, LinkEvent, Phase};
+use narthex_upstream::{ConnectError, Dialect, Inventory, Link, LinkError, LinkEvent, Phase};
+use narthex_wire::method;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Duration, timeout},
 };
 
-use super::{
-    Connection, changes,
-    life::{is_list_change, refuse},
-};
+use super::{Connection, changes};
 use crate::registry::Shared;
 
 /// How long a modern server may take to acknowledge that it will announce changes.
@@ -106,9 +104,9 @@ impl Connection {
                 Some(event) = received.recv() => event,
             };
             match event {
-                LinkEvent::Request(request) => refuse(link, &request).await,
+                LinkEvent::Request(request) => link.refuse_undeclared(&request).await,
                 LinkEvent::Notification(message) => {
-                    is_stale |= is_list_change(message.method());
+                    is_stale |= method::is_list_change(message.method());
                     shared.notice(link.alias(), message);
                 }
                 LinkEvent::Closed(why) => {
