@@ -291,6 +291,19 @@ impl Shared {
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         let (events, received) = mpsc::channel(EVENT_QUEUE);
         let row = self.registry.snapshot().get(alias.as_str()).cloned();
+    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
+        let opened = self.try_open_link(alias, identity.clone()).await;
+        match opened {
+            // A server that forgets its session at once may remember the next one.
+            Err(Refusal::Unsent(_)) => self.try_open_link(alias, identity).await,
+            opened => opened,
+        }
+    }
+
+    async fn try_open_link(
+        self: &Arc<Self>,
+        alias: &Alias,
+        identity: ClientIdentity,
         let is_modern = row.is_some_and(|row| row.dialect == Some(Dialect::Modern));
         let dialect = is_modern.then_some(Dialect::Legacy);
         let opening = self.registry.open_link(alias, identity, dialect, events);

@@ -106,6 +106,7 @@ impl Life<'_> {
         let mut losses = Losses::default();
         let mut has_lived = false;
         loop {
+        let mut has_forgotten = false;
             let (events, mut received) = mpsc::channel(EVENT_QUEUE);
             let opening =
                 Box::pin(self.connection.open(self.shared, dialect, events, &mut received));
@@ -114,7 +115,7 @@ impl Life<'_> {
                 Ok(opened) => {
                     dialect = Some(opened.dialect);
                     self.is_back(&mut losses);
-                    has_lived = true;
+                    (has_lived, has_forgotten) = (true, false);
                     let link = self.link.insert(opened.link.clone()).clone();
                     let since = Instant::now();
                     match self.live(opened, &mut received).await {
@@ -131,6 +132,11 @@ impl Life<'_> {
                     pauses = !(link.is_session_over() && losses.in_a_row == 1);
                 }
                 Err(fault) if !has_lived => return fault,
+                // Nothing is wrong with the server, unless it makes a habit of it.
+                Err(fault) if fault.is_forgotten && !has_forgotten => {
+                    has_forgotten = true;
+                    continue;
+                }
                 Err((kind, message)) => {
                     losses.failures += 1;
                     // What it spoke before may have changed with its new start.
@@ -140,7 +146,7 @@ impl Life<'_> {
                             "{message}; gave up after {} attempts to reconnect",
                             losses.failures
                         );
-                        return (kind, text);
+                        return Fault { message, ..fault };
                     }
                 }
             }
@@ -264,7 +270,8 @@ impl Connection {
         });
     }
 
-    fn failed(&self, shared: &Shared, (kind, message): Fault) {
+    fn failed(&self, shared: &Shared, fault: Fault) {
+        let Fault { kind, message, is_forgotten: _ } = fault;
         tracing::warn!(server.name = %self.alias(), error.kind = %kind, "server failed: {message}");
         self.update(shared, |found| {
             found.state = ServerState::Error;
