@@ -190,6 +190,19 @@ pub struct StdioTarget {
     pub confinement: Option<Box<Confinement>>,
 }
 
+impl HttpTarget {
+    /// The names of the headers that come out empty, or as a mere scheme such as `Bearer `: what
+    /// they were filled in from is empty (R-E47).
+    pub fn empty_headers(&self) -> impl Iterator<Item = &str> {
+        let is_empty = |value: &str| {
+            let words = value.trim_end();
+            words.is_empty() || (words.len() < value.len() && !words.contains(' '))
+        };
+        let empty = self.headers.iter().filter(move |(_, value)| is_empty(value.expose()));
+        empty.map(|(name, _)| name.as_str())
+    }
+}
+
 impl fmt::Debug for StdioTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Arguments can carry secrets too, so only their number is shown.

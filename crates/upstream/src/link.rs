@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
+use narthex_supervisor::LogRing;
 use narthex_wire::{
     Message, Payload, Raw, Redactor, Rewrite,
     headers::{self, HeaderParams},
@@ -53,6 +54,8 @@ pub struct Link {
     /// Whatever comes from the server goes through this.
     pub(crate) redactor: Option<Arc<Redactor>>,
     pub(crate) uses: Uses,
+    /// What is told of the server, and what its program says.
+    pub(crate) log: LogRing,
 }
 
 /// The transports.
@@ -151,13 +154,9 @@ impl Link {
         }
     }
 
-    /// Adds a line of our own to the child's log, for stdio. A server that is only called has none
-    /// here.
+    /// Adds a line of our own to the server's log. It must hold no secret.
     pub fn log_note(&self, line: &str) {
-        match &self.inner {
-            Inner::Stdio(stdio) => stdio.log_note(line),
-            Inner::Http(_) | Inner::Sse(_) => {}
-        }
+        self.log.append(line);
     }
 
     pub(crate) fn outlet(&self) -> &Outlet {

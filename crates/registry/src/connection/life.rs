@@ -69,6 +69,7 @@ impl Losses {
 
 /// Connects a server and keeps it connected until it is not wanted any more or fails for good.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
+    connection.note_empty_headers();
     let mut life = Life { shared: &shared, connection: &connection, link: None };
     {
         let mut leading = Box::pin(life.lead());

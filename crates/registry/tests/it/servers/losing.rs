@@ -175,3 +175,24 @@ async fn d17_a_session_that_is_forgotten_at_once_is_opened_again_once() {
     assert_eq!(sessions(&always), 2);
     registry.close().await;
 }
+
+/// R-E47: headers that come out empty are told once, by their names alone.
+#[tokio::test]
+async fn r_e47_an_empty_header_is_told_in_the_log_once() {
+    let peer = forgetful(1).await;
+    let mut definition = http("x", &peer.url);
+    let Target::Http(target) = &mut definition.target else { unreachable!("it is called") };
+    let headers = [("Authorization", "Bearer "), ("X-Empty", ""), ("X-Team", "a b"), ("X-Id", "7")];
+    target.headers =
+        headers.map(|(name, value)| (name.to_owned(), narthex_model::Secret::new(value))).into();
+    let registry = start([definition]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    assert_eq!(sessions(&peer), 2, "it was tried twice");
+    let told = row.log.tail();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (line, name) in told.iter().zip(["Authorization", "X-Empty"]) {
+        assert!(line.starts_with(&format!("[narthex] the header `{name}` is empty")), "{line}");
+        assert!(!line.contains("Bearer"), "{line}");
+    }
+    registry.close().await;
+}
