@@ -316,7 +316,7 @@ impl Shared {
         let Some(row) = snapshot.get(alias.as_str()) else { return };
         let Some(shared) = &row.link else { return };
         for session in self.sessions.all() {
-            if link_kind(&session, row, shared) == kind && concerned(&session) {
+            if link_kind(&session, row, shared.facts()) == kind && concerned(&session) {
                 session.deliver(payload.clone());
             }
         }

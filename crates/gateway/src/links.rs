@@ -56,9 +56,8 @@ pub(crate) enum LinkKind {
 
 /// Which kind of link a session needs to a server (D12). Pairs of one era are never translated
 /// where that costs no process: a server over HTTP that speaks both eras gets a legacy link for
-/// legacy clients.
-pub(crate) fn link_kind(session: &Session, row: &ServerRow, shared: &Link) -> LinkKind {
-    let facts = shared.facts();
+/// legacy clients. `facts` are what the server said on its shared link.
+pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts) -> LinkKind {
     let is_modern = facts.revision.is_modern();
     if is_modern && !speaks_legacy(facts) {
         return LinkKind::Shared;
@@ -124,7 +123,7 @@ impl Shared {
     ) -> Result<Option<Chosen>, Refusal> {
         let Some(link) = self.enter(row).await else { return Ok(None) };
         let kind = match &caller.session {
-            Some(session) => link_kind(session, row, &link),
+            Some(session) => link_kind(session, row, link.facts()),
             None => LinkKind::Shared,
         };
         let opened = match (kind, &caller.session, &row.alias) {
@@ -264,12 +263,16 @@ impl Shared {
         row.map_or(self.options.call_timeout, |row| self.timeout(row))
     }
 
-    /// Waits for a server's link of this kind, however long the server is away.
+    /// Waits for a server's link of this kind, however long the server is away. One that sleeps is
+    /// woken.
     pub(crate) async fn live_link(self: &Arc<Self>, alias: &Alias, kind: LinkKind) -> Arc<Link> {
         let mut changes = self.registry.changes();
         loop {
             changes.borrow_and_update();
             let row = self.registry.snapshot().get(alias.as_str()).cloned();
+            if let Some(row) = row.as_ref().filter(|row| row.is_asleep) {
+                self.registry.wake(row);
+            }
             let link = row.and_then(|row| row.link.clone());
             let mut live = link.filter(|link| !link.closed().is_cancelled());
             if let (Some(_), LinkKind::Pooled(revision)) = (&live, kind) {
@@ -289,9 +292,6 @@ impl Shared {
         alias: &Alias,
         identity: ClientIdentity,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
-        let (events, received) = mpsc::channel(EVENT_QUEUE);
-        let row = self.registry.snapshot().get(alias.as_str()).cloned();
-    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         let opened = self.try_open_link(alias, identity.clone()).await;
         match opened {
             // A server that forgets its session at once may remember the next one.
@@ -304,6 +304,9 @@ impl Shared {
         self: &Arc<Self>,
         alias: &Alias,
         identity: ClientIdentity,
+    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
+        let (events, received) = mpsc::channel(EVENT_QUEUE);
+        let row = self.registry.snapshot().get(alias.as_str()).cloned();
         let is_modern = row.is_some_and(|row| row.dialect == Some(Dialect::Modern));
         let dialect = is_modern.then_some(Dialect::Legacy);
         let opening = self.registry.open_link(alias, identity, dialect, events);

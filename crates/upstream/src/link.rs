@@ -29,7 +29,7 @@ pub use self::{
     end::Ended,
     facts::{ClientIdentity, ServerCapabilities, ServerFacts},
     forwarded::Forwarded,
-    uses::InUse,
+    uses::{InUse, KeptAwake},
 };
 use crate::{
     Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet, sse::SseLink,

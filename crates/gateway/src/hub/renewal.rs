@@ -45,7 +45,7 @@ impl Shared {
         let is_here = is_at(session, link.alias()) || session.endpoint == Endpoint::Aggregated;
         is_here
             && session.run.policy.is_attached(link.alias())
-            && link_kind(session, row, shared) == kind
+            && link_kind(session, row, shared.facts()) == kind
     }
 
     /// Tells a new link a session's level.

@@ -36,7 +36,7 @@ impl Shared {
         let Some(row) = snapshot.get(alias.as_str()) else { return };
         let Some(shared) = &row.link else { return };
         for session in self.sessions.all() {
-            if link_kind(&session, row, shared) == kind
+            if link_kind(&session, row, shared.facts()) == kind
                 && let Some(payload) = session.task_told(alias, state, false)
             {
                 session.deliver(payload);

@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Says that the resource changed whenever somebody subscribes to it, and repeats its level.
-const TELLS: [&str; 3] = [
+pub(crate) const TELLS: [&str; 3] = [
     r#"tell() {
       printf '{"jsonrpc":"2.0","method":"notifications/%s","params":{%s}}\n' "$1" "$2"
     }"#,
@@ -37,7 +37,7 @@ const HANGS: [&str; 3] = [
     "",
 ];
 
-async fn next(outbox: &mut mpsc::Receiver<Payload>, method: &str) -> Value {
+pub(crate) async fn next(outbox: &mut mpsc::Receiver<Payload>, method: &str) -> Value {
     let waiting = async {
         loop {
             let payload = outbox.recv().await.unwrap();

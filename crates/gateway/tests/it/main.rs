@@ -25,6 +25,8 @@ mod retries;
 #[cfg(test)]
 mod scripted;
 #[cfg(test)]
+mod sleeping;
+#[cfg(test)]
 mod tasks;
 #[cfg(test)]
 mod timeouts;

@@ -106,8 +106,8 @@ impl Life<'_> {
         let mut dialect = None;
         let mut losses = Losses::default();
         let mut has_lived = false;
-        loop {
         let mut has_forgotten = false;
+        loop {
             let (events, mut received) = mpsc::channel(EVENT_QUEUE);
             let opening =
                 Box::pin(self.connection.open(self.shared, dialect, events, &mut received));
@@ -132,20 +132,20 @@ impl Life<'_> {
                     // it.
                     pauses = !(link.is_session_over() && losses.in_a_row == 1);
                 }
-                Err(fault) if !has_lived => return fault,
                 // Nothing is wrong with the server, unless it makes a habit of it.
                 Err(fault) if fault.is_forgotten && !has_forgotten => {
                     has_forgotten = true;
                     continue;
                 }
-                Err((kind, message)) => {
+                Err(fault) if !has_lived => return fault,
+                Err(fault) => {
                     losses.failures += 1;
                     // What it spoke before may have changed with its new start.
                     dialect = None;
                     if losses.pause().is_none() {
-                        let text = format!(
-                            "{message}; gave up after {} attempts to reconnect",
-                            losses.failures
+                        let message = format!(
+                            "{}; gave up after {} attempts to reconnect",
+                            fault.message, losses.failures
                         );
                         return Fault { message, ..fault };
                     }
@@ -193,8 +193,6 @@ impl Life<'_> {
             found.link = None;
             found.is_asleep = true;
         });
-        // A call that began just now finishes first.
-        link.drained().await;
         self.connection.stopped(self.shared, link).await;
         self.link = None;
         // Whoever came together with an earlier one has left a word behind that means nothing now.
@@ -249,7 +247,9 @@ impl Life<'_> {
             };
             match limit.checked_sub(idle).filter(|left| !left.is_zero()) {
                 Some(left) => sleep(left).await,
-                None => return,
+                None if link.retire_unused() => return,
+                // Somebody came just now.
+                None => {}
             }
         }
     }
