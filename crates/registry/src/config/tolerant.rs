@@ -14,7 +14,15 @@ use super::{
 };
 
 /// What other programs call keys of an entry.
-const FOREIGN_KEYS: [&str; 5] = ["type", "transportType", "serverUrl", "httpUrl", "enabled"];
+const FOREIGN_KEYS: [&str; 7] = [
+    "type",
+    "transportType",
+    "transport_type",
+    "serverUrl",
+    "httpUrl",
+    "enabled",
+    "request_timeout",
+];
 
 /// Reads all entries; names become aliases.
 pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Vec<Entry> {
@@ -71,7 +79,7 @@ fn definition(
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {
-    let named = ["transport", "type", "transportType"]
+    let named = ["transport", "transportType", "transport_type", "type"]
         .into_iter()
         .find_map(|key| field(fields, key).map(|node| (at.key(key), node)));
     let Some((place, node)) = named else {
