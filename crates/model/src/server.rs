@@ -241,6 +241,7 @@ pub struct ConfigFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ApiKeyAuth;
 
     fn named(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect()
@@ -252,9 +253,23 @@ mod tests {
         definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
     }
 
+    /// E32, D21: five states, each with one spelling and no number.
+    #[test]
+    fn e32_there_are_exactly_five_states() {
+        use ServerState::{Authenticating, Connecting, Disabled, Error, Ready};
+        let all = [Connecting, Authenticating, Ready, Error, Disabled];
+        let spelled = all.map(|state| match state {
+            // A sixth would not compile.
+            Connecting | Authenticating | Ready | Error | Disabled => {
+                serde_json::to_value(state).unwrap()
+            }
+        });
+        assert_eq!(spelled, ["connecting", "authenticating", "ready", "error", "disabled"]);
+        assert_eq!(all.map(ServerState::as_str).as_slice(), spelled);
+    }
+
     /// D22: a variable's name tells whether its value is secret.
     #[test]
-    use crate::ApiKeyAuth;
     fn d22_secret_variables_are_known_by_name() {
         let env = named(&[
             ("GITHUB_TOKEN", "a"),
