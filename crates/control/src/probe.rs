@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use narthex_model::{CallErrorKind, ServerDefinition};
 use narthex_registry::{Registry, VerbError};
-use narthex_upstream::Link;
-use narthex_wire::{Message, MessageKind, Raw, method, rpc};
+use narthex_upstream::{Link, LinkError};
+use narthex_wire::{Raw, method, rpc};
 use serde::Serialize;
 use tokio::{
     sync::mpsc,
@@ -16,8 +16,6 @@ use crate::{Control, ControlError};
 
 /// How long each list may take.
 const LIST_DEADLINE: Duration = Duration::from_secs(10);
-/// How many pages of a list are followed.
-const PAGES_MAX: usize = 1000;
 
 /// What is tried, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -208,43 +206,22 @@ impl Probe {
     }
 }
 
-async fn list(link: &Arc<Link>, method: &str, member: &str) -> StageOutcome {
-    match timeout(LIST_DEADLINE, count(link, method, member)).await {
-        Ok(Ok(count)) => StageOutcome::Ok { count: Some(count) },
-        Ok(Err(outcome)) => outcome,
-        Err(_late) => StageOutcome::Timeout { after_ms: millis(LIST_DEADLINE) },
-    }
-}
-
-async fn count(link: &Link, method: &str, member: &str) -> Result<usize, StageOutcome> {
-    let failed = |reason: String| StageOutcome::Failed { reason };
+async fn list(link: &Arc<Link>, method: &'static str, member: &str) -> StageOutcome {
     let mut count = 0;
-    let mut cursor: Option<Vec<u8>> = None;
-    for _page in 0..PAGES_MAX {
-        let params = cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
-        let asked = link.ask(method, params.as_deref().unwrap_or_default()).await;
-        let answer = asked.map_err(|error| failed(error.to_string()))?;
-        if answer.kind() == MessageKind::Error {
-            return Err(refused(&answer));
-        }
+    let counting = link.each_page(method, |answer| {
         count += answer.get(member).map(Raw::items).unwrap_or_default().len();
-        let is_end = |next: &Raw<'_>| matches!(next.as_bytes(), b"null" | br#""""#);
-        let next = answer.get("nextCursor").filter(|next| !is_end(next));
-        match next.map(|next| next.as_bytes().to_vec()) {
-            None => return Ok(count),
-            same if same == cursor => return Err(failed("the same page again and again".into())),
-            next => cursor = next,
+        Ok(())
+    });
+    let reason = match timeout(LIST_DEADLINE, counting).await {
+        Ok(Ok(())) => return StageOutcome::Ok { count: Some(count) },
+        Err(_late) => return StageOutcome::Timeout { after_ms: millis(LIST_DEADLINE) },
+        Ok(Err(LinkError::Refused { code: rpc::code::METHOD_NOT_FOUND, .. })) => {
+            return StageOutcome::NotSupported;
         }
-    }
-    Err(failed(format!("more than {PAGES_MAX} pages")))
-}
-
-fn refused(answer: &Message) -> StageOutcome {
-    if answer.error_code() == Some(rpc::code::METHOD_NOT_FOUND) {
-        return StageOutcome::NotSupported;
-    }
-    let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-    StageOutcome::Failed { reason: format!("error {}: {text}", answer.error_code().unwrap_or(0)) }
+        Ok(Err(LinkError::Refused { code, text })) => format!("error {code}: {text}"),
+        Ok(Err(error)) => error.to_string(),
+    };
+    StageOutcome::Failed { reason }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
-use narthex_upstream::{InUse, Link};
+use narthex_upstream::{InUse, KeptAwake, Link};
 use narthex_wire::{
     Era, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc, translate,
 };
@@ -59,15 +59,16 @@ pub(crate) struct Finish {
 pub(crate) enum Held {
     /// It makes way for a newer one only when the call has its answer.
     InUse(InUse),
-    /// A stream has no end of its own, so nobody waits for it: it is opened anew elsewhere.
-    Free(Arc<Link>),
+    /// A stream has no end of its own, so nobody waits for it: it is opened anew elsewhere. As
+    /// long as it is open, its server is not idle.
+    Awake(KeptAwake),
 }
 
 impl Held {
     pub(crate) fn get(&self) -> &Arc<Link> {
         match self {
             Self::InUse(link) => link,
-            Self::Free(link) => link,
+            Self::Awake(link) => link,
         }
     }
 }

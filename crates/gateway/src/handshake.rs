@@ -91,7 +91,7 @@ impl Shared {
                     self.enter(&row).await.ok_or_else(|| crate::refusal::unusable(&row))?;
                 // What the server says may depend on the revision. A session's own link is opened
                 // when it is first needed, unless its revision or era is another.
-                let kind = link_kind(session, &row, &shared);
+                let kind = link_kind(session, &row, shared.facts());
                 let is_same = shared.facts().revision == session.revision;
                 let facts = match kind == LinkKind::Shared || is_same {
                     true => shared.facts().clone(),
@@ -160,8 +160,8 @@ impl Shared {
             return Ok(result(request, &body));
         };
         let row = self.settled(&caller.run, alias).await?;
-        let link = row.link.clone().ok_or_else(|| crate::refusal::unusable(&row))?;
-        let facts = link.facts();
+        // Also of a server that sleeps.
+        let facts = row.facts.as_ref().ok_or_else(|| crate::refusal::unusable(&row))?;
         if facts.revision.is_modern() {
             // In the server's own words, fresh: they may depend on the caller's capabilities.
             return self.forward(caller, Handling::Vendor, request.clone()).await;
@@ -240,13 +240,14 @@ fn may_have_tasks(session: &Session, row: &ServerRow) -> bool {
     if !row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias)) {
         return false;
     }
-    match &row.link {
-        None => !row.state.is_settled(),
+    match &row.facts {
+        _ if !row.is_ready() => !row.state.is_settled(),
+        None => false,
         // What a server that speaks both eras says in the other is not known before it is asked.
-        Some(link) if link.facts().revision.is_modern() => {
-            link.facts().capabilities.tasks && link_kind(session, row, link) != LinkKind::Shared
+        Some(facts) if facts.revision.is_modern() => {
+            facts.capabilities.tasks && link_kind(session, row, facts) != LinkKind::Shared
         }
-        Some(link) => has_tasks(link.facts(), "requests"),
+        Some(facts) => has_tasks(facts, "requests"),
     }
 }
 

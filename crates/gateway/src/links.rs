@@ -63,9 +63,8 @@ pub(crate) enum LinkKind {
 
 /// Which kind of link a session needs to a server (D12). Pairs of one era are never translated
 /// where that costs no process: a server over HTTP that speaks both eras gets a legacy link for
-/// legacy clients.
-pub(crate) fn link_kind(session: &Session, row: &ServerRow, shared: &Link) -> LinkKind {
-    let facts = shared.facts();
+/// legacy clients. `facts` are what the server said on its shared link.
+pub(crate) fn link_kind(session: &Session, row: &ServerRow, facts: &ServerFacts) -> LinkKind {
     let is_modern = facts.revision.is_modern();
     if is_modern && !speaks_legacy(facts) {
         return LinkKind::Shared;
@@ -131,7 +130,7 @@ impl Shared {
     ) -> Result<Option<Chosen>, Refusal> {
         let Some(link) = self.enter(row).await else { return Ok(None) };
         let kind = match &caller.session {
-            Some(session) => link_kind(session, row, &link),
+            Some(session) => link_kind(session, row, link.facts()),
             None => LinkKind::Shared,
         };
         let opened = match (kind, &caller.session, &row.alias) {
@@ -285,7 +284,7 @@ impl Shared {
     }
 
     /// Waits for a server's link of this kind, however long the server is away; for one whose run
-    /// has ended, for ever.
+    /// has ended, for ever. One that sleeps is woken.
     pub(crate) async fn live_link(
         self: &Arc<Self>,
         server: &ServerKey,
@@ -298,7 +297,11 @@ impl Shared {
         };
         loop {
             changes.mark_seen();
-            let link = self.row_of(server).and_then(|row| row.link.clone());
+            let row = self.row_of(server);
+            if let Some(row) = row.as_ref().filter(|row| row.is_asleep) {
+                self.registry.wake(row);
+            }
+            let link = row.and_then(|row| row.link.clone());
             let mut live = link.filter(|link| !link.closed().is_cancelled());
             if let (Some(_), LinkKind::Pooled(revision)) = (&live, kind) {
                 let pooled = self.pooled_link(server, revision).await.ok();
@@ -318,8 +321,22 @@ impl Shared {
         alias: &Alias,
         identity: ClientIdentity,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
-        let (events, received) = mpsc::channel(EVENT_QUEUE);
         let row = row.ok_or_else(|| unknown_server(alias))?;
+        let opened = self.try_open_link(row, identity.clone()).await;
+        match opened {
+            // A server that forgets its session at once may remember the next one.
+            Err(Refusal::Unsent(_)) => self.try_open_link(row, identity).await,
+            opened => opened,
+        }
+    }
+
+    async fn try_open_link(
+        self: &Arc<Self>,
+        row: &ServerRow,
+        identity: ClientIdentity,
+    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
+        let (events, received) = mpsc::channel(EVENT_QUEUE);
+        let alias = &row.name;
         let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
         let opening = self.registry.open_link_to(row, identity, dialect, events);
         let link = opening.await.map_err(|error| {

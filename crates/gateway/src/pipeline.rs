@@ -252,7 +252,7 @@ impl Shared {
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
         let stop = is_stream.then(|| [self.stopping.clone(), caller.run.ended.clone()]);
         let link = match is_stream {
-            true => Held::Free(Arc::clone(&link)),
+            true => Held::Awake(link.keep_awake()),
             false => Held::InUse(link),
         };
         Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop })

@@ -71,7 +71,9 @@ impl Shared {
         for (index, part) in seen.iter().enumerate() {
             let row = snapshot.get(part.alias.as_str());
             let shared = row.and_then(|row| row.link.as_ref().map(|link| (row, link)));
-            if shared.is_some_and(|(row, link)| link_kind(session, row, link) == LinkKind::Own) {
+            if shared
+                .is_some_and(|(row, link)| link_kind(session, row, link.facts()) == LinkKind::Own)
+            {
                 let opening = open_for(self.clone(), session.clone(), part.alias.clone());
                 self.spawn(tell_or_retract(session.clone(), index, opening, opened.clone()));
             }

@@ -3,6 +3,7 @@
 //! No I/O and no async here: this crate is the vocabulary.
 
 mod alias;
+mod auth;
 mod confinement;
 mod error;
 mod exposed;
@@ -18,6 +19,10 @@ mod timestamp;
 mod workspace;
 
 pub use alias::{Alias, AliasError};
+pub use auth::{
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
+    OAuthTokens, ServerAuth,
+};
 pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
@@ -27,8 +32,8 @@ pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;
 pub use secret::Secret;
 pub use server::{
-    ApiKeyAuth, ConfigFault, HttpTarget, OutputLimits, ServerAuth, ServerDefinition, ServerState,
-    StdioTarget, Target, TransportKind, is_secret_variable,
+    ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
+    TransportKind, is_secret_variable,
 };
 pub use timestamp::Timestamp;
 pub use workspace::{WorkspaceId, WorkspaceIdError};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, CallError, Confinement, Exposed, Secret};
+use crate::{Alias, CallError, Confinement, Exposed, Secret, ServerAuth};
 
 /// The state of a connection (decision D21): exactly these five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -138,9 +138,7 @@ impl ServerDefinition {
             Target::Http(target) => {
                 let told = target.headers.iter().filter(|(name, _)| is_secret_header(name));
                 secrets.extend(told.map(|(_, value)| value.clone()));
-                if let ServerAuth::ApiKey(ApiKeyAuth { key: Some(key), .. }) = &target.auth {
-                    secrets.push(key.clone());
-                }
+                secrets.extend(target.auth.secrets().into_iter().cloned());
                 let credential = |secret: &Secret| {
                     let (_scheme, rest) = secret.expose().split_once(' ')?;
                     Some(Secret::new(rest.trim()))
@@ -192,6 +190,19 @@ pub struct StdioTarget {
     pub confinement: Option<Box<Confinement>>,
 }
 
+impl HttpTarget {
+    /// The names of the headers that come out empty, or as a mere scheme such as `Bearer `: what
+    /// they were filled in from is empty (R-E47).
+    pub fn empty_headers(&self) -> impl Iterator<Item = &str> {
+        let is_empty = |value: &str| {
+            let words = value.trim_end();
+            words.is_empty() || (words.len() < value.len() && !words.contains(' '))
+        };
+        let empty = self.headers.iter().filter(move |(_, value)| is_empty(value.expose()));
+        empty.map(|(name, _)| name.as_str())
+    }
+}
+
 impl fmt::Debug for StdioTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Arguments can carry secrets too, so only their number is shown.
@@ -218,43 +229,6 @@ pub struct HttpTarget {
     pub auth: ServerAuth,
 }
 
-/// How requests to a server are authenticated.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ServerAuth {
-    /// Not at all.
-    None,
-    /// One header on every request (E22).
-    ApiKey(ApiKeyAuth),
-    /// Known and valid, but not built yet; the row is `error` and says so.
-    NotYet {
-        /// The mode's name in the configuration.
-        mode: &'static str,
-    },
-}
-
-impl ServerAuth {
-    /// The mode's spelling in configuration and tables.
-    #[must_use]
-    pub fn mode(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::ApiKey(_) => "apiKey",
-            Self::NotYet { mode } => mode,
-        }
-    }
-}
-
-/// A static key in a header (E22, E62).
-#[derive(Debug, Clone, PartialEq)]
-pub struct ApiKeyAuth {
-    /// Default `Authorization`.
-    pub header_name: String,
-    /// Put before the key; default empty.
-    pub value_prefix: String,
-    /// `None` gives an `error` row of kind `auth_unavailable` without any network call.
-    pub key: Option<Secret>,
-}
-
 /// An entry of a configuration that cannot be used, kept as an `error` row (E117).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigFault {
@@ -267,6 +241,7 @@ pub struct ConfigFault {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ApiKeyAuth;
 
     fn named(pairs: &[(&str, &str)]) -> BTreeMap<String, Secret> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect()
@@ -276,6 +251,21 @@ mod tests {
         let alias = Alias::new("x").unwrap();
         let definition = ServerDefinition::new(alias, target);
         definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect()
+    }
+
+    /// E32, D21: five states, each with one spelling and no number.
+    #[test]
+    fn e32_there_are_exactly_five_states() {
+        use ServerState::{Authenticating, Connecting, Disabled, Error, Ready};
+        let all = [Connecting, Authenticating, Ready, Error, Disabled];
+        let spelled = all.map(|state| match state {
+            // A sixth would not compile.
+            Connecting | Authenticating | Ready | Error | Disabled => {
+                serde_json::to_value(state).unwrap()
+            }
+        });
+        assert_eq!(spelled, ["connecting", "authenticating", "ready", "error", "disabled"]);
+        assert_eq!(all.map(ServerState::as_str).as_slice(), spelled);
     }
 
     /// D22: a variable's name tells whether its value is secret.

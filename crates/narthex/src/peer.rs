@@ -2,13 +2,10 @@
 
 use narthex_gateway::{Endpoint, Step};
 use narthex_model::{Alias, ErrorKind};
-use narthex_wire::{Limits, Message, MessageKind, Raw, Revision, meta_key, method, rpc};
+use narthex_wire::{Limits, Message, MessageKind, Pages, Raw, Revision, meta_key, method, rpc};
 use serde_json::{Map, Value, json};
 
 use crate::{App, Failure, daemon_client::DaemonClient};
-
-/// The most pages of a list that are followed.
-const PAGES_MAX: usize = 1000;
 
 /// Where requests go.
 #[derive(Debug, Clone, Copy)]
@@ -51,20 +48,26 @@ impl Peer<'_> {
     /// All tools of one server.
     pub(crate) async fn tools(&self, alias: &Alias) -> Result<Vec<Tool>, Failure> {
         let mut tools = Vec::new();
-        let mut params = json!({});
-        for _page in 0..PAGES_MAX {
+        let mut pages = Pages::default();
+        loop {
+            let params = [b"{", &pages.members()[..], b"}"].concat();
+            let params = serde_json::from_slice(&params)
+                .map_err(|error| Failure::new(ErrorKind::Bug, format!("bad cursor: {error}")))?;
             let answer = self.request(alias, method::TOOLS_LIST, params, None).await?;
             let result = result(&answer)?;
             for definition in result["tools"].as_array().into_iter().flatten() {
                 let name = definition["name"].as_str().unwrap_or_default().to_owned();
                 tools.push(Tool { name, definition: definition.clone() });
             }
-            match result.get("nextCursor") {
-                None | Some(Value::Null) => return Ok(tools),
-                Some(cursor) => params = json!({ "cursor": cursor }),
+            match pages.turn(&answer) {
+                Ok(true) => {}
+                Ok(false) => return Ok(tools),
+                Err(error) => {
+                    let text = format!("`{alias}` cannot be listed: tools/list {error}");
+                    return Err(Failure::new(ErrorKind::Exhausted, text));
+                }
             }
         }
-        Err(Failure::new(ErrorKind::Exhausted, format!("`{alias}` lists its tools without end")))
     }
 
     async fn request(

@@ -123,6 +123,18 @@ impl Connection {
         &self.definition.alias
     }
 
+    /// Tells in the server's log which headers come out empty: by their names alone, and once, as
+    /// they are not filled in again (R-E47).
+    fn note_empty_headers(&self) {
+        let Target::Http(target) = &self.definition.target else { return };
+        for name in target.empty_headers() {
+            let found = self.found();
+            found.log.append(&format!(
+                "[narthex] the header `{name}` is empty: is a variable that it names empty?"
+            ));
+        }
+    }
+
     /// What is known now.
     pub(crate) fn found(&self) -> Arc<Found> {
         self.found.load_full()

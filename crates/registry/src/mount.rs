@@ -100,32 +100,29 @@ pub struct Unmounted {
     pub ended: Option<Ended>,
 }
 
+/// A set that is on its way.
+struct Begun {
+    /// What was started, and whether it may fail.
+    mounted: Vec<(Mount, bool)>,
+    /// What may not be started.
+    faults: Vec<MountFault>,
+}
+
 impl Registry {
     /// Mounts a set of servers and waits until each is ready or has failed. A connection that is
-    /// being made by somebody else is waited for (R-E4).
+    /// being made by somebody else is waited for (R-E4). A server that is switched off is refused;
+    /// one that is switched off later ends for its mounts, too (D10).
     ///
     /// # Errors
-    /// In a strict set, when a server fails that is not optional, or two have one alias: then
-    /// everything is undone, and no process is left when this returns.
+    /// In a strict set, when a server fails or is off that is not optional, or two have one alias:
+    /// then everything is undone, and no process is left when this returns.
     pub async fn mount(
         &self,
         set: Vec<Mountable>,
         options: &MountOptions,
     ) -> Result<MountSet, MountError> {
-        let mut seen = HashSet::new();
-        let mut mounted = Vec::with_capacity(set.len());
-        let mut faults = Vec::new();
+        let Begun { mounted, mut faults } = self.begin(set, options)?;
         let mut is_undone = false;
-        for Mountable { definition, is_optional } in set {
-            if seen.insert(definition.alias.clone()) {
-                mounted.push((self.mount_one(&definition, options), is_optional));
-                continue;
-            }
-            let text = "another server of the set has this alias";
-            let error = CallError::new(CallErrorKind::TransportError, text.to_owned());
-            faults.push(MountFault { alias: definition.alias.clone(), error });
-            is_undone |= options.is_strict;
-        }
         let mut mounts = Vec::with_capacity(mounted.len());
         for (mount, is_optional) in mounted {
             let found = mount.settled().await;
@@ -145,6 +142,36 @@ impl Registry {
             return Err(MountError { faults });
         }
         Ok(set)
+    }
+
+    /// Starts what may be started. In a strict set with a server that may not, that is nothing.
+    fn begin(&self, set: Vec<Mountable>, options: &MountOptions) -> Result<Begun, MountError> {
+        // Nobody switches a server off between the look and the start.
+        let rows = self.shared.rows();
+        let mut seen = HashSet::new();
+        let mut wanted = Vec::with_capacity(set.len());
+        let mut faults = Vec::new();
+        let mut is_refused = false;
+        for Mountable { definition, is_optional } in set {
+            let is_twice = !seen.insert(definition.alias.clone());
+            let error = if is_twice {
+                let text = "another server of the set has this alias";
+                CallError::new(CallErrorKind::TransportError, text.to_owned())
+            } else if rows.is_off(&definition) {
+                let text = "it is switched off; switch it on first";
+                CallError::new(CallErrorKind::ServerDisabled, text.to_owned())
+            } else {
+                wanted.push((definition, is_optional));
+                continue;
+            };
+            faults.push(MountFault { alias: definition.alias.clone(), error });
+            is_refused |= options.is_strict && (is_twice || !is_optional);
+        }
+        if is_refused {
+            return Err(MountError { faults });
+        }
+        let start = |(definition, is_optional)| (self.mount_one(&definition, options), is_optional);
+        Ok(Begun { mounted: wanted.into_iter().map(start).collect(), faults })
     }
 
     fn mount_one(&self, definition: &Arc<ServerDefinition>, options: &MountOptions) -> Mount {

@@ -135,6 +135,13 @@ impl Pool {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// References to all connections to a server.
+    pub(crate) fn of(&self, alias: &Alias) -> Vec<Mount> {
+        let mounted = self.mounted();
+        let of = mounted.iter().filter(|(key, _)| key.alias == *alias);
+        of.filter_map(|(_, held)| held.upgrade()).map(Mount).collect()
+    }
+
     /// Gives this connection to nobody any more; whoever holds it keeps it.
     pub(crate) fn forget(&self, mount: &Mount) {
         let mut mounted = self.mounted();

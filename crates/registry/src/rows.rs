@@ -82,6 +82,16 @@ impl Rows {
         Self { disabled, ..Self::default() }
     }
 
+    /// Whether nothing may start this server: it is switched off by itself, by a person, or in the
+    /// row of its name.
+    pub(crate) fn is_off(&self, definition: &ServerDefinition) -> bool {
+        let name = definition.alias.as_str();
+        let row = self.position(name).map(|index| &self.slots[index].row);
+        definition.is_disabled
+            || self.disabled.contains(name)
+            || row.is_some_and(|row| row.state == ServerState::Disabled)
+    }
+
     pub(crate) fn position(&self, name: &str) -> Option<usize> {
         self.slots.iter().position(|slot| slot.is_named(name))
     }
@@ -180,7 +190,13 @@ impl Rows {
         let is_off = definition.is_disabled || self.disabled.contains(declared.name());
         if is_off || declared.is_overridden {
             let log = log_of(old.as_ref());
+            let was_off = old.as_ref().is_some_and(|old| old.row.state == ServerState::Disabled);
             self.leaving.extend(old.and_then(|slot| slot.mount).map(Leaving::Cut));
+            if !was_off && !declared.is_overridden {
+                // Whoever has mounted it for himself has it no longer, either (D10).
+                let mounted = shared.pool.of(&definition.alias);
+                self.leaving.extend(mounted.into_iter().map(Leaving::Cut));
+            }
             return at_rest(declared, ServerState::Disabled, None, log);
         }
         let digest = shared.key.of(&definition);

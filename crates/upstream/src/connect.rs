@@ -68,8 +68,8 @@ pub struct ConnectContext {
     pub limits: Limits,
     /// The environment that every child gets.
     pub environment: BaseEnvironment,
-    /// Keeps what the server's program says on its stderr, over all its starts; `None`: each start
-    /// keeps its own.
+    /// Keeps what the server's program says on its stderr, over all its starts, and what is told
+    /// of the server; `None`: each start keeps its own.
     pub log: Option<LogRing>,
     /// How programs are held.
     pub supervision: Supervision,
@@ -253,7 +253,11 @@ pub async fn connect(
             }
             let (identity, alias) = (context.identity.clone(), definition.alias.clone());
             let uses = Uses::new();
-            let link = Link { inner, facts, identity, alias, redactor, uses };
+            let log = match &inner {
+                Inner::Stdio(stdio) => stdio.log().clone(),
+                Inner::Http(_) | Inner::Sse(_) => context.log.clone().unwrap_or_default(),
+            };
+            let link = Link { inner, facts, identity, alias, redactor, uses, log };
             link.outlet().establish();
             Ok((link, dialect))
         }

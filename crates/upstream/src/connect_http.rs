@@ -114,7 +114,8 @@ fn static_headers(target: &HttpTarget) -> Result<HeaderMap, ConnectError> {
     }
     match &target.auth {
         ServerAuth::None => {}
-        ServerAuth::NotYet { mode } => {
+        ServerAuth::NotYet(oauth) => {
+            let mode = oauth.mode();
             return Err(ConnectError::Auth(format!("auth mode `{mode}` is not supported yet")));
         }
         ServerAuth::ApiKey(auth) => {

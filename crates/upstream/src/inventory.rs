@@ -1,15 +1,14 @@
 //! What a server was found to have: its tools, prompts, resources and templates, as raw JSON.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_model::Exposed;
-use narthex_wire::{Message, MessageKind, Raw, headers::HeaderParams, json, method};
+use narthex_wire::{Message, Raw, headers::HeaderParams, method, rpc};
+use tokio::time::timeout;
 
 use crate::{Link, LinkError};
 
-/// The most pages of one list that are followed.
-const PAGES_MAX: usize = 1000;
 /// The most entries of one list that are kept.
 const ENTRIES_MAX: usize = 50_000;
 
@@ -88,6 +87,19 @@ impl Inventory {
         Ok(inventory.indexed())
     }
 
+    /// As [`Inventory::fetch`], for what has been listed before: a failure is told in the log of
+    /// narthex, and what is known stays.
+    pub async fn fetch_anew(link: &Link, within: Duration) -> Option<Self> {
+        match timeout(within, Self::fetch(link)).await {
+            Ok(Ok(inventory)) => return Some(inventory),
+            Ok(Err(error)) => {
+                tracing::warn!(server.name = link.name(), %error, "listing anew failed");
+            }
+            Err(_late) => tracing::warn!(server.name = link.name(), "listing anew took too long"),
+        }
+        None
+    }
+
     /// What callers may see of it by the rules of its server (D5).
     #[must_use]
     pub fn shown(self: &Arc<Self>, exposed: &Exposed) -> Arc<Self> {
@@ -146,42 +158,22 @@ async fn fetch_list(
     key: &str,
 ) -> Result<Vec<InventoryEntry>, LinkError> {
     let mut entries = Vec::new();
-    let mut cursors = HashSet::new();
-    let mut cursor: Option<Vec<u8>> = None;
-    for _page in 0..PAGES_MAX {
-        let params = cursor.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
-        let answer = link.ask(method, params.as_deref().unwrap_or_default()).await?;
-        if answer.kind() == MessageKind::Error {
-            return without_list(&answer, method);
-        }
-        add_page(&answer, member, key, &mut entries);
+    let fetched = link.each_page(method, |answer| {
+        add_page(answer, member, key, &mut entries);
         if entries.len() > ENTRIES_MAX {
             return Err(LinkError::Protocol(format!("{method} has over {ENTRIES_MAX} entries")));
         }
-        // Some servers spell the end as an empty cursor.
-        let is_end = |next: &Raw<'_>| matches!(next.as_bytes(), b"null" | br#""""#);
-        let next = answer.get("nextCursor").filter(|next| !is_end(next));
-        let Some(next) = next.map(|next| next.as_bytes().to_vec()) else {
-            return Ok(entries);
-        };
-        if json::decode_string(&next).is_none() {
-            return Err(LinkError::Protocol(format!("{method} gave a cursor that is no string")));
+        Ok(())
+    });
+    match fetched.await {
+        Ok(()) => Ok(entries),
+        // A server may lack one of the lists that its capability suggests.
+        Err(LinkError::Refused { code: rpc::code::METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
+        Err(LinkError::Refused { text, .. }) => {
+            Err(LinkError::Protocol(format!("{method} failed: {text}")))
         }
-        if !cursors.insert(next.clone()) {
-            return Err(LinkError::Protocol(format!("{method} gave the same cursor twice")));
-        }
-        cursor = Some(next);
+        Err(error) => Err(error),
     }
-    Err(LinkError::Protocol(format!("{method} has over {PAGES_MAX} pages")))
-}
-
-/// A server may lack one of the lists that its capability suggests.
-fn without_list(answer: &Message, method: &str) -> Result<Vec<InventoryEntry>, LinkError> {
-    if answer.error_code() == Some(narthex_wire::rpc::code::METHOD_NOT_FOUND) {
-        return Ok(Vec::new());
-    }
-    let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-    Err(LinkError::Protocol(format!("{method} failed: {text}")))
 }
 
 fn add_page(answer: &Message, member: &str, key: &str, entries: &mut Vec<InventoryEntry>) {

@@ -26,6 +26,6 @@ pub use connect_stdio::may_install;
 pub use frame::{Frame, LinkError, LinkEvent};
 pub use inventory::{Inventory, InventoryEntry};
 pub use link::{
-    ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, Link, ServerCapabilities,
+    ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link, ServerCapabilities,
     ServerFacts, TraceHeaders,
 };

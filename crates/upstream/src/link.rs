@@ -4,6 +4,8 @@ mod check;
 mod end;
 mod facts;
 mod forwarded;
+mod pages;
+mod questions;
 mod uses;
 
 use std::{pin::Pin, sync::Arc};
@@ -12,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use narthex_model::Alias;
 use narthex_policy::{Item, Permitted, Request};
+use narthex_supervisor::LogRing;
 use narthex_wire::{
     Message, Payload, Raw, Redactor, Rewrite,
     headers::{self, HeaderParams},
@@ -26,7 +29,7 @@ pub use self::{
     end::Ended,
     facts::{ClientIdentity, ServerCapabilities, ServerFacts},
     forwarded::Forwarded,
-    uses::InUse,
+    uses::{InUse, KeptAwake},
 };
 use crate::{
     Frame, LinkError, LinkEvent, duplex::Wants, http::OwnedHttp, outlet::Outlet, sse::SseLink,
@@ -51,6 +54,8 @@ pub struct Link {
     /// Whatever comes from the server goes through this.
     pub(crate) redactor: Option<Arc<Redactor>>,
     pub(crate) uses: Uses,
+    /// What is told of the server, and what its program says.
+    pub(crate) log: LogRing,
 }
 
 /// The transports.
@@ -149,13 +154,9 @@ impl Link {
         }
     }
 
-    /// Adds a line of our own to the child's log, for stdio. A server that is only called has none
-    /// here.
+    /// Adds a line of our own to the server's log. It must hold no secret.
     pub fn log_note(&self, line: &str) {
-        match &self.inner {
-            Inner::Stdio(stdio) => stdio.log_note(line),
-            Inner::Http(_) | Inner::Sse(_) => {}
-        }
+        self.log.append(line);
     }
 
     pub(crate) fn outlet(&self) -> &Outlet {
@@ -347,12 +348,7 @@ impl Link {
                     self.outlet().event(LinkEvent::Notification(message));
                 }
                 Frame::Request(_) | Frame::Break { .. } => {}
-                Frame::Answer(answer) => {
-                    return answer.error_code().map_or(Ok(()), |code| {
-                        let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
-                        Err(LinkError::Refused { code, text: text.into_owned() })
-                    });
-                }
+                Frame::Answer(answer) => return pages::accepted(&answer),
             }
         }
     }

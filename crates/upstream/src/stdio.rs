@@ -77,9 +77,9 @@ impl StdioLink {
         Ok(Self { duplex, process })
     }
 
-    /// Adds a line of our own to the child's log.
-    pub(crate) fn log_note(&self, line: &str) {
-        self.process.log().append(line);
+    /// The child's log.
+    pub(crate) fn log(&self) -> &LogRing {
+        self.process.log()
     }
 
     /// The last lines of the child's stderr.

@@ -144,6 +144,12 @@ pub mod method {
         }
     }
 
+    /// Whether a notification says that a list differs.
+    #[must_use]
+    pub fn is_list_change(name: &str) -> bool {
+        matches!(name, TOOLS_LIST_CHANGED | PROMPTS_LIST_CHANGED | RESOURCES_LIST_CHANGED)
+    }
+
     /// Opens a legacy session.
     pub const INITIALIZE: &str = "initialize";
     /// Legacy.

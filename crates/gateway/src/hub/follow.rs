@@ -262,6 +262,8 @@ impl Shared {
         let mut pause = PAUSE_MIN;
         loop {
             let since = Instant::now();
+            // Who follows waits for what the server says by itself.
+            let awake = link.keep_awake();
             let ended = match (link.facts().revision.is_modern(), &key.subject) {
                 (true, _) => self.follow_modern(key, followed, &link).await,
                 (false, Subject::Resource(uri)) => {
@@ -270,6 +272,7 @@ impl Shared {
                 // The server speaks another era than when it made the task.
                 (false, Subject::Task(_)) => followed.unwanted_on(&link).await,
             };
+            drop(awake);
             match ended {
                 End::Unwanted if self.hub.forget(key, followed) => return,
                 // Somebody came while the server was told that nobody is left.

@@ -31,7 +31,7 @@ impl Shared {
     ) -> Result<Answering, Refusal> {
         if let Some(alias) = own_alias(caller) {
             let row = self.settled(&caller.run, alias).await?;
-            if row.link.as_ref().is_some_and(|link| link.facts().revision.is_modern()) {
+            if row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern()) {
                 return self.forward(caller, Handling::Listen, request).await;
             }
         }
@@ -104,7 +104,7 @@ impl Shared {
         wanted: Request,
     ) -> Option<(FollowKey, Following)> {
         let row = self.settled(&caller.run, &wanted.alias).await.ok()?;
-        let link = row.link.clone()?;
+        let link = self.enter(&row).await?;
         let facts = link.facts();
         let (subject, has_it) = match &wanted.item {
             Item::Task(id) => (Subject::Task(id.clone()), false),
@@ -116,7 +116,7 @@ impl Shared {
         let server = caller.run.key(&wanted.alias);
         let key = FollowKey { server, subject, kind: LinkKind::Shared };
         let errand = self.errand(caller, wanted).ok()?;
-        let following = self.follow(&errand, &key, link).await;
+        let following = self.follow(&errand, &key, Arc::clone(&link)).await;
         Some((key, errand.end(following).ok()?))
     }
 }

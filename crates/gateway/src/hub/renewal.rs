@@ -56,7 +56,7 @@ impl Shared {
         let snapshot = self.snapshot(run);
         let row = snapshot.get(alias.as_str());
         let shared = row.and_then(|row| Some((row, row.link.as_ref()?)));
-        shared.is_some_and(|(row, link)| link_kind(session, row, link) == kind)
+        shared.is_some_and(|(row, link)| link_kind(session, row, link.facts()) == kind)
     }
 
     /// Tells a new link a session's level.

@@ -6,14 +6,11 @@ use std::{
 };
 
 use narthex_upstream::{Inventory, Link, LinkEvent};
-use narthex_wire::{Message, Payload, method, rpc};
-use tokio::{sync::mpsc, time::timeout};
+use narthex_wire::{Message, method, rpc};
+use tokio::sync::mpsc;
 
 use super::LinkKind;
 use crate::{Endpoint, Session, gateway::Shared, run::ServerKey, session::OwnLink};
-
-/// How long a server may take to hear that its question is refused.
-const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Brings what a server says on a pooled link to the sessions that use it.
 pub(super) async fn hear(
@@ -26,15 +23,13 @@ pub(super) async fn hear(
         while let Some(event) = events.recv().await {
             match event {
                 LinkEvent::Notification(message) => {
-                    if is_list_change(message.method()) {
+                    if method::is_list_change(message.method()) {
                         shared.relist_pooled(&link, &server, kind).await;
                     }
                     shared.spread(&server, &message, kind);
                 }
                 LinkEvent::Request(question) => {
-                    let text = "this client declared no such capability";
-                    let code = rpc::code::METHOD_NOT_FOUND;
-                    respond(&link, rpc::error_response(question.id(), code, text, None)).await;
+                    link.refuse_undeclared(&question).await;
                 }
                 LinkEvent::Closed(_) => break,
             }
@@ -48,13 +43,6 @@ pub(super) async fn hear(
     link.stop().await;
 }
 
-fn is_list_change(name: &str) -> bool {
-    matches!(
-        name,
-        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
-    )
-}
-
 impl Shared {
     /// Lists anew on a pooled link, whose server said that something changed.
     async fn relist_pooled(&self, link: &Arc<Link>, server: &ServerKey, kind: LinkKind) {
@@ -65,17 +53,15 @@ impl Shared {
         };
         let own = cell.as_ref().and_then(|cell| cell.get());
         let Some(own) = own.filter(|own| Arc::ptr_eq(&own.link, link)) else { return };
-        relist(own, self.options.settle_timeout).await;
+        own.relist(self.options.settle_timeout).await;
     }
 }
 
-async fn relist(own: &OwnLink, within: Duration) {
-    match timeout(within, Inventory::fetch(&own.link)).await {
-        Ok(Ok(inventory)) => own.inventory.store(Arc::new(inventory)),
-        Ok(Err(error)) => {
-            tracing::warn!(server.name = own.link.name(), %error, "listing anew failed");
+impl OwnLink {
+    async fn relist(&self, within: Duration) {
+        if let Some(inventory) = Inventory::fetch_anew(&self.link, within).await {
+            self.inventory.store(Arc::new(inventory));
         }
-        Err(_late) => tracing::warn!(server.name = own.link.name(), "listing anew took too long"),
     }
 }
 
@@ -116,10 +102,10 @@ pub(super) async fn relay(
 }
 
 async fn tell(session: &Session, link: &Arc<Link>, message: &Message) {
-    if is_list_change(message.method()) {
+    if method::is_list_change(message.method()) {
         let cell = session.own_link_cell(link.alias());
         if let Some(own) = cell.get() {
-            relist(own, RELIST).await;
+            own.relist(RELIST).await;
             session.forget_view();
         }
     }
@@ -137,17 +123,8 @@ async fn ask(session: &Session, link: &Arc<Link>, question: &Message) {
     match session.ask(link, question, None) {
         Some(payload) => session.deliver(payload),
         None => {
-            let text = "too many requests to this client are open";
-            let code = rpc::code::INTERNAL_ERROR;
-            respond(link, rpc::error_response(question.id(), code, text, None)).await;
+            let why = "too many requests to this client are open";
+            link.refuse(question, rpc::code::INTERNAL_ERROR, why).await;
         }
-    }
-}
-
-async fn respond(link: &Link, payload: Payload) {
-    match timeout(REFUSE_DEADLINE, link.respond(payload)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "could not answer a server's question"),
-        Err(_late) => tracing::debug!("could not answer a server's question in time"),
     }
 }

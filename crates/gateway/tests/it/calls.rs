@@ -1,11 +1,16 @@
 //! Lists and calls through both kinds of endpoint, for every pair of eras.
 
-use narthex_gateway::{Caller, Endpoint, RunToken, RunView, Step};
+use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
 use narthex_policy::RunPolicy;
-use narthex_testkit::fixture::Eras;
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 
-use super::world::{World, legacy, modern, transparent};
+use super::{
+    following::next,
+    scripted::Scripts,
+    world::{World, http_server, legacy, modern, transparent},
+};
 
 fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"))
@@ -184,5 +189,54 @@ async fn s18_tasks_need_the_extension_and_their_run() {
     assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
     let foreign = world.call(&other, listen()).await;
     assert_eq!(foreign["error"]["code"], -32602, "{foreign}");
+    world.gateway.drain().await;
+}
+
+/// E39: a new server is there for clients that run already: they are told, and call its tools.
+#[tokio::test]
+async fn e39_a_new_server_is_there_for_clients_that_run_already() {
+    let world = World::with(&[("one", Eras::Both)]).await;
+    let caller = world.legacy_caller(Endpoint::Aggregated).await;
+    let mut outbox = caller.session.as_ref().unwrap().take_outbox().unwrap();
+    let fixture = Running::http(Options::default()).await.unwrap();
+    let entry = Entry::Server(http_server("two", &fixture.url));
+    assert!(world.gateway.registry().add_server(entry).await.unwrap().is_ready());
+    next(&mut outbox, "notifications/tools/list_changed").await;
+    let list = world.ask(&caller, "tools/list", json!({})).await;
+    let tools = list["result"]["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["name"] == "mcp__two__echo"), "{list}");
+    let params = json!({"name": "mcp__two__echo", "arguments": {"message": "hello"}});
+    let answer = world.ask(&caller, "tools/call", params).await;
+    assert!(text(&answer).contains("hello"), "{answer}");
+    world.gateway.drain().await;
+}
+
+/// E87: whichever way a call takes, a server that ends under it is a `transport_error`.
+#[tokio::test]
+async fn e87_a_failure_has_its_kind_on_every_way() {
+    const ENDS: [&str; 3] =
+        ["", r#"case $line in *tools/call*|*resources/read*) exit 9;; esac"#, ""];
+    let scripts = Scripts::new();
+    let names = ["direct", "named", "own", "read"];
+    let entries = names.map(|name| scripts.entry(name, ENDS)).into();
+    let world = World::settled(entries, GatewayOptions::default()).await;
+    let kind = async |endpoint: Endpoint, method: &str, params: Value| {
+        let answer = world.ask(&world.modern_caller(endpoint), method, params).await;
+        let of_tool = &answer["result"]["structuredContent"]["error"]["kind"];
+        let of_other = &answer["error"]["data"]["kind"];
+        let kind = of_tool.as_str().or(of_other.as_str());
+        kind.unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let uri = json!({"uri": "test://a"});
+    let own = json!({"name": "mcp__own__read_resource", "arguments": uri});
+    for (endpoint, method, params) in [
+        (transparent("direct"), "tools/call", json!({"name": "act"})),
+        (Endpoint::Aggregated, "tools/call", json!({"name": "mcp__named__act"})),
+        (Endpoint::Aggregated, "tools/call", own),
+        (transparent("read"), "resources/read", uri.clone()),
+    ] {
+        let found = kind(endpoint, method, params.clone()).await;
+        assert_eq!(found, "transport_error", "{method} {params}");
+    }
     world.gateway.drain().await;
 }

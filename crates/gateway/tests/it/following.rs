@@ -37,7 +37,7 @@ const HANGS: [&str; 3] = [
     "",
 ];
 
-async fn next(outbox: &mut mpsc::Receiver<Payload>, method: &str) -> Value {
+pub(crate) async fn next(outbox: &mut mpsc::Receiver<Payload>, method: &str) -> Value {
     let waiting = async {
         loop {
             let payload = outbox.recv().await.unwrap();

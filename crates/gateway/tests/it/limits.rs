@@ -142,3 +142,17 @@ async fn r_e19_a_cut_is_one_line_in_the_servers_log() {
     assert_eq!(about, [expected]);
     world.gateway.drain().await;
 }
+
+/// R-E19: the same for a server that is only called.
+#[tokio::test]
+async fn r_e19_a_cut_is_one_line_in_the_log_of_a_server_over_http() {
+    let world = World::changed([("one", Eras::Both)], |server| server.output = limits(10, 0)).await;
+    let caller = world.modern_caller(transparent("one"));
+    let arguments = json!({"message": "x".repeat(500)});
+    world.ask(&caller, "tools/call", json!({"name": "echo", "arguments": arguments})).await;
+    let row = world.gateway.registry().get("one").unwrap();
+    let told = row.log.tail();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("[narthex] tools/call echo: cut by narthex: 10 of "), "{told:?}");
+    world.gateway.drain().await;
+}

@@ -29,6 +29,8 @@ mod run_end;
 #[cfg(test)]
 mod scripted;
 #[cfg(test)]
+mod sleeping;
+#[cfg(test)]
 mod tasks;
 #[cfg(test)]
 mod timeouts;

@@ -33,9 +33,9 @@ async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
     }
 }
 
-/// Calls that meet a server which forgot its session are made once more, on a new one.
+/// R-E45: calls that meet a server which forgot its session are made once more, on a new one.
 #[tokio::test]
-async fn a_session_that_a_server_forgot_costs_no_call() {
+async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
     for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
         for capabilities in [json!({}), json!({"sampling": {}})] {
             // Each time for the first time: a server that forgets often is given pauses.
@@ -47,6 +47,18 @@ async fn a_session_that_a_server_forgot_costs_no_call() {
             world.gateway.drain().await;
         }
     }
+}
+
+/// R-E45: a session that is forgotten before it has listed is opened once more, too.
+#[tokio::test]
+async fn r_e45_a_session_that_is_forgotten_at_once_costs_no_call() {
+    let quirks = vec![Quirk::ForgetSecondSession];
+    let forgets = Options { eras: Eras::Legacy, quirks, ..Options::default() };
+    let world = World::of([("one", forgets)]).await;
+    let caller = caller(&world, transparent("one"), json!({"sampling": {}})).await;
+    four_calls(&world, &caller, "").await;
+    assert_eq!(world.fixtures[0].fixture.counts().initializes, 3, "shared, forgotten, anew");
+    world.gateway.drain().await;
 }
 
 fn hanging() -> Options {

@@ -115,13 +115,25 @@ impl World {
 
     /// A gateway over these servers, which may still be starting.
     pub(crate) fn over(entries: Vec<Entry>, options: GatewayOptions) -> Self {
+        Self::sleepy(entries, options, None)
+    }
+
+    /// The same, and the servers are stopped when nobody has used them for so long.
+    pub(crate) fn sleepy(
+        entries: Vec<Entry>,
+        options: GatewayOptions,
+        idle_stop: Option<Duration>,
+    ) -> Self {
         let identity = ClientIdentity {
             info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
             capabilities: Bytes::from_static(b"{}"),
             revision: Revision::LEGACY_LATEST,
         };
-        let registry =
-            Registry::new(RegistryOptions::new(identity, BaseEnvironment::from_process())).unwrap();
+        let registry = RegistryOptions {
+            idle_stop,
+            ..RegistryOptions::new(identity, BaseEnvironment::from_process())
+        };
+        let registry = Registry::new(registry).unwrap();
         let set = entries.into_iter().map(Declared::from).collect();
         registry.apply(set).unwrap();
         let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();

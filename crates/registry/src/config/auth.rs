@@ -1,10 +1,15 @@
 //! The `auth` block of an entry: four modes, each checked in full.
 
-use narthex_model::{ApiKeyAuth, Secret, ServerAuth, header};
+use std::time::Duration;
+
+use narthex_model::{
+    ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
+    OAuthTokens, Secret, ServerAuth, header,
+};
 
 use super::{
     node::{Node, Place, field, shortened},
-    placeholder::{Dialect, Expanded},
+    placeholder::Dialect,
     problem::EntryProblem,
     reader::{Fields, Reader},
     secrets,
@@ -46,14 +51,18 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields, entry: &Place) -> O
             Some(ServerAuth::None)
         }
         "apiKey" => api_key(reader, auth, &at),
-        CLIENT_CREDENTIALS => Some(client_credentials(reader, auth, &at)),
-        AUTHORIZATION_CODE => Some(authorization_code(reader, auth, &at)),
+        CLIENT_CREDENTIALS => client_credentials(reader, auth, &at).map(not_yet),
+        AUTHORIZATION_CODE => Some(not_yet(authorization_code(reader, auth, &at))),
         _ => {
             let found = as_written(auth, "mode");
             reader.fault(&at.key("mode"), EntryProblem::UnknownAuthMode { found });
             None
         }
     }
+}
+
+fn not_yet(oauth: OAuth) -> ServerAuth {
+    ServerAuth::NotYet(Box::new(oauth))
 }
 
 /// A text as the file has it: what was filled in must not be told.
@@ -96,7 +105,7 @@ fn api_key(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<ServerA
     }))
 }
 
-fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> ServerAuth {
+fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Option<OAuth> {
     let known = [
         "mode",
         "tokenUrl",
@@ -110,20 +119,25 @@ fn client_credentials(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Ser
         "valueRef",
     ];
     reader.unknown_keys(auth, at, &known);
-    if let Some(url) = reader.required(auth, at, "tokenUrl", CLIENT_CREDENTIALS) {
-        reader.url(&at.key("tokenUrl"), &url.value);
-    }
-    reader.required(auth, at, "clientId", CLIENT_CREDENTIALS);
-    if reader.secret(auth, at, "clientSecret").is_none() {
-        reader.absent(at, "clientSecret", CLIENT_CREDENTIALS);
-    }
-    reader.optional_url(auth, at, "resource");
-    reader.text(auth, at, "audience");
-    scopes(reader, auth, at);
-    ServerAuth::NotYet { mode: CLIENT_CREDENTIALS }
+    let token_url = reader
+        .required(auth, at, "tokenUrl", CLIENT_CREDENTIALS)
+        .and_then(|url| reader.url(&at.key("tokenUrl"), &url));
+    let client_id = reader.required(auth, at, "clientId", CLIENT_CREDENTIALS);
+    let client_secret = reader.required_secret(auth, at, "clientSecret", CLIENT_CREDENTIALS);
+    let resource = reader.optional_url(auth, at, "resource");
+    let audience = reader.filled(auth, at, "audience").map(|audience| audience.value);
+    let scopes = scopes(reader, auth, at);
+    Some(OAuth::ClientCredentials(ClientCredentialsAuth {
+        token_url: token_url?,
+        client_id: client_id?,
+        client_secret: client_secret?,
+        scopes,
+        audience,
+        resource,
+    }))
 }
 
-fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> ServerAuth {
+fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuth {
     let known = [
         "mode",
         "scopes",
@@ -137,30 +151,46 @@ fn authorization_code(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> Ser
         "clientSecretRef",
     ];
     reader.unknown_keys(auth, at, &known);
-    if let Some((client, at)) = reader.object(auth, at, "client") {
-        references(reader, client, &at);
-        reader.required(client, &at, "clientId", AUTHORIZATION_CODE);
-        reader.secret(client, &at, "clientSecret");
-    }
-    if let Some((tokens, at)) = reader.object(auth, at, "tokens") {
-        if reader.secret(tokens, &at, "accessToken").is_none() {
-            reader.absent(&at, "accessToken", AUTHORIZATION_CODE);
-        }
-        reader.secret(tokens, &at, "refreshToken");
-        if let Some(node) = field(tokens, "expiresAt")
-            && !matches!(node, Node::Number(_))
-        {
-            reader.wrong_type(&at.key("expiresAt"), node, "a number of seconds since 1970");
-        }
-    }
-    reader.optional_url(auth, at, "redirectUri");
-    reader.optional_url(auth, at, "resource");
-    scopes(reader, auth, at);
-    ServerAuth::NotYet { mode: AUTHORIZATION_CODE }
+    // What is missing here is a fault of the entry, so nothing is made of the rest.
+    let client = reader.object(auth, at, "client");
+    let client = client.and_then(|(client, at)| read_client(reader, client, &at));
+    let tokens = reader.object(auth, at, "tokens");
+    let tokens = tokens.and_then(|(tokens, at)| read_tokens(reader, tokens, &at));
+    let redirect_uri = reader.optional_url(auth, at, "redirectUri");
+    let resource = reader.optional_url(auth, at, "resource");
+    let scopes = scopes(reader, auth, at);
+    let settings = AuthorizationCodeAuth { scopes, client, tokens, redirect_uri, resource };
+    OAuth::AuthorizationCode(settings)
 }
 
-fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) {
+fn read_client(reader: &mut Reader<'_>, client: &Fields, at: &Place) -> Option<OAuthClient> {
+    references(reader, client, at);
+    let id = reader.required(client, at, "clientId", AUTHORIZATION_CODE);
+    let secret = reader.secret(client, at, "clientSecret").map(Secret::new);
+    Some(OAuthClient { id: id?, secret })
+}
+
+fn read_tokens(reader: &mut Reader<'_>, tokens: &Fields, at: &Place) -> Option<OAuthTokens> {
+    let access_token = reader.required_secret(tokens, at, "accessToken", AUTHORIZATION_CODE);
+    let refresh_token = reader.secret(tokens, at, "refreshToken").map(Secret::new);
+    let expires_at = field(tokens, "expiresAt").and_then(|node| {
+        let seconds = seconds(node);
+        if seconds.is_none() {
+            reader.wrong_type(&at.key("expiresAt"), node, "a number of seconds since 1970");
+        }
+        seconds
+    });
+    Some(OAuthTokens { access_token: access_token?, refresh_token, expires_at })
+}
+
+fn seconds(node: &Node) -> Option<u64> {
+    let Node::Number(number) = node else { return None };
+    Some(Duration::try_from_secs_f64(number.as_f64()?).ok()?.as_secs())
+}
+
+fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) -> OAuthScopes {
     let place = at.key("scopes");
+    let mut scopes = OAuthScopes::new();
     match field(auth, "scopes") {
         None => {}
         Some(Node::List(nodes)) => {
@@ -168,7 +198,7 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) {
                 let place = place.index(index);
                 match node {
                     Node::Text(text) => {
-                        reader.expand(&place, text);
+                        scopes.extend(reader.expand(&place, text).map(|text| text.value));
                     }
                     _ => reader.wrong_type(&place, node, "a string"),
                 }
@@ -176,6 +206,7 @@ fn scopes(reader: &mut Reader<'_>, auth: &Fields, at: &Place) {
         }
         Some(node) => reader.wrong_type(&place, node, "an array of strings"),
     }
+    scopes
 }
 
 impl Reader<'_> {
@@ -194,12 +225,26 @@ impl Reader<'_> {
         at: &Place,
         key: &'static str,
         mode: &'static str,
-    ) -> Option<Expanded> {
+    ) -> Option<String> {
         let text = self.filled(fields, at, key);
         if text.is_none() {
             self.absent(at, key, mode);
         }
-        text
+        text.map(|text| text.value)
+    }
+
+    fn required_secret(
+        &mut self,
+        fields: &Fields,
+        at: &Place,
+        key: &'static str,
+        mode: &'static str,
+    ) -> Option<Secret> {
+        let secret = self.secret(fields, at, key);
+        if secret.is_none() {
+            self.absent(at, key, mode);
+        }
+        secret.map(Secret::new)
     }
 
     /// Tells of a missing field, unless its fault has been told.
@@ -209,10 +254,9 @@ impl Reader<'_> {
         }
     }
 
-    fn optional_url(&mut self, fields: &Fields, at: &Place, key: &str) {
-        if let Some(text) = self.filled(fields, at, key) {
-            self.url(&at.key(key), &text.value);
-        }
+    fn optional_url(&mut self, fields: &Fields, at: &Place, key: &str) -> Option<String> {
+        let text = self.filled(fields, at, key)?;
+        self.url(&at.key(key), &text.value)
     }
 
     fn object<'n>(

@@ -33,8 +33,12 @@ impl Reader<'_> {
             };
             return Some(self.clamped(&place, number.as_f64()?));
         }
-        let node = field(fields, "timeout")?;
-        let place = at.key("timeout");
+        let keys: &[&str] = match self.dialect {
+            Dialect::Strict => &["timeout"],
+            Dialect::Tolerant => &["timeout", "request_timeout"],
+        };
+        let (key, node) = keys.iter().find_map(|key| Some((key, field(fields, key)?)))?;
+        let place = at.key(key);
         let Node::Text(text) = node else {
             self.warn(
                 &place,

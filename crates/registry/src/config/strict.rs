@@ -7,37 +7,8 @@ use super::{
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},
-    target::Wanted,
+    target::{ENTRY_KEYS, Wanted},
 };
-
-/// The keys of an entry. The references are known only to be refused.
-const KEYS: [&str; 25] = [
-    "transport",
-    "url",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "confinement",
-    "headers",
-    "auth",
-    "timeoutMs",
-    "timeout",
-    "mountTimeout",
-    "mount_timeout",
-    "maxOutputTokens",
-    "max_output_tokens",
-    "maxOutputBytes",
-    "max_output_bytes",
-    "tools",
-    "resources",
-    "prompts",
-    "disabled",
-    "name",
-    "valueRef",
-    "clientIdRef",
-    "clientSecretRef",
-];
 
 /// Reads one entry; its name is its key.
 pub(super) fn entry(reader: &mut Reader<'_>, name: &str, node: &Node, at: &Place) -> Entry {
@@ -56,7 +27,7 @@ fn definition(
         reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
         return None;
     };
-    reader.unknown_keys(fields, at, &KEYS);
+    reader.unknown_keys(fields, at, &ENTRY_KEYS);
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
     let mount_timeout = reader.mount_timeout(fields, at);

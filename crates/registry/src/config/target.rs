@@ -15,6 +15,35 @@ use super::{
     secrets,
 };
 
+/// The keys of an entry in both documents. The references are known only to be refused.
+pub(super) const ENTRY_KEYS: [&str; 25] = [
+    "transport",
+    "url",
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "confinement",
+    "headers",
+    "auth",
+    "timeoutMs",
+    "timeout",
+    "mountTimeout",
+    "mount_timeout",
+    "maxOutputTokens",
+    "max_output_tokens",
+    "maxOutputBytes",
+    "max_output_bytes",
+    "tools",
+    "resources",
+    "prompts",
+    "disabled",
+    "name",
+    "valueRef",
+    "clientIdRef",
+    "clientSecretRef",
+];
+
 /// Which target an entry describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {

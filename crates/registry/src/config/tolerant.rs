@@ -10,41 +10,18 @@ use super::{
     node::{Node, Place, field, shortened},
     problem::EntryProblem,
     reader::{Fields, Reader},
-    target::Wanted,
+    target::{ENTRY_KEYS, Wanted},
 };
 
-/// The keys of an entry that mean something here, the spellings of other programs included.
-const KEYS: [&str; 30] = [
-    "transport",
+/// What other programs call keys of an entry.
+const FOREIGN_KEYS: [&str; 7] = [
     "type",
     "transportType",
-    "url",
+    "transport_type",
     "serverUrl",
     "httpUrl",
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "confinement",
-    "headers",
-    "auth",
-    "timeoutMs",
-    "timeout",
-    "mountTimeout",
-    "mount_timeout",
-    "maxOutputTokens",
-    "max_output_tokens",
-    "maxOutputBytes",
-    "max_output_bytes",
-    "tools",
-    "resources",
-    "prompts",
-    "disabled",
     "enabled",
-    "name",
-    "valueRef",
-    "clientIdRef",
-    "clientSecretRef",
+    "request_timeout",
 ];
 
 /// Reads all entries; names become aliases.
@@ -80,7 +57,7 @@ fn definition(
         reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
         return None;
     };
-    reader.unknown_keys(fields, at, &KEYS);
+    reader.unknown_keys(fields, at, &[&ENTRY_KEYS[..], &FOREIGN_KEYS].concat());
     reader.inner_name(fields, at, name);
     let timeout = reader.timeout(fields, at);
     let mount_timeout = reader.mount_timeout(fields, at);
@@ -102,7 +79,7 @@ fn definition(
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {
-    let named = ["transport", "type", "transportType"]
+    let named = ["transport", "transportType", "transport_type", "type"]
         .into_iter()
         .find_map(|key| field(fields, key).map(|node| (at.key(key), node)));
     let Some((place, node)) = named else {

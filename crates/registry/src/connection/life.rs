@@ -7,7 +7,7 @@ use std::{
 
 use narthex_model::{CallError, ServerState};
 use narthex_upstream::{Inventory, Link, LinkEvent};
-use narthex_wire::{Message, method, rpc};
+use narthex_wire::{Message, method};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout},
@@ -29,8 +29,6 @@ const BACKOFF: [Duration; 3] =
 const STABLE_AFTER: Duration = Duration::from_secs(30);
 /// How long a server whose session is not wanted any more may take to open it.
 const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
-/// How long a server may take to hear that its question is refused.
-const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why the life of a link came to its end.
 enum End {
@@ -71,6 +69,7 @@ impl Losses {
 
 /// Connects a server and keeps it connected until it is not wanted any more or fails for good.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
+    connection.note_empty_headers();
     let mut life = Life { shared: &shared, connection: &connection, link: None };
     {
         let mut leading = Box::pin(life.lead());
@@ -107,6 +106,7 @@ impl Life<'_> {
         let mut dialect = None;
         let mut losses = Losses::default();
         let mut has_lived = false;
+        let mut has_forgotten = false;
         loop {
             let (events, mut received) = mpsc::channel(EVENT_QUEUE);
             let opening =
@@ -116,7 +116,7 @@ impl Life<'_> {
                 Ok(opened) => {
                     dialect = Some(opened.dialect);
                     self.is_back(&mut losses);
-                    has_lived = true;
+                    (has_lived, has_forgotten) = (true, false);
                     let link = self.link.insert(opened.link.clone()).clone();
                     let since = Instant::now();
                     match self.live(opened, &mut received).await {
@@ -132,17 +132,22 @@ impl Life<'_> {
                     // it.
                     pauses = !(link.is_session_over() && losses.in_a_row == 1);
                 }
+                // Nothing is wrong with the server, unless it makes a habit of it.
+                Err(fault) if fault.is_forgotten && !has_forgotten => {
+                    has_forgotten = true;
+                    continue;
+                }
                 Err(fault) if !has_lived => return fault,
-                Err((kind, message)) => {
+                Err(fault) => {
                     losses.failures += 1;
                     // What it spoke before may have changed with its new start.
                     dialect = None;
                     if losses.pause().is_none() {
-                        let text = format!(
-                            "{message}; gave up after {} attempts to reconnect",
-                            losses.failures
+                        let message = format!(
+                            "{}; gave up after {} attempts to reconnect",
+                            fault.message, losses.failures
                         );
-                        return (kind, text);
+                        return Fault { message, ..fault };
                     }
                 }
             }
@@ -191,8 +196,6 @@ impl Life<'_> {
             found.link = None;
             found.is_asleep = true;
         });
-        // A call that began just now finishes first.
-        link.drained().await;
         self.connection.stopped(self.shared, link).await;
         self.link = None;
         // Whoever came together with an earlier one has left a word behind that means nothing now.
@@ -213,7 +216,8 @@ impl Life<'_> {
                 match events.recv().await {
                     None => return End::Lost("the connection ended".into()),
                     Some(LinkEvent::Closed(why)) => return End::Lost(why),
-                    Some(LinkEvent::Request(request)) => refuse(&link, &request).await,
+                    // The shared link declares no client capabilities.
+                    Some(LinkEvent::Request(request)) => link.refuse_undeclared(&request).await,
                     Some(LinkEvent::Notification(message)) => self.heard(&link, message).await,
                 }
             }
@@ -228,7 +232,7 @@ impl Life<'_> {
 
     /// Passes on what the server tells, once a changed list was read.
     async fn heard(&self, link: &Arc<Link>, message: Message) {
-        if is_list_change(message.method()) {
+        if method::is_list_change(message.method()) {
             relist(self.shared, self.connection, link).await;
         }
         self.shared.notice(self.connection, message);
@@ -246,7 +250,9 @@ impl Life<'_> {
             };
             match limit.checked_sub(idle).filter(|left| !left.is_zero()) {
                 Some(left) => sleep(left).await,
-                None => return,
+                None if link.retire_unused() => return,
+                // Somebody came just now.
+                None => {}
             }
         }
     }
@@ -268,7 +274,8 @@ impl Connection {
         });
     }
 
-    fn failed(&self, shared: &Shared, (kind, message): Fault) {
+    fn failed(&self, shared: &Shared, fault: Fault) {
+        let Fault { kind, message, is_forgotten: _ } = fault;
         tracing::warn!(server.name = %self.alias(), error.kind = %kind, "server failed: {message}");
         self.update(shared, |found| {
             found.state = ServerState::Error;
@@ -291,33 +298,13 @@ impl Connection {
     }
 }
 
-pub(super) fn is_list_change(name: &str) -> bool {
-    matches!(
-        name,
-        method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED
-    )
-}
-
 pub(crate) async fn relist(shared: &Shared, connection: &Connection, link: &Arc<Link>) {
-    let alias = connection.alias();
-    match timeout(connection.settings.deadlines.list, Inventory::fetch(link)).await {
-        Ok(Ok(inventory)) => connection.update(shared, |found| {
+    let within = connection.settings.deadlines.list;
+    if let Some(inventory) = Inventory::fetch_anew(link, within).await {
+        connection.update(shared, |found| {
             found.inventory = Arc::new(inventory);
             found.inventory_version += 1;
             found.last_check = Some(SystemTime::now());
-        }),
-        Ok(Err(error)) => tracing::warn!(server.name = %alias, %error, "listing anew failed"),
-        Err(_) => tracing::warn!(server.name = %alias, "listing anew took too long"),
-    }
-}
-
-/// The shared link declares no client capabilities, so no server may ask anything on it.
-pub(super) async fn refuse(link: &Link, request: &Message) {
-    let text = "this client declared no such capability";
-    let answer = rpc::error_response(request.id(), rpc::code::METHOD_NOT_FOUND, text, None);
-    match timeout(REFUSE_DEADLINE, link.respond(answer)).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, method = request.method(), "could not refuse"),
-        Err(_) => tracing::debug!(method = request.method(), "could not refuse in time"),
+        });
     }
 }

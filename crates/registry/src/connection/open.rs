@@ -3,16 +3,14 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use narthex_model::CallErrorKind;
-use narthex_upstream::{Dialect, Inventory, Link, LinkEvent, Phase};
+use narthex_upstream::{ConnectError, Dialect, Inventory, Link, LinkError, LinkEvent, Phase};
+use narthex_wire::method;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Duration, timeout},
 };
 
-use super::{
-    Connection, changes,
-    life::{is_list_change, refuse},
-};
+use super::{Connection, changes};
 use crate::registry::Shared;
 
 /// How long a modern server may take to acknowledge that it will announce changes.
@@ -28,7 +26,25 @@ pub(super) struct Opened {
 }
 
 /// Why it did not come to that.
-pub(super) type Fault = (CallErrorKind, String);
+pub(super) struct Fault {
+    pub(super) kind: CallErrorKind,
+    pub(super) message: String,
+    /// The server forgot the session that it had just opened: it may be tried again at once.
+    pub(super) is_forgotten: bool,
+}
+
+impl Fault {
+    fn new(kind: CallErrorKind, message: String) -> Self {
+        Self { kind, message, is_forgotten: false }
+    }
+}
+
+impl From<ConnectError> for Fault {
+    fn from(error: ConnectError) -> Self {
+        let is_forgotten = matches!(error, ConnectError::Link(LinkError::SessionEnded));
+        Self { is_forgotten, ..Self::new(error.call_kind(), error.to_string()) }
+    }
+}
 
 impl Connection {
     pub(super) async fn open(
@@ -51,12 +67,13 @@ impl Connection {
         self.is_connecting.store(true, Ordering::Release);
         let connected = narthex_upstream::connect(&self.definition, &context).await;
         self.is_connecting.store(false, Ordering::Release);
-        let (link, dialect) = connected.map_err(|error| (error.call_kind(), error.to_string()))?;
+        let (link, dialect) = connected?;
         let link = Arc::new(link);
         self.has_at_hand(&link);
         if self.is_ending() {
             link.stop().await;
-            return Err((CallErrorKind::TransportError, "it is not wanted any more".to_owned()));
+            let why = "it is not wanted any more".to_owned();
+            return Err(Fault::new(CallErrorKind::TransportError, why));
         }
         self.update(shared, |found| found.dialect = Some(dialect));
         self.busy(shared, "listing");
@@ -71,9 +88,10 @@ impl Connection {
         }
         match self.list(shared, &link, received).await {
             Ok((inventory, is_stale)) => Ok(Opened { link, dialect, inventory, is_stale }),
-            Err(error) => {
+            Err(fault) => {
+                let is_forgotten = link.is_session_over();
                 link.stop().await;
-                Err(error)
+                Err(Fault { is_forgotten, ..fault })
             }
         }
     }
@@ -106,20 +124,23 @@ impl Connection {
                 Some(event) = received.recv() => event,
             };
             match event {
-                LinkEvent::Request(request) => refuse(link, &request).await,
+                LinkEvent::Request(request) => link.refuse_undeclared(&request).await,
                 LinkEvent::Notification(message) => {
-                    is_stale |= is_list_change(message.method());
+                    is_stale |= method::is_list_change(message.method());
                     shared.notice(self, message);
                 }
                 LinkEvent::Closed(why) => {
-                    return Err((CallErrorKind::TransportError, format!("listing failed: {why}")));
+                    let message = format!("listing failed: {why}");
+                    return Err(Fault::new(CallErrorKind::TransportError, message));
                 }
             }
         };
         match fetched {
             Ok(Ok(inventory)) => Ok((inventory, is_stale)),
-            Ok(Err(error)) => Err((error.call_kind(), format!("listing failed: {error}"))),
-            Err(_) => Err((
+            Ok(Err(error)) => {
+                Err(Fault::new(error.call_kind(), format!("listing failed: {error}")))
+            }
+            Err(_) => Err(Fault::new(
                 CallErrorKind::Timeout,
                 format!("listing took longer than {} s", within.as_secs()),
             )),

@@ -107,6 +107,13 @@ impl Registry {
         }
     }
 
+    /// Starts a server that was stopped because nobody used it, and waits for nothing.
+    pub fn wake(&self, row: &ServerRow) {
+        if let Some(connection) = self.shared.connection(row) {
+            connection.wake();
+        }
+    }
+
     /// The shared link of a server that is ready, in use by the caller; one that sleeps is started
     /// first. `None` when the row has changed meanwhile: look again.
     pub async fn enter(&self, row: &ServerRow, within: Duration) -> Option<InUse> {

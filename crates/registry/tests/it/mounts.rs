@@ -124,6 +124,38 @@ async fn d17_optional_servers_may_fail() {
     in_time(registry.close()).await;
 }
 
+/// D10: what is switched off runs for nobody: it is not mounted, and mounts that are there end.
+#[tokio::test]
+async fn d10_a_server_that_is_switched_off_is_not_mounted() {
+    let folder = tempfile::tempdir().unwrap();
+    let started = folder.path().join("started");
+    let script = format!("mkdir {}; {}", started.display(), crate::world::shell_script());
+    let other = || program("other", "sh", &["-c", &script]);
+    let registry = start([shell("x")]);
+    let alone = MountOptions { sharing: Sharing::Only(1), ..patient() };
+    let mounted = in_time(registry.mount(set([shell("x")]), &alone)).await.unwrap();
+    let link = mounted.get("x").unwrap().found().link.clone().unwrap();
+    registry.disable("x").unwrap();
+    in_time(link.closed().cancelled()).await;
+    let both = || set([other(), with_env(shell("x"), "A", "1")]);
+    let error = in_time(registry.mount(both(), &alone)).await.unwrap_err();
+    assert_eq!(error.faults.len(), 1);
+    assert_eq!(error.faults[0].error.kind, CallErrorKind::ServerDisabled);
+    assert!(error.to_string().contains("`x`: ") && error.to_string().contains("switched off"));
+    assert!(!started.exists(), "nothing of the set was started");
+    let mut optional = both();
+    optional[1].is_optional = true;
+    let mounted = in_time(registry.mount(optional, &alone)).await.unwrap();
+    assert_eq!((mounted.mounts().len(), mounted.faults().len()), (1, 1));
+    assert!(started.exists());
+    assert!(in_time(registry.enable("x").unwrap().result()).await.is_ready());
+    assert!(in_time(registry.mount(set([shell("x")]), &alone)).await.is_ok());
+    let off = ServerDefinition { is_disabled: true, ..shell("y") };
+    let error = in_time(registry.mount(set([off]), &alone)).await.unwrap_err();
+    assert_eq!(error.faults[0].error.kind, CallErrorKind::ServerDisabled, "by its own entry");
+    in_time(registry.close()).await;
+}
+
 /// R-M9, R-M13, R-E2: both are asked before either has answered.
 #[tokio::test]
 async fn r_m9_a_set_connects_at_the_same_time() {

@@ -5,7 +5,7 @@ use std::{
     ops::Deref,
     sync::{
         Arc,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -18,14 +18,19 @@ use tokio::{
 use super::Link;
 
 /// The bit that says that nobody may begin to use the link any more.
-const RETIRED: usize = 1;
+const RETIRED: u64 = 1;
 /// One use.
-const ONE: usize = 2;
+const ONE: u64 = 2;
+/// The bits that count uses.
+const USES: u64 = u32::MAX as u64 & !RETIRED;
+/// One who keeps the server awake: counted above the uses.
+const KEPT: u64 = 1 << 32;
 
 /// How many use a link, and since when nobody does.
 pub(crate) struct Uses {
-    /// The number of uses, above the bit [`RETIRED`]: one word, so that none slips in between.
-    state: AtomicUsize,
+    /// Whether it is retired, who uses it and who keeps it awake: one word, so that none slips in
+    /// between.
+    state: AtomicU64,
     ended: Notify,
     since: Instant,
     /// When it was last used, in milliseconds after `since`.
@@ -37,7 +42,7 @@ pub(crate) struct Uses {
 impl Uses {
     pub(crate) fn new() -> Self {
         Self {
-            state: AtomicUsize::new(0),
+            state: AtomicU64::new(0),
             ended: Notify::new(),
             since: Instant::now(),
             last: AtomicU64::new(0),
@@ -55,7 +60,7 @@ impl Uses {
     fn leave(&self) {
         self.touch();
         let before = self.state.fetch_sub(ONE, Ordering::AcqRel);
-        if before == ONE + RETIRED {
+        if before & (USES | RETIRED) == ONE | RETIRED {
             self.ended.notify_waiters();
         }
     }
@@ -65,16 +70,26 @@ impl Uses {
         self.last.store(now, Ordering::Relaxed);
     }
 
-    /// How long nobody has used it; `None` while somebody does.
+    fn state(&self) -> u64 {
+        self.state.load(Ordering::Acquire)
+    }
+
+    /// How long nobody has used it; `None` while somebody does or keeps it awake.
     fn idle(&self) -> Option<Duration> {
-        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        let is_used = self.state.load(Ordering::Acquire) >= ONE;
-        (!is_used).then(|| self.since.elapsed().saturating_sub(last))
+        (self.state() & !RETIRED == 0).then(|| self.since_last())
+    }
+
+    /// Retires it unless somebody uses it or keeps it awake; `false` if so.
+    fn retire_unused(&self) -> bool {
+        let retired = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| {
+            (state & !RETIRED == 0).then_some(RETIRED)
+        });
+        retired.is_ok()
     }
 
     /// Whether more than one use it.
     pub(super) fn is_shared(&self) -> bool {
-        self.state.load(Ordering::Acquire) >= 2 * ONE
+        self.state() & USES >= 2 * ONE
     }
 
     /// How long ago it was last used by anybody who has finished.
@@ -93,7 +108,7 @@ impl Uses {
             let ended = self.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if self.state.load(Ordering::Acquire) < ONE {
+            if self.state() & USES == 0 {
                 return;
             }
             ended.await;
@@ -105,7 +120,8 @@ impl fmt::Debug for Uses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.load(Ordering::Relaxed);
         f.debug_struct("Uses")
-            .field("count", &(state / ONE))
+            .field("count", &((state & USES) / ONE))
+            .field("kept", &(state / KEPT))
             .field("is_retired", &(state & RETIRED != 0))
             .finish_non_exhaustive()
     }
@@ -130,7 +146,40 @@ impl Drop for InUse {
     }
 }
 
+/// Held by whoever waits for what a server says by itself: the server is not idle meanwhile. Holds
+/// up no end of the link.
+#[derive(Debug)]
+pub struct KeptAwake(Arc<Link>);
+
+impl Deref for KeptAwake {
+    type Target = Arc<Link>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Drop for KeptAwake {
+    fn drop(&mut self) {
+        self.0.uses.state.fetch_sub(KEPT, Ordering::AcqRel);
+    }
+}
+
 impl Link {
+    /// Keeps the server from being stopped as idle, for as long as the result is held. For whoever
+    /// is promised to hear of changes.
+    #[must_use]
+    pub fn keep_awake(self: &Arc<Self>) -> KeptAwake {
+        self.uses.state.fetch_add(KEPT, Ordering::AcqRel);
+        KeptAwake(self.clone())
+    }
+
+    /// Retires the link unless somebody uses it or keeps it awake; `false` if so.
+    #[must_use]
+    pub fn retire_unused(&self) -> bool {
+        self.uses.retire_unused()
+    }
+
     /// Begins to use the link; `None` if it is retired, and another is or will be there instead.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<InUse> {
@@ -150,10 +199,10 @@ impl Link {
     /// Whether nobody may begin to use the link any more.
     #[must_use]
     pub fn is_retired(&self) -> bool {
-        self.uses.state.load(Ordering::Acquire) & RETIRED != 0
+        self.uses.state() & RETIRED != 0
     }
 
-    /// How long nobody has used the link; `None` while somebody does.
+    /// How long nobody has used the link; `None` while somebody does or keeps the server awake.
     #[must_use]
     pub fn idle(&self) -> Option<Duration> {
         self.uses.idle()
@@ -178,6 +227,23 @@ mod tests {
         uses.leave();
         assert!(draining.is_done().await);
         assert!(uses.idle().is_some());
+    }
+
+    /// D12: whoever keeps it awake holds up no end, and nobody slips in before it is retired.
+    #[tokio::test]
+    async fn d12_what_is_kept_awake_is_not_idle_and_can_end() {
+        let uses = Uses::new();
+        uses.state.fetch_add(KEPT, Ordering::AcqRel);
+        assert_eq!(uses.idle(), None);
+        assert!(!uses.retire_unused() && uses.enter());
+        let mut draining = tokio_test_poll(uses.drained());
+        assert!(!draining.is_done().await);
+        uses.leave();
+        assert!(draining.is_done().await, "although it is kept awake");
+        let uses = Uses::new();
+        assert!(uses.enter() && !uses.retire_unused());
+        uses.leave();
+        assert!(uses.retire_unused() && !uses.enter());
     }
 
     struct Polled<F>(std::pin::Pin<Box<F>>);

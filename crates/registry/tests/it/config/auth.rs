@@ -1,6 +1,9 @@
 //! The four auth modes.
 
-use narthex_model::ServerAuth;
+use narthex_model::{
+    AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes, OAuthTokens,
+    Secret, ServerAuth,
+};
 
 use super::*;
 
@@ -122,7 +125,15 @@ fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
              "resource": "https://svc.test" }"#,
     );
     let (read, warnings) = entry(&client_credentials);
-    assert_eq!(http(read).auth, ServerAuth::NotYet { mode: "clientCredentials" });
+    let wanted = OAuth::ClientCredentials(ClientCredentialsAuth {
+        token_url: "https://id.test/token".to_owned(),
+        client_id: "c".to_owned(),
+        client_secret: Secret::new("s"),
+        scopes: OAuthScopes::from(["read".to_owned()]),
+        audience: Some("aud".to_owned()),
+        resource: Some("https://svc.test".to_owned()),
+    });
+    assert_eq!(http(read).auth, ServerAuth::NotYet(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.clientSecret"]);
     let authorization_code = with(
         r#"{ "mode": "authorizationCode", "client": { "clientId": "pre" },
@@ -130,8 +141,57 @@ fn e24_e26_complete_oauth_entries_are_valid_and_not_built_yet() {
              "redirectUri": "http://127.0.0.1:53117/cb", "resource": "https://notes.test" }"#,
     );
     let (read, warnings) = entry(&authorization_code);
-    assert_eq!(http(read).auth, ServerAuth::NotYet { mode: "authorizationCode" });
+    let wanted = OAuth::AuthorizationCode(AuthorizationCodeAuth {
+        scopes: OAuthScopes::new(),
+        client: Some(OAuthClient { id: "pre".to_owned(), secret: None }),
+        tokens: Some(OAuthTokens {
+            access_token: Secret::new("a"),
+            refresh_token: Some(Secret::new("r")),
+            expires_at: Some(1_900_000_000),
+        }),
+        redirect_uri: Some("http://127.0.0.1:53117/cb".to_owned()),
+        resource: Some("https://notes.test".to_owned()),
+    });
+    assert_eq!(http(read).auth, ServerAuth::NotYet(Box::new(wanted)));
     assert_warned(&warnings, &["servers.x.auth.tokens.accessToken"]);
+}
+
+/// E49: `scopes` is a set, so that neither their order nor one given twice is a change.
+#[test]
+fn e49_scopes_have_no_order() {
+    for mode in [
+        r#""mode": "authorizationCode""#,
+        r#""mode": "clientCredentials", "tokenUrl": "https://i", "clientId": "c",
+           "clientSecret": "${env:KEY}""#,
+    ] {
+        let auth = |scopes: &str| {
+            http(entry(&with(&format!(r#"{{ {mode}, "scopes": {scopes} }}"#))).0).auth
+        };
+        assert_eq!(auth(r#"["read", "write"]"#), auth(r#"["write", "read", "write"]"#));
+        assert_ne!(auth(r#"["read", "write"]"#), auth(r#"["read"]"#));
+    }
+}
+
+/// D22: what signs in is as secret as a key.
+#[test]
+fn d22_secrets_of_a_sign_in_are_known() {
+    let secrets = |auth: &str| {
+        let Entry::Server(definition) = entry(&with(auth)).0 else { panic!("{auth}") };
+        let shown = format!("{definition:?}");
+        assert!(!shown.contains("s3cr3t"), "{shown}");
+        definition.secrets().iter().map(|secret| secret.expose().to_owned()).collect::<Vec<_>>()
+    };
+    let found = secrets(
+        r#"{ "mode": "clientCredentials", "tokenUrl": "https://i", "clientId": "c",
+             "clientSecret": "s3cr3t-1" }"#,
+    );
+    assert_eq!(found, ["s3cr3t-1"]);
+    let found = secrets(
+        r#"{ "mode": "authorizationCode",
+             "client": { "clientId": "c", "clientSecret": "s3cr3t-1" },
+             "tokens": { "accessToken": "s3cr3t-2", "refreshToken": "s3cr3t-3" } }"#,
+    );
+    assert_eq!(found, ["s3cr3t-1", "s3cr3t-2", "s3cr3t-3"]);
 }
 
 /// E119: a field of an older form says nothing any more and is let through.
@@ -155,6 +215,11 @@ fn e25_oauth_fields_are_checked() {
             r#"{ "mode": "authorizationCode",
                  "tokens": { "accessToken": "a", "expiresAt": "x" } }"#,
             "auth.tokens.expiresAt`: a string stands",
+        ),
+        (
+            r#"{ "mode": "authorizationCode",
+                 "tokens": { "accessToken": "a", "expiresAt": -1 } }"#,
+            "auth.tokens.expiresAt`: a number stands",
         ),
     ] {
         assert_refused(&with(json), &[part]);

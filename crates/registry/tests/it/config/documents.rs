@@ -43,7 +43,7 @@ fn e9_a_project_file_loads_in_its_order() {
         Target::Http(http) => http.auth.clone(),
         Target::Stdio(_) => ServerAuth::None,
     };
-    assert_eq!(auth(&servers[0]), ServerAuth::NotYet { mode: "authorizationCode" });
+    assert_eq!(auth(&servers[0]).mode(), "authorizationCode");
     assert_eq!(auth(&servers[1]).mode(), "apiKey");
     assert_eq!(auth(&servers[2]), ServerAuth::None);
     assert_eq!(servers[1].timeout, Some(Duration::from_secs(45)));

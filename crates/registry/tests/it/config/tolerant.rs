@@ -125,3 +125,32 @@ fn an_auth_block_of_ours_works_and_a_foreign_one_is_ignored() {
     assert_eq!(http(read).auth.mode(), "none");
     assert_warned(&warnings, &["mcpServers.x.auth", "ignored"]);
 }
+
+/// R-E21, R-E24: the keys of a `mcp.yaml`; `transport_type` counts before `type`, in any case.
+#[test]
+fn r_e24_transport_type_wins_over_type() {
+    for (json, transport) in [
+        (r#"{ "transport_type": "STDIO", "type": "http", "command": "true" }"#, "stdio"),
+        (r#"{ "type": "stdio", "transport_type": "Http", "url": "https://a.test" }"#, "http"),
+        (r#"{ "type": "sse", "transportType": "http", "url": "https://a.test" }"#, "http"),
+    ] {
+        let (read, _) = foreign(json);
+        assert_eq!(server(read).transport().as_str(), transport, "{json}");
+    }
+    for (json, key) in [
+        (r#"{ "transport_type": "stdio", "url": "https://a.test" }"#, "the command is missing"),
+        (r#"{ "transport_type": "http", "command": "true" }"#, "the url is missing"),
+    ] {
+        let message = fault(foreign(json).0).error.message;
+        assert!(message.contains(key), "{message}");
+    }
+    let (read, warnings) = foreign(
+        r#"{ "command": "true", "transport_type": "stdio", "mount_timeout": "3s",
+             "request_timeout": "7s", "max_output_bytes": 9 }"#,
+    );
+    let read = server(read);
+    assert_eq!(read.mount_timeout, Some(std::time::Duration::from_secs(3)));
+    assert_eq!(read.timeout, Some(std::time::Duration::from_secs(7)));
+    assert_eq!(read.output.bytes.map(std::num::NonZeroU64::get), Some(9));
+    assert_eq!(warnings, [] as [String; 0]);
+}

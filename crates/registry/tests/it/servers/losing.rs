@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use narthex_model::{CallErrorKind, ServerState};
+use narthex_model::{CallErrorKind, ServerState, Target};
 use narthex_policy::{Item, Request, RunPolicy};
 use narthex_registry::{Registry, ServerRow};
 use narthex_upstream::{Hop, LinkError};
@@ -136,5 +136,63 @@ async fn d17_a_forgotten_session_is_opened_again_at_once() {
     let after = ready_again(&registry, &before).await;
     assert!(lost.elapsed() < Duration::from_secs(1), "{:?}", lost.elapsed());
     call(&after).await.unwrap();
+    registry.close().await;
+}
+
+/// A server over HTTP that answers so many times that it does not know the session which it has
+/// just opened, when it is asked for its tools.
+async fn forgetful(times: usize) -> Peer {
+    let left = Arc::new(std::sync::atomic::AtomicUsize::new(times));
+    Peer::session(move |seen| {
+        let forgets = |left: usize| left.checked_sub(1);
+        let order = std::sync::atomic::Ordering::SeqCst;
+        match seen.rpc() {
+            "tools/list" if left.fetch_update(order, order, forgets).is_ok() => {
+                Some(text(404, "text/plain", "who are you?"))
+            }
+            "tools/list" => Some(result(seen, &json!({"tools": [{"name": "x"}]}))),
+            _ => None,
+        }
+    })
+    .await
+}
+
+fn sessions(peer: &Peer) -> usize {
+    peer.seen().iter().filter(|seen| seen.rpc() == "initialize").count()
+}
+
+/// D17, R-E45: a session that is forgotten before the first list is opened once more, and no more
+/// than once.
+#[tokio::test]
+async fn d17_a_session_that_is_forgotten_at_once_is_opened_again_once() {
+    let (once, always) = (forgetful(1).await, forgetful(usize::MAX).await);
+    let registry = start([http("once", &once.url), http("always", &always.url)]);
+    let row = until_state(&registry, "once", ServerState::Ready).await;
+    assert!(row.inventory.tool("x").is_some());
+    assert_eq!((sessions(&once), row.reconnects), (2, 0), "it was not lost");
+    let row = until_state(&registry, "always", ServerState::Error).await;
+    assert!(message(&row).contains("ended the session"), "{}", message(&row));
+    assert_eq!(sessions(&always), 2);
+    registry.close().await;
+}
+
+/// R-E47: headers that come out empty are told once, by their names alone.
+#[tokio::test]
+async fn r_e47_an_empty_header_is_told_in_the_log_once() {
+    let peer = forgetful(1).await;
+    let mut definition = http("x", &peer.url);
+    let Target::Http(target) = &mut definition.target else { unreachable!("it is called") };
+    let headers = [("Authorization", "Bearer "), ("X-Empty", ""), ("X-Team", "a b"), ("X-Id", "7")];
+    target.headers =
+        headers.map(|(name, value)| (name.to_owned(), narthex_model::Secret::new(value))).into();
+    let registry = start([definition]);
+    let row = until_state(&registry, "x", ServerState::Ready).await;
+    assert_eq!(sessions(&peer), 2, "it was tried twice");
+    let told = row.log.tail();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (line, name) in told.iter().zip(["Authorization", "X-Empty"]) {
+        assert!(line.starts_with(&format!("[narthex] the header `{name}` is empty")), "{line}");
+        assert!(!line.contains("Bearer"), "{line}");
+    }
     registry.close().await;
 }

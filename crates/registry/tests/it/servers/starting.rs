@@ -20,6 +20,20 @@ async fn fixture(eras: Eras, quirks: Vec<Quirk>) -> Running {
     Running::http(Options { eras, quirks, ..Options::default() }).await.unwrap()
 }
 
+/// E6: what code hands over is taken as it is; only files have placeholders.
+#[tokio::test]
+async fn e6_code_gives_values_and_no_placeholders() {
+    let peer = Peer::legacy(|_| None).await;
+    let mut definition = http("x", &peer.url);
+    let Target::Http(target) = &mut definition.target else { unreachable!("it is called") };
+    let value = narthex_model::Secret::new("${env:HOME} ${HOME}");
+    target.headers.insert("X-Home".to_owned(), value);
+    let registry = start([definition]);
+    let asked = peer.wait(|seen| seen.rpc() == "initialize").await;
+    assert_eq!(asked.header("x-home"), Some("${env:HOME} ${HOME}"));
+    registry.close().await;
+}
+
 #[tokio::test]
 async fn e129_a_server_that_hangs_or_fails_delays_no_other() {
     let shaking = fixture(Eras::Both, vec![Quirk::HangInitialize]).await;

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_model::{Alias, CallError, CallErrorKind, ConfigFault, Provenance, ServerState};
+use narthex_model::{
+    Alias, CallError, CallErrorKind, ConfigFault, NameRule, Provenance, ServerState,
+};
 use narthex_registry::{Declared, ServerResult, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Quirk, Running};
 
@@ -63,6 +65,26 @@ async fn e1_answers_have_one_spelling() {
         ServerResult::Authenticating { id: "a".to_owned(), auth_url: "https://x".to_owned() };
     let text = serde_json::to_string(&waiting).unwrap();
     assert_eq!(text, r#"{"status":"authenticating","id":"a","authUrl":"https://x"}"#);
+}
+
+/// E54: what callers may see, and how much of it, is no part of a connection; the newest word on it
+/// counts at once, and whoever follows the registry hears of it.
+#[tokio::test]
+async fn e54_what_is_no_part_of_a_connection_is_the_newest() {
+    let registry = start([shell("x")]);
+    let before = until_state(&registry, "x", ServerState::Ready).await;
+    let mut changes = registry.changes();
+    changes.borrow_and_update();
+    let mut changed = shell("x");
+    changed.output.bytes = std::num::NonZeroU64::new(7);
+    let hides = NameRule::new(None, &["secret*"]);
+    changed.exposed.tools = hides;
+    assert!(in_time(registry.add_server(Entry::Server(changed.clone()))).await.unwrap().is_ready());
+    let after = registry.get("x").unwrap();
+    assert_eq!(after.connection, before.connection);
+    assert_eq!(after.definition.as_deref(), Some(&changed));
+    assert!(changes.has_changed().unwrap());
+    registry.close().await;
 }
 
 /// E2, E42, E43, E56: what is the same keeps its process; what is gone or changed does not.

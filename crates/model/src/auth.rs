@@ -1,0 +1,134 @@
+//! How requests to a server are authenticated, as configured.
+
+use std::collections::BTreeSet;
+
+use crate::Secret;
+
+/// How requests to a server are authenticated.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerAuth {
+    /// Not at all.
+    None,
+    /// One header on every request (E22).
+    ApiKey(ApiKeyAuth),
+    /// Signing in by OAuth: read, checked and compared, but not built yet; the row is `error` and
+    /// says so.
+    NotYet(Box<OAuth>),
+}
+
+impl ServerAuth {
+    /// The mode's spelling in configuration and tables.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::ApiKey(_) => "apiKey",
+            Self::NotYet(oauth) => oauth.mode(),
+        }
+    }
+
+    /// What of it must never be shown (D22).
+    pub(crate) fn secrets(&self) -> Vec<&Secret> {
+        match self {
+            Self::None => Vec::new(),
+            Self::ApiKey(auth) => auth.key.iter().collect(),
+            Self::NotYet(oauth) => match &**oauth {
+                OAuth::ClientCredentials(auth) => vec![&auth.client_secret],
+                OAuth::AuthorizationCode(auth) => {
+                    let client = auth.client.iter().filter_map(|client| client.secret.as_ref());
+                    let tokens = auth.tokens.iter();
+                    let tokens = tokens.flat_map(|tokens| {
+                        std::iter::once(&tokens.access_token).chain(&tokens.refresh_token)
+                    });
+                    client.chain(tokens).collect()
+                }
+            },
+        }
+    }
+}
+
+/// A static key in a header (E22, E62).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ApiKeyAuth {
+    /// Default `Authorization`.
+    pub header_name: String,
+    /// Put before the key; default empty.
+    pub value_prefix: String,
+    /// `None` gives an `error` row of kind `auth_unavailable` without any network call.
+    pub key: Option<Secret>,
+}
+
+/// What OAuth scopes are asked for. A set, as their order means nothing (E49).
+pub type OAuthScopes = BTreeSet<String>;
+
+/// One of the two ways to sign in by OAuth.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OAuth {
+    /// Without a person (E24).
+    ClientCredentials(ClientCredentialsAuth),
+    /// By a person in a browser (E25).
+    AuthorizationCode(AuthorizationCodeAuth),
+}
+
+impl OAuth {
+    /// The mode's spelling in configuration and tables.
+    #[must_use]
+    pub fn mode(&self) -> &'static str {
+        match self {
+            Self::ClientCredentials(_) => "clientCredentials",
+            Self::AuthorizationCode(_) => "authorizationCode",
+        }
+    }
+}
+
+/// An exchange of a client's id and secret for a token (E24).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientCredentialsAuth {
+    /// Where, as an absolute URL.
+    pub token_url: String,
+    /// The client's id.
+    pub client_id: String,
+    /// The client's secret.
+    pub client_secret: Secret,
+    /// What is asked for.
+    pub scopes: OAuthScopes,
+    /// Whom the token is for, as some authorization servers want it.
+    pub audience: Option<String>,
+    /// Whom the token is for, as an absolute URL (RFC 8707).
+    pub resource: Option<String>,
+}
+
+/// A sign-in in a browser (E25, E26). Nothing is required.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AuthorizationCodeAuth {
+    /// What is asked for.
+    pub scopes: OAuthScopes,
+    /// A client that is registered already.
+    pub client: Option<OAuthClient>,
+    /// Tokens that exist already.
+    pub tokens: Option<OAuthTokens>,
+    /// Where the browser comes back to, as an absolute URL.
+    pub redirect_uri: Option<String>,
+    /// Whom the token is for, as an absolute URL (RFC 8707).
+    pub resource: Option<String>,
+}
+
+/// A client that an operator has registered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OAuthClient {
+    /// Its id.
+    pub id: String,
+    /// Its secret; public clients have none.
+    pub secret: Option<Secret>,
+}
+
+/// Tokens from an earlier sign-in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OAuthTokens {
+    /// Goes with every request.
+    pub access_token: Secret,
+    /// Gets the next access token.
+    pub refresh_token: Option<Secret>,
+    /// When the access token ends, in seconds since 1970 (E96).
+    pub expires_at: Option<u64>,
+}

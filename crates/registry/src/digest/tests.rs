@@ -1,0 +1,229 @@
+//! What counts as the same configuration.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+use narthex_model::Alias;
+
+use super::*;
+
+fn stdio(args: &[&str]) -> ServerDefinition {
+    let target = StdioTarget {
+        command: "tool".to_owned(),
+        args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+        env: BTreeMap::from([("KEY".to_owned(), Secret::new("one"))]),
+        working_dir: None,
+        confinement: None,
+    };
+    define(Target::Stdio(target))
+}
+
+fn http() -> ServerDefinition {
+    let target = HttpTarget {
+        url: "http://localhost/mcp".to_owned(),
+        is_sse: false,
+        headers: BTreeMap::from([("X-Team".to_owned(), Secret::new("a"))]),
+        auth: ServerAuth::ApiKey(ApiKeyAuth {
+            header_name: "Authorization".to_owned(),
+            value_prefix: "Bearer ".to_owned(),
+            key: Some(Secret::new("key")),
+        }),
+    };
+    define(Target::Http(target))
+}
+
+fn define(target: Target) -> ServerDefinition {
+    let alias = Alias::new("x").unwrap();
+    ServerDefinition::new(alias, target)
+}
+
+fn digest(definition: &ServerDefinition) -> Digest {
+    DigestKey::new(&[7; 32]).of(definition)
+}
+
+type Change = (&'static str, fn(&mut ServerDefinition));
+
+fn assert_all_differ(of: fn() -> ServerDefinition, changes: &[Change]) {
+    let mut seen = vec![("unchanged", digest(&of()))];
+    for (what, change) in changes {
+        let mut changed = of();
+        change(&mut changed);
+        let found = digest(&changed);
+        for (other, digest) in &seen {
+            assert_ne!(*digest, found, "{what} looks like {other}");
+        }
+        seen.push((what, found));
+    }
+}
+
+fn child(definition: &mut ServerDefinition) -> &mut StdioTarget {
+    let Target::Stdio(target) = &mut definition.target else { panic!("not stdio") };
+    target
+}
+
+fn remote(definition: &mut ServerDefinition) -> &mut HttpTarget {
+    let Target::Http(target) = &mut definition.target else { panic!("not http") };
+    target
+}
+
+fn api_key(definition: &mut ServerDefinition) -> &mut ApiKeyAuth {
+    let ServerAuth::ApiKey(auth) = &mut remote(definition).auth else { panic!("no key") };
+    auth
+}
+
+/// E42, E50, E52: everything that a child depends on counts, and nothing is mistaken for
+/// something else.
+#[test]
+fn e52_each_field_of_a_program_counts() {
+    assert_all_differ(
+        || stdio(&["a"]),
+        &[
+            ("command", |d| child(d).command.push('x')),
+            ("argument", |d| child(d).args[0].push('b')),
+            ("another argument", |d| child(d).args.push("b".to_owned())),
+            ("value", |d| {
+                child(d).env.insert("KEY".to_owned(), Secret::new("two"));
+            }),
+            ("variable", |d| {
+                child(d).env.insert("KEY2".to_owned(), Secret::new("one"));
+            }),
+            ("folder", |d| child(d).working_dir = Some(PathBuf::from("/tmp"))),
+            ("confinement", |d| {
+                let strict = narthex_model::Confinement::strict(PathBuf::from("/tmp"));
+                child(d).confinement = Some(Box::new(strict));
+            }),
+            ("mount timeout", |d| d.mount_timeout = Some(Duration::from_secs(1))),
+            ("timeout", |d| d.timeout = Some(Duration::from_secs(1))),
+            ("alias", |d| d.alias = Alias::new("y").unwrap()),
+            ("filled in", |d| d.filled_in.push(Secret::new("s"))),
+        ],
+    );
+}
+
+/// E23, E52: the same for a server over HTTP, keys and headers included.
+#[test]
+fn e52_each_field_of_a_url_counts() {
+    assert_all_differ(
+        http,
+        &[
+            ("url", |d| remote(d).url.push('2')),
+            ("transport", |d| remote(d).is_sse = true),
+            ("header", |d| {
+                remote(d).headers.insert("X-Team".to_owned(), Secret::new("b"));
+            }),
+            ("key", |d| api_key(d).key = Some(Secret::new("key2"))),
+            ("no key", |d| api_key(d).key = None),
+            ("header name", |d| api_key(d).header_name = "X-Key".to_owned()),
+            ("prefix", |d| api_key(d).value_prefix.clear()),
+            ("mode", |d| remote(d).auth = ServerAuth::None),
+        ],
+    );
+}
+
+fn with_oauth(oauth: OAuth) -> ServerDefinition {
+    let mut definition = http();
+    remote(&mut definition).auth = ServerAuth::NotYet(Box::new(oauth));
+    definition
+}
+
+fn client_credentials() -> ServerDefinition {
+    with_oauth(OAuth::ClientCredentials(ClientCredentialsAuth {
+        token_url: "https://id/token".to_owned(),
+        client_id: "c".to_owned(),
+        client_secret: Secret::new("s"),
+        scopes: ["a", "b"].map(str::to_owned).into(),
+        audience: None,
+        resource: None,
+    }))
+}
+
+fn exchange(definition: &mut ServerDefinition) -> &mut ClientCredentialsAuth {
+    let ServerAuth::NotYet(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
+    let OAuth::ClientCredentials(auth) = &mut **oauth else { panic!("another mode") };
+    auth
+}
+
+fn authorization_code() -> ServerDefinition {
+    with_oauth(OAuth::AuthorizationCode(AuthorizationCodeAuth {
+        scopes: ["a", "b"].map(str::to_owned).into(),
+        client: Some(OAuthClient { id: "c".to_owned(), secret: Some(Secret::new("s")) }),
+        tokens: Some(OAuthTokens {
+            access_token: Secret::new("access"),
+            refresh_token: Some(Secret::new("refresh")),
+            expires_at: Some(1),
+        }),
+        redirect_uri: None,
+        resource: None,
+    }))
+}
+
+fn sign_in(definition: &mut ServerDefinition) -> &mut AuthorizationCodeAuth {
+    let ServerAuth::NotYet(oauth) = &mut remote(definition).auth else { panic!("no OAuth") };
+    let OAuth::AuthorizationCode(auth) = &mut **oauth else { panic!("another mode") };
+    auth
+}
+
+/// E49, E52: every setting of a sign-in counts, and the order of scopes does not.
+#[test]
+fn e49_each_field_of_client_credentials_counts() {
+    assert_all_differ(
+        client_credentials,
+        &[
+            ("token url", |d| exchange(d).token_url.push('2')),
+            ("client id", |d| exchange(d).client_id.push('2')),
+            ("client secret", |d| exchange(d).client_secret = Secret::new("s2")),
+            ("one more scope", |d| {
+                exchange(d).scopes.insert("c".to_owned());
+            }),
+            ("joined scopes", |d| exchange(d).scopes = ["ab".to_owned()].into()),
+            ("audience", |d| exchange(d).audience = Some("x".to_owned())),
+            ("resource", |d| exchange(d).resource = Some("x".to_owned())),
+            ("mode", |d| remote(d).auth = ServerAuth::None),
+        ],
+    );
+    let mut turned = client_credentials();
+    exchange(&mut turned).scopes = ["b", "a"].map(str::to_owned).into();
+    assert_eq!(digest(&turned), digest(&client_credentials()));
+}
+
+/// E49, E52: the same for a sign-in in a browser.
+#[test]
+fn e49_each_field_of_an_authorization_code_counts() {
+    assert_all_differ(
+        authorization_code,
+        &[
+            ("scope", |d| {
+                sign_in(d).scopes.insert("c".to_owned());
+            }),
+            ("no client", |d| sign_in(d).client = None),
+            ("client id", |d| sign_in(d).client.as_mut().unwrap().id.push('2')),
+            ("client secret", |d| {
+                sign_in(d).client.as_mut().unwrap().secret = Some(Secret::new("s2"));
+            }),
+            ("public client", |d| sign_in(d).client.as_mut().unwrap().secret = None),
+            ("no tokens", |d| sign_in(d).tokens = None),
+            ("access token", |d| {
+                sign_in(d).tokens.as_mut().unwrap().access_token = Secret::new("x");
+            }),
+            ("refresh token", |d| sign_in(d).tokens.as_mut().unwrap().refresh_token = None),
+            ("end of the token", |d| sign_in(d).tokens.as_mut().unwrap().expires_at = Some(2)),
+            ("redirect", |d| sign_in(d).redirect_uri = Some("x".to_owned())),
+            ("resource", |d| sign_in(d).resource = Some("x".to_owned())),
+        ],
+    );
+    let mut turned = authorization_code();
+    sign_in(&mut turned).scopes = ["b", "a"].map(str::to_owned).into();
+    assert_eq!(digest(&turned), digest(&authorization_code()));
+}
+
+/// E53: arguments are compared one by one.
+#[test]
+fn e53_arguments_are_compared_one_by_one() {
+    assert_ne!(digest(&stdio(&["a b"])), digest(&stdio(&["a", "b"])));
+    assert_ne!(digest(&stdio(&["a", "bc"])), digest(&stdio(&["ab", "c"])));
+}
+
+/// E52: a digest tells nothing to who has not the key.
+#[test]
+fn e52_digests_are_keyed() {
+    assert_ne!(DigestKey::new(&[1; 32]).of(&http()), DigestKey::new(&[2; 32]).of(&http()));
+}

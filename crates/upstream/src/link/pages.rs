@@ -1,0 +1,40 @@
+//! Reading a server's lists, page by page.
+
+use narthex_wire::{Message, MessageKind, Pages, Raw};
+
+use super::Link;
+use crate::LinkError;
+
+impl Link {
+    /// Asks the server for a list and hands over each page, to the last one.
+    ///
+    /// # Errors
+    /// When no answer comes, the server refuses ([`LinkError::Refused`]), the pages do not end, or
+    /// `take` fails.
+    pub async fn each_page(
+        &self,
+        method: &'static str,
+        mut take: impl FnMut(&Message) -> Result<(), LinkError>,
+    ) -> Result<(), LinkError> {
+        let mut pages = Pages::default();
+        loop {
+            let answer = self.ask(method, &pages.members()).await?;
+            accepted(&answer)?;
+            take(&answer)?;
+            match pages.turn(&answer) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) => return Err(LinkError::Protocol(format!("{method} {error}"))),
+            }
+        }
+    }
+}
+
+/// An answer that is an error, as one.
+pub(super) fn accepted(answer: &Message) -> Result<(), LinkError> {
+    if answer.kind() != MessageKind::Error {
+        return Ok(());
+    }
+    let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default().into_owned();
+    Err(LinkError::Refused { code: answer.error_code().unwrap_or_default(), text })
+}

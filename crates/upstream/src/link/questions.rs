@@ -1,0 +1,33 @@
+//! Refusing what a server asks.
+
+use std::time::Duration;
+
+use narthex_wire::{Message, rpc};
+use tokio::time::timeout;
+
+use super::Link;
+
+/// How long a server may take to hear that its question is refused.
+const REFUSE_DEADLINE: Duration = Duration::from_secs(5);
+
+impl Link {
+    /// Refuses a question of the server, since it was offered no capability to ask anything. That
+    /// it does not take the answer is its own affair.
+    pub async fn refuse_undeclared(&self, question: &Message) {
+        let why = "this client declared no such capability";
+        self.refuse(question, rpc::code::METHOD_NOT_FOUND, why).await;
+    }
+
+    /// Refuses a question of the server with an error code of JSON-RPC.
+    pub async fn refuse(&self, question: &Message, code: i64, why: &str) {
+        let answer = rpc::error_response(question.id(), code, why, None);
+        let (server, method) = (self.name(), question.method());
+        match timeout(REFUSE_DEADLINE, self.respond(answer)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(server.name = server, %error, method, "could not refuse");
+            }
+            Err(_late) => tracing::debug!(server.name = server, method, "could not refuse in time"),
+        }
+    }
+}

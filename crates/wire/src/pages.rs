@@ -1,0 +1,93 @@
+//! The pages of one list, by their cursors (E73).
+
+use std::collections::HashSet;
+
+use crate::{Message, Raw, json};
+
+/// The most pages of one list that are followed.
+const PAGES_MAX: usize = 1000;
+
+/// How far one list has been read. Begins before the first page.
+#[derive(Debug, Default)]
+pub struct Pages {
+    /// The next page's cursor, as JSON text.
+    next: Option<Vec<u8>>,
+    seen: HashSet<Vec<u8>>,
+    count: usize,
+}
+
+/// Why a list cannot be read to its end. The text goes on after the name of the method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PagesError {
+    /// The next page has no usable name.
+    #[error("gave a cursor that is no string")]
+    NoString,
+    /// The pages lead in circles.
+    #[error("gave the same cursor twice")]
+    Twice,
+    /// There are more pages than anybody reads.
+    #[error("has over {PAGES_MAX} pages")]
+    Endless,
+}
+
+impl Pages {
+    /// What asks for the next page: members of `params`, as JSON text without braces.
+    #[must_use]
+    pub fn members(&self) -> Vec<u8> {
+        let cursor = self.next.as_ref().map(|cursor| [b"\"cursor\":", &cursor[..]].concat());
+        cursor.unwrap_or_default()
+    }
+
+    /// Takes in the answer to what was asked; whether there is another page.
+    ///
+    /// # Errors
+    /// When the list cannot be read to its end.
+    pub fn turn(&mut self, answer: &Message) -> Result<bool, PagesError> {
+        self.count += 1;
+        // Some servers spell the end as an empty cursor.
+        let is_end = |next: &Raw<'_>| matches!(next.as_bytes(), b"null" | br#""""#);
+        let next = answer.get("nextCursor").filter(|next| !is_end(next));
+        let Some(next) = next.map(|next| next.as_bytes().to_vec()) else { return Ok(false) };
+        if json::decode_string(&next).is_none() {
+            return Err(PagesError::NoString);
+        }
+        if !self.seen.insert(next.clone()) {
+            return Err(PagesError::Twice);
+        }
+        if self.count == PAGES_MAX {
+            return Err(PagesError::Endless);
+        }
+        self.next = Some(next);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Limits;
+
+    fn answer(cursor: &str) -> Message {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"nextCursor":{cursor}}}}}"#);
+        Message::parse(text.into(), &Limits::default()).unwrap()
+    }
+
+    /// E73: a cursor goes back as it came, and whatever leads nowhere is told.
+    #[test]
+    fn e73_pages_are_followed_to_an_end() {
+        let mut pages = Pages::default();
+        assert_eq!(pages.members(), b"");
+        assert_eq!(pages.turn(&answer(r#""a\u0062""#)), Ok(true));
+        assert_eq!(pages.members(), br#""cursor":"a\u0062""#);
+        assert_eq!(pages.turn(&answer(r#""c""#)), Ok(true));
+        for end in ["null", r#""""#] {
+            assert_eq!(pages.turn(&answer(end)), Ok(false));
+        }
+        assert_eq!(pages.turn(&answer("7")), Err(PagesError::NoString));
+        assert_eq!(pages.turn(&answer(r#""c""#)), Err(PagesError::Twice));
+        let mut pages = Pages::default();
+        let turned = (1..PAGES_MAX).map(|page| pages.turn(&answer(&format!(r#""{page}""#))));
+        assert!(turned.into_iter().all(|turned| turned == Ok(true)));
+        assert_eq!(pages.turn(&answer(r#""x""#)), Err(PagesError::Endless));
+    }
+}
