@@ -3,8 +3,9 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use narthex_model::{
-    Alias, ApiKeyAuth, HttpTarget, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget,
-    Target, is_secret_variable,
+    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HttpTarget, OAuth,
+    OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget, Target,
+    is_secret_variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,7 @@ use crate::{
     carrier::Carrier,
     fill::{Openers, opened, opened_text},
     resolve::key::{objection, taken},
-    server::{EntryAuth, url},
+    server::{AuthClient, AuthText, EntryAuth, url},
     template::{ConfigValue, Placeholder, Source, Template},
 };
 
@@ -261,33 +262,67 @@ impl Opener<'_> {
     }
 
     fn auth(&self, auth: &EntryAuth, opened: &mut Vec<Secret>) -> Result<ServerAuth, OpenError> {
-        let EntryAuth::ApiKey { header_name, value_prefix, key } = auth else {
-            return Ok(match auth {
-                EntryAuth::None | EntryAuth::ApiKey { .. } => ServerAuth::None,
-                EntryAuth::ClientCredentials { .. } | EntryAuth::AuthorizationCode { .. } => {
-                    ServerAuth::NotYet { mode: auth.mode() }
+        let oauth = match auth {
+            EntryAuth::None => return Ok(ServerAuth::None),
+            EntryAuth::ApiKey { header_name, value_prefix, key } => {
+                let key = self.auth_text("auth.key", key)?;
+                if let Some(why) = objection(&Carrier::Header(header_name.clone()), key.expose()) {
+                    return Err(self.unfit("auth.key", why));
                 }
-            });
-        };
-        let key = match &key.0 {
-            ConfigValue::Secret(name) => self.secret("auth.key", name)?,
-            ConfigValue::Tree(tree) => {
-                let value = crate::fill::opened(tree, &self.openers());
-                let value = value.map_err(|open| self.unknown("auth.key", &open))?;
-                Secret::new(crate::fill::text_of(&value))
+                opened.push(key.clone());
+                let (header_name, value_prefix) = (header_name.clone(), value_prefix.clone());
+                return Ok(ServerAuth::ApiKey(ApiKeyAuth {
+                    header_name,
+                    value_prefix,
+                    key: Some(key),
+                }));
             }
-            ConfigValue::Removed => return Err(self.unfit("auth.key", "is empty")),
+            EntryAuth::ClientCredentials {
+                token_url,
+                client_id,
+                client_secret,
+                scopes,
+                audience,
+                resource,
+            } => OAuth::ClientCredentials(ClientCredentialsAuth {
+                token_url: token_url.clone(),
+                client_id: self.auth_text("auth.clientId", client_id)?.expose().to_owned(),
+                client_secret: self.auth_text("auth.clientSecret", client_secret)?,
+                scopes: scopes.iter().cloned().collect(),
+                audience: audience.clone(),
+                resource: resource.clone(),
+            }),
+            EntryAuth::AuthorizationCode { scopes, client, redirect_uri, resource } => {
+                let client = client.as_ref().map(|client| self.auth_client(client)).transpose()?;
+                OAuth::AuthorizationCode(AuthorizationCodeAuth {
+                    scopes: scopes.iter().cloned().collect(),
+                    client,
+                    tokens: None,
+                    redirect_uri: redirect_uri.clone(),
+                    resource: resource.clone(),
+                })
+            }
         };
-        let carrier = Carrier::Header(header_name.clone());
-        if let Some(why) = objection(&carrier, key.expose()) {
-            return Err(self.unfit("auth.key", why));
+        Ok(ServerAuth::NotYet(Box::new(oauth)))
+    }
+
+    fn auth_client(&self, client: &AuthClient) -> Result<OAuthClient, OpenError> {
+        let id = self.auth_text("auth.client.clientId", &client.client_id)?.expose().to_owned();
+        let secret = client.client_secret.as_ref();
+        let secret = secret.map(|secret| self.auth_text("auth.client.clientSecret", secret));
+        Ok(OAuthClient { id, secret: secret.transpose()? })
+    }
+
+    fn auth_text(&self, name: &str, text: &AuthText) -> Result<Secret, OpenError> {
+        match &text.0 {
+            ConfigValue::Secret(secret) => self.secret(name, secret),
+            ConfigValue::Tree(tree) => {
+                let value = opened(tree, &self.openers());
+                let value = value.map_err(|open| self.unknown(name, &open))?;
+                Ok(Secret::new(crate::fill::text_of(&value)))
+            }
+            ConfigValue::Removed => Err(self.unfit(name, "is empty")),
         }
-        opened.push(key.clone());
-        Ok(ServerAuth::ApiKey(ApiKeyAuth {
-            header_name: header_name.clone(),
-            value_prefix: value_prefix.clone(),
-            key: Some(key),
-        }))
     }
 }
 
