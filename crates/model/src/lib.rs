@@ -9,6 +9,7 @@ mod exposed;
 mod provenance;
 mod qualified;
 mod secret;
+mod secrets;
 mod server;
 mod timestamp;
 mod workspace;
@@ -20,6 +21,10 @@ pub use exposed::{EVERYTHING, Exposed, NameRule};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use secret::Secret;
+pub use secrets::{
+    KeyId, SealedSecret, SecretName, SecretNameError, SecretReference, SecretReferenceError,
+    SecretSummary, SecretVersion, VersionSummary,
+};
 pub use server::{
     ApiKeyAuth, ConfigFault, HttpTarget, OutputLimits, ServerAuth, ServerDefinition, ServerState,
     StdioTarget, Target, TransportKind, is_secret_variable,
