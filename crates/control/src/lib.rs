@@ -1,4 +1,4 @@
-//! The control plane: what operators do with servers, whatever door they come through.
+//! The control plane: what operators do with servers and secrets, whatever door they come through.
 //!
 //! [`Control`] puts together the live registry, the files that configure it, and the store, in
 //! which lives what must outlive a restart. REST and the command line call the same verbs. Nothing
@@ -8,6 +8,7 @@ mod control;
 mod error;
 mod follow;
 mod probe;
+mod secrets;
 mod seeding;
 mod servers;
 
@@ -15,4 +16,5 @@ pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
+pub use secrets::SecretRows;
 pub use servers::Saved;

@@ -1,6 +1,7 @@
-//! The operators' API: what there is of servers, and what can be done with them.
+//! The operators' API: what there is of servers and secrets, and what can be done with them.
 
 mod changes;
+mod secrets;
 mod watching;
 
 use std::fmt;
@@ -19,7 +20,7 @@ use crate::{
     door::Door,
     problem::Problem,
     respond::{self, Response},
-    routes::Target,
+    routes::{Segments, Target},
     rows, status,
 };
 
@@ -27,8 +28,8 @@ use crate::{
 pub(crate) struct Asked<'a> {
     pub(crate) door: &'a Door,
     pub(crate) target: Target,
-    /// The server's name as it stands in the path.
-    pub(crate) segment: &'a str,
+    /// What stands in the path for the braces of the route.
+    pub(crate) segments: Segments<'a>,
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
 }
@@ -73,6 +74,9 @@ impl Asked<'_> {
             Target::Logs => self.logs(),
             Target::Reload => self.reload().await,
             Target::Files => self.files(),
+            Target::Secrets => self.secrets().await,
+            Target::Secret => self.change_secret(body).await,
+            Target::RotateKey => self.rotate_key().await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }
@@ -110,7 +114,7 @@ impl Asked<'_> {
 
     /// The server's name, decoded (E148).
     fn name(&self) -> Result<String, Problem> {
-        let decoded = percent_decode_str(self.segment).decode_utf8();
+        let decoded = percent_decode_str(self.segments[0]).decode_utf8();
         decoded.map(std::borrow::Cow::into_owned).map_err(|error| {
             Problem::new(ErrorKind::NotFound, format!("the server's name is no text: {error}"))
         })

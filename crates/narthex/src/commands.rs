@@ -9,6 +9,7 @@ mod in_process;
 pub(crate) mod init;
 pub(crate) mod mcp;
 mod progress;
+pub(crate) mod secrets;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tools;

@@ -63,7 +63,7 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 3] = ["check", "daemon", "mcp"];
+const GROUPS: [&str; 4] = ["check", "daemon", "mcp", "secrets"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -104,6 +104,10 @@ fn shown_commands_and_flags_exist() {
         "mcp reload",
         "mcp remove",
         "mcp test",
+        "secrets clear",
+        "secrets list",
+        "secrets rotate-key",
+        "secrets set",
         "status",
         "tools",
         "trust",

@@ -23,6 +23,7 @@ mod outcomes;
 mod recorder;
 mod reload;
 mod reload_load;
+mod secrets;
 mod settings;
 mod support;
 mod template;
