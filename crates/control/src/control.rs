@@ -9,6 +9,7 @@ use narthex_registry::{
     watch::{LayerFiles, LayerOptions},
 };
 use narthex_store::Store;
+use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{ControlError, follow, seeding};
@@ -20,6 +21,8 @@ pub struct ControlOptions {
     /// Where what outlives a restart is kept. Without it, what is switched off is on again after
     /// one.
     pub store: Option<Store>,
+    /// Where secrets are kept. Without it there are none.
+    pub vault: Option<Vault>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -36,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Option<SettingsFile>,
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
+    pub(crate) vault: Option<Vault>,
     pub(crate) workspace: WorkspaceId,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -53,7 +57,7 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, defaults } = options;
+        let ControlOptions { files: layers, store, vault, defaults } = options;
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -65,6 +69,7 @@ impl Control {
             settings,
             settings_path,
             store,
+            vault,
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
             applied: std::sync::Mutex::default(),

@@ -3,6 +3,7 @@
 use narthex_model::ErrorKind;
 use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
+use narthex_vault::VaultError;
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,12 @@ pub enum ControlError {
     /// The store failed.
     #[error("what must outlive a restart cannot be stored")]
     Store(#[source] StatementError),
+    /// The vault does not do it.
+    #[error(transparent)]
+    Vault(#[from] VaultError),
+    /// Nobody keeps secrets.
+    #[error("this process keeps no secrets; start the daemon with `narthex up`")]
+    NoVault,
     /// There is no settings file to write to.
     #[error(
         "there is no settings file to keep servers in; start the daemon with --servers FILE, or \
@@ -51,8 +58,9 @@ impl ControlError {
             Self::Verb(VerbError::Closed) => ErrorKind::Unavailable,
             Self::Edit(error) => error.kind(),
             Self::Store(error) => error.kind(),
+            Self::Vault(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
-            Self::NoSettings | Self::NoFiles => ErrorKind::Conflict,
+            Self::NoSettings | Self::NoFiles | Self::NoVault => ErrorKind::Conflict,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The control plane: what operators do with servers and runs, whatever door they come through.
+//! The control plane: what operators do with servers, runs and secrets, whatever door they come
+//! through.
 //!
 //! [`Control`] puts together the live registry, the files that configure it, and the store, in
 //! which lives what must outlive a restart. [`Runs`] begins and ends runs of the gateway. REST and
@@ -9,6 +10,7 @@ mod error;
 mod follow;
 mod probe;
 mod runs;
+mod secrets;
 mod seeding;
 mod servers;
 
@@ -17,4 +19,5 @@ pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{Begun, RunError, RunFault, Runs, RunsOptions};
+pub use secrets::SecretRows;
 pub use servers::Saved;

@@ -1,19 +1,18 @@
 //! Which link a request takes, and links that serve one session alone (D12).
 
 mod heard;
+mod open;
 
 use std::{
     sync::{Arc, PoisonError},
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
-use narthex_model::{Alias, CallErrorKind, TransportKind};
-use narthex_registry::{OpenError, ServerRow, Snapshot};
-use narthex_upstream::{ClientIdentity, Dialect, InUse, Inventory, Link, LinkEvent, ServerFacts};
+use narthex_model::{Alias, TransportKind};
+use narthex_registry::{ServerRow, Snapshot};
+use narthex_upstream::{ClientIdentity, InUse, Inventory, Link, ServerFacts};
 use narthex_wire::{Raw, Revision};
 use tokio::{
-    sync::mpsc,
     task::JoinSet,
     time::{Instant, timeout},
 };
@@ -205,11 +204,12 @@ impl Shared {
         session: &Arc<Session>,
         alias: &Alias,
     ) -> Result<OwnLink, Refusal> {
-        let row = self.snapshot(&session.run).get(alias.as_str()).cloned();
+        let rows = self.snapshot(&session.run);
+        let row = rows.get(alias.as_str()).ok_or_else(|| unknown_server(alias))?;
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row.as_deref(), alias, session.client.clone()) => opened?,
+            opened = self.open_link(row, session.client.clone()) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));
@@ -247,13 +247,13 @@ impl Shared {
         server: &ServerKey,
         revision: Revision,
     ) -> Result<OwnLink, Refusal> {
-        let row = self.row_of(server);
+        let row = self.row_of(server).ok_or_else(|| unknown_server(&server.alias))?;
         let kind = LinkKind::Pooled(revision);
         let identity = ClientIdentity { revision, ..self.own_identity() };
         let (own, events) = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row.as_deref(), &server.alias, identity) => opened?,
+            opened = self.open_link(&row, identity) => opened?,
         };
         let hearing = heard::hear(self.clone(), own.link.clone(), (server.clone(), kind), events);
         self.spawn(hearing);
@@ -313,66 +313,6 @@ impl Shared {
             // A pooled link may also open later without a change of the row.
             drop(timeout(REOPEN_PAUSE, changes.next()).await);
         }
-    }
-
-    async fn open_link(
-        self: &Arc<Self>,
-        row: Option<&ServerRow>,
-        alias: &Alias,
-        identity: ClientIdentity,
-    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
-        let row = row.ok_or_else(|| unknown_server(alias))?;
-        let opened = self.try_open_link(row, identity.clone()).await;
-        match opened {
-            // A server that forgets its session at once may remember the next one.
-            Err(Refusal::Unsent(_)) => self.try_open_link(row, identity).await,
-            opened => opened,
-        }
-    }
-
-    async fn try_open_link(
-        self: &Arc<Self>,
-        row: &ServerRow,
-        identity: ClientIdentity,
-    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
-        let (events, received) = mpsc::channel(EVENT_QUEUE);
-        let alias = &row.name;
-        let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
-        let opening = self.registry.open_link_to(row, identity, dialect, events);
-        let link = opening.await.map_err(|error| {
-            let kind = match &error {
-                OpenError::Failed(error) => error.kind,
-                OpenError::Unknown(_) => CallErrorKind::TransportError,
-            };
-            Refusal::call(kind, format!("server `{alias}` could not be opened for you: {error}"))
-        })?;
-        match timeout(self.options.settle_timeout, Inventory::fetch(&link)).await {
-            Ok(Ok(inventory)) => {
-                Ok((OwnLink { link, inventory: ArcSwap::from_pointee(inventory) }, received))
-            }
-            Ok(Err(error)) => {
-                link.stop().await;
-                Err(Refusal::from(error))
-            }
-            Err(_late) => {
-                link.stop().await;
-                let text = format!("server `{alias}` did not list its tools in time");
-                Err(Refusal::call(CallErrorKind::Timeout, text))
-            }
-        }
-    }
-}
-
-impl OwnLink {
-    /// `None` if the server is about to be another.
-    fn lend(&self) -> Option<Lent> {
-        let link = self.link.enter()?;
-        Some(Lent { link, inventory: self.inventory.load_full() })
-    }
-
-    /// Whether another has to be opened in its place.
-    pub(crate) fn is_over(&self) -> bool {
-        self.link.closed().is_cancelled() || self.link.is_retired()
     }
 }
 

@@ -134,13 +134,15 @@ impl Door {
                 if place.route(&parts.method).is_none() {
                     return wrong_method_of(&place);
                 }
-                let (door, segment, parts) = (self, place.segment, &parts);
-                let asked = Asked { door, target: route.target, segment, parts, principal };
+                let (door, segments, parts) = (self, place.segments, &parts);
+                let asked = Asked { door, target: route.target, segments, parts, principal };
                 // Boxed, as all that is rare here, so that calls stay small.
                 return Box::pin(asked.answer(route.access, body)).await;
             }
         };
-        let Some(endpoint) = self.endpoint(route, place.segment, &run) else { return not_found() };
+        let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
+            return not_found();
+        };
         self.mcp(Visit { run, endpoint, parts }, body).await
     }
 

@@ -5,7 +5,7 @@ use http::Method;
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The path; a segment in braces stands for any one segment.
+    /// The path; a segment in braces stands for any one segment. There are two of these at most.
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
@@ -54,12 +54,15 @@ pub(crate) enum Target {
     RunBegin,
     Run,
     RunEnd,
+    Secrets,
+    Secret,
+    RotateKey,
 }
 
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 23] = [
+pub const ROUTES: [Route; 26] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -83,6 +86,15 @@ pub const ROUTES: [Route; 23] = [
     route("/api/runs", "POST", Access::Admin, Target::RunBegin),
     route("/api/runs/{id}", READ, Access::Admin, Target::Run),
     route("/api/runs/{id}", "DELETE", Access::Admin, Target::RunEnd),
+    route("/api/workspaces/{workspace}/secrets", READ, Access::Admin, Target::Secrets),
+    // There is no way to read one (X-M21).
+    route(
+        "/api/workspaces/{workspace}/secrets/{name}",
+        "PUT, DELETE",
+        Access::Admin,
+        Target::Secret,
+    ),
+    route("/api/secrets/rotate-key", "POST", Access::Admin, Target::RotateKey),
 ];
 
 const fn route(
@@ -100,16 +112,19 @@ pub(crate) struct Place<'p> {
     /// At least one.
     routes: &'static [Route],
     /// What stands in the path for the braces, as it was sent.
-    pub(crate) segment: &'p str,
+    pub(crate) segments: Segments<'p>,
 }
+
+/// What stands for the first braces of a template, and for the second; empty if there are none.
+pub(crate) type Segments<'p> = [&'p str; 2];
 
 /// The place of a path.
 pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     let matching = |route: &Route| route.matches(path);
-    let (first, segment) =
+    let (first, segments) =
         ROUTES.iter().enumerate().find_map(|(index, route)| Some((index, matching(route)?)))?;
     let same = ROUTES[first..].iter().take_while(|route| matching(route).is_some()).count();
-    Some(Place { routes: &ROUTES[first..first + same], segment })
+    Some(Place { routes: &ROUTES[first..first + same], segments })
 }
 
 impl Place<'_> {
@@ -134,13 +149,20 @@ impl Route {
         self.methods.split(", ").any(|one| one == method.as_str())
     }
 
-    fn matches<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let Some((before, rest)) = self.template.split_once('{') else {
-            return (self.template == path).then_some("");
-        };
-        let (_, after) = rest.split_once('}')?;
-        let segment = path.strip_prefix(before)?.strip_suffix(after)?;
-        (!segment.is_empty() && !segment.contains('/')).then_some(segment)
+    fn matches<'p>(&self, path: &'p str) -> Option<Segments<'p>> {
+        let mut found = [""; 2];
+        let mut free = found.iter_mut();
+        let (mut template, mut path) = (self.template.split('/'), path.split('/'));
+        loop {
+            match (template.next(), path.next()) {
+                (None, None) => return Some(found),
+                (Some(wanted), Some(segment)) if wanted.starts_with('{') && !segment.is_empty() => {
+                    *free.next()? = segment;
+                }
+                (Some(wanted), Some(segment)) if wanted == segment => {}
+                _ => return None,
+            }
+        }
     }
 }
 
@@ -150,16 +172,29 @@ mod tests {
 
     #[test]
     fn paths_find_their_route_and_nothing_else_does() {
-        let found = |path| find(path).map(|place| (place.first().template, place.segment));
-        assert_eq!(found("/mcp"), Some(("/mcp", "")));
-        assert_eq!(found("/mcp/git"), Some(("/mcp/{alias}", "git")));
-        assert_eq!(found("/api/tools"), Some(("/api/tools", "")));
-        assert_eq!(found("/api/servers/a%2Fb"), Some(("/api/servers/{name}", "a%2Fb")));
-        assert_eq!(found("/api/servers/a/logs"), Some(("/api/servers/{name}/logs", "a")));
-        assert_eq!(found("/api/servers/logs"), Some(("/api/servers/{name}", "logs")));
+        let found = |path| find(path).map(|place| (place.first().template, place.segments));
+        let table = [
+            ("/mcp", "/mcp", ["", ""]),
+            ("/mcp/git", "/mcp/{alias}", ["git", ""]),
+            ("/api/tools", "/api/tools", ["", ""]),
+            ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", ""]),
+            ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", ""]),
+            ("/api/servers/logs", "/api/servers/{name}", ["logs", ""]),
+            ("/api/workspaces/w/secrets", "/api/workspaces/{workspace}/secrets", ["w", ""]),
+            (
+                "/api/workspaces/w/secrets/A",
+                "/api/workspaces/{workspace}/secrets/{name}",
+                ["w", "A"],
+            ),
+        ];
+        for (path, template, segments) in table {
+            assert_eq!(found(path), Some((template, segments)), "{path}");
+        }
         let unknown = ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""];
         let more = ["/api/servers/", "/api/servers//logs", "/api/servers/a/b", "/api/events/"];
-        for path in unknown.into_iter().chain(more) {
+        let nested =
+            ["/api/workspaces/w", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
+        for path in unknown.into_iter().chain(more).chain(nested) {
             assert_eq!(found(path), None, "{path}");
         }
     }

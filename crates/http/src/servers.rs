@@ -1,7 +1,8 @@
-//! The operators' API: what there is of servers and runs, and what can be done with them.
+//! The operators' API: what there is of servers, runs and secrets, and what can be done with them.
 
 mod changes;
 mod runs;
+mod secrets;
 mod watching;
 
 use std::{fmt, sync::Arc};
@@ -21,7 +22,7 @@ use crate::{
     door::Door,
     problem::Problem,
     respond::{self, Response},
-    routes::Target,
+    routes::{Segments, Target},
     rows, status,
 };
 
@@ -29,8 +30,8 @@ use crate::{
 pub(crate) struct Asked<'a> {
     pub(crate) door: &'a Door,
     pub(crate) target: Target,
-    /// The name or id as it stands in the path.
-    pub(crate) segment: &'a str,
+    /// What stands in the path for the braces of the route.
+    pub(crate) segments: Segments<'a>,
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
 }
@@ -79,6 +80,9 @@ impl Asked<'_> {
             Target::RunBegin => self.begin_run(body).await,
             Target::Run => self.run(),
             Target::RunEnd => self.end_run().await,
+            Target::Secrets => self.secrets().await,
+            Target::Secret => self.change_secret(body).await,
+            Target::RotateKey => self.rotate_key().await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }
@@ -131,7 +135,7 @@ impl Asked<'_> {
 
     /// The server's name, decoded (E148).
     fn name(&self) -> Result<String, Problem> {
-        let decoded = percent_decode_str(self.segment).decode_utf8();
+        let decoded = percent_decode_str(self.segments[0]).decode_utf8();
         decoded.map(std::borrow::Cow::into_owned).map_err(|error| {
             Problem::new(ErrorKind::NotFound, format!("the server's name is no text: {error}"))
         })

@@ -14,6 +14,7 @@ mod provenance;
 mod qualified;
 mod run_scope;
 mod secret;
+mod secrets;
 mod server;
 mod timestamp;
 mod workspace;
@@ -26,11 +27,15 @@ pub use auth::{
 pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
-pub use names::{AgentName, CapabilityName, NameError, SecretName, ServerId, ToolScope};
+pub use names::{AgentName, CapabilityName, NameError, ServerId, ToolScope};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;
 pub use secret::Secret;
+pub use secrets::{
+    KeyId, SealedSecret, SecretName, SecretNameError, SecretReference, SecretReferenceError,
+    SecretSummary, SecretVersion, VersionSummary,
+};
 pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
     TransportKind, is_secret_variable,

@@ -107,18 +107,6 @@ name! {
 }
 
 name! {
-    /// A secret's name, unique in its workspace (X-M20).
-    SecretName,
-    "secret name",
-    "use 1 to 64 of A-Z, 0-9 and `_`, and start with a letter or `_`",
-    |text| {
-        text.len() <= NAME_MAX
-            && text.bytes().next().is_some_and(|byte| byte.is_ascii_uppercase() || byte == b'_')
-            && text.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'0'..=b'9' | b'_'))
-    }
-}
-
-name! {
     /// The permission that a tool requires, such as `linear.write` (X-M18).
     ToolScope,
     "tool scope",
@@ -142,17 +130,6 @@ fn is_object_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// X-M20: what a secret may be called.
-    #[test]
-    fn x_m20_secret_names() {
-        for good in ["A", "_", "LINEAR_API_KEY", "_A1", &"A".repeat(64)] {
-            assert_eq!(SecretName::new(good).unwrap().as_str(), good);
-        }
-        for bad in ["", "a", "1A", "A-B", "A B", "Ä", "A\n", "${A}", &"A".repeat(65)] {
-            assert!(SecretName::new(bad).is_err(), "{bad}");
-        }
-    }
 
     /// O40: what the id of a server may be, also where it comes in as a path.
     #[test]
@@ -188,8 +165,8 @@ mod tests {
 
     #[test]
     fn names_are_checked_when_they_are_read() {
-        assert!(serde_json::from_str::<SecretName>("\"A\"").is_ok());
-        let error = serde_json::from_str::<SecretName>("\"a\"").unwrap_err().to_string();
-        assert!(error.contains("A-Z"), "{error}");
+        assert!(serde_json::from_str::<AgentName>("\"a\"").is_ok());
+        let error = serde_json::from_str::<AgentName>("\"A\"").unwrap_err().to_string();
+        assert!(error.contains("a-z"), "{error}");
     }
 }

@@ -2,15 +2,18 @@
 
 use std::fmt;
 
+use zeroize::Zeroizing;
+
 /// A secret value. Neither `Debug` nor any other trait shows it; [`Secret::expose`] is the one way.
+/// Its memory is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret(Zeroizing<String>);
 
 impl Secret {
     /// Wraps a value.
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
+        Self(Zeroizing::new(value.into()))
     }
 
     /// The value, to be put on the wire and nowhere else.

@@ -1,6 +1,7 @@
 //! The command line: what can be said, and who does it.
 
 mod operate;
+mod secrets;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -20,6 +21,7 @@ pub(crate) use operate::{
     AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
     StopArgs,
 };
+pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 
 /// How long what still runs after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
@@ -71,6 +73,9 @@ enum Command {
     /// Begin, see and end runs, which may have servers of their own
     #[command(subcommand)]
     Run(RunCommand),
+    /// Set, list and clear secrets, and change the key that they are sealed with
+    #[command(subcommand)]
+    Secrets(SecretsCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -239,6 +244,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Run(command) => Box::pin(commands::run::run(command, context)).await,
+        Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,

@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod mcp;
 mod progress;
 pub(crate) mod run;
+pub(crate) mod secrets;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tools;

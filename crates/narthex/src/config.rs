@@ -11,6 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
 pub(crate) use settings::{Flags, LogFormat, Settings};
@@ -21,6 +22,20 @@ use crate::failure::Failure;
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// The variable that gives master keys.
+pub(crate) const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";
+
+/// The master keys that the environment gives, also if that is nothing.
+pub(crate) fn master_key() -> Option<Secret> {
+    variable(MASTER_KEY).map(Secret::new)
+}
+
+/// One environment variable, for placeholders of configuration files: the key of all secrets is
+/// none that a file may hand to a server.
+pub(crate) fn placeholder(name: &str) -> Option<String> {
+    if name == MASTER_KEY { None } else { variable(name) }
 }
 
 /// Whether the terminal's language setting can show more than ASCII.

@@ -75,6 +75,10 @@ impl DataDir {
         self.path.join("admin.token")
     }
 
+    pub(crate) fn master_key_file(&self) -> PathBuf {
+        self.path.join("master.key")
+    }
+
     pub(crate) fn audit_dir(&self) -> PathBuf {
         self.path.join("audit")
     }

@@ -5,6 +5,7 @@ use std::{fmt, io, process::ExitCode};
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_registry::config::ConfigFileError;
 use narthex_store::{OpenError, StatementError};
+use narthex_vault::{KeeperError, VaultError};
 use serde_json::{Value, json};
 
 /// A failed command: what happened, where, and what to do.
@@ -117,6 +118,18 @@ impl From<ConfigFileError> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<VaultError> for Failure {
+    fn from(error: VaultError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<KeeperError> for Failure {
+    fn from(error: KeeperError) -> Self {
         Self::new(error.kind(), with_causes(&error))
     }
 }

@@ -13,6 +13,7 @@ mod failure;
 mod output;
 mod peer;
 mod rows;
+mod secrets;
 mod table;
 mod telemetry;
 mod trust;

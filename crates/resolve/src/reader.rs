@@ -1,7 +1,9 @@
 //! Reads the JSON of an object strictly: every fault is kept, and reading goes on (D9).
 
+use std::fmt;
+
 use narthex_model::{
-    NameError,
+    SecretName,
     json::{Node, Place, TextProblem, field, shortened},
 };
 
@@ -233,11 +235,11 @@ impl Reader {
     }
 
     /// A text that `read` takes for a name.
-    pub(crate) fn name<T>(
+    pub(crate) fn name<T, E: fmt::Display>(
         &mut self,
         at: &Place,
         text: &str,
-        read: fn(&str) -> Result<T, NameError>,
+        read: impl Fn(&str) -> Result<T, E>,
     ) -> Option<T> {
         match read(text) {
             Ok(name) => Some(name),
@@ -307,17 +309,16 @@ impl Reader {
         self.only(object, &["$secret"]);
         let text = self.text(object, "$secret")?;
         let at = object.at.key("$secret");
-        let read = |text: &str| narthex_model::SecretName::new(text);
-        if let Ok(name) = read(text) {
+        if let Ok(name) = SecretName::new(text) {
             return Some(ConfigValue::Secret(name));
         }
         let capitals = text.to_ascii_uppercase().replace(['-', '.'], "_");
-        if let Ok(name) = read(&capitals) {
+        if let Ok(name) = SecretName::new(&capitals) {
             let shown = shortened(text);
             self.warn(&at, format!("`{shown}` is read as `{name}`: secrets have such names here"));
             return Some(ConfigValue::Secret(name));
         }
-        self.name(&at, text, read).map(ConfigValue::Secret)
+        self.name(&at, text, SecretName::new).map(ConfigValue::Secret)
     }
 }
 

@@ -39,6 +39,25 @@ pub(crate) struct Database {
     limit: Duration,
 }
 
+/// One of several statements that belong together.
+#[derive(Debug)]
+pub(crate) struct Step<'a> {
+    statement: Statement,
+    values: Vec<Value<'a>>,
+    must_change: bool,
+}
+
+impl<'a> Step<'a> {
+    pub(crate) fn new(statement: Statement, values: Vec<Value<'a>>) -> Self {
+        Self { statement, values, must_change: false }
+    }
+
+    /// One that must find something to change.
+    pub(crate) fn must_change(statement: Statement, values: Vec<Value<'a>>) -> Self {
+        Self { statement, values, must_change: true }
+    }
+}
+
 impl Database {
     /// Connects to a file that exists when the first statement runs.
     pub(crate) fn new(path: &Path) -> Self {
@@ -54,6 +73,8 @@ impl Database {
             // A commit is on the disk when it returns. Writes are rare, and some take rights away
             // (a server switched off): a loss of power must not give them back.
             .synchronous(SqliteSynchronous::Full)
+            // What is deleted is overwritten: a secret that was cleared is gone from the file.
+            .pragma("secure_delete", "ON")
             .thread_name(|number| format!("store-{number}"))
             // The library logs SQL.
             .disable_statement_logging();
@@ -115,17 +136,39 @@ impl Database {
         statement: Statement,
         all: &[Vec<Value<'_>>],
     ) -> Result<(), StatementError> {
-        let queries: Vec<_> =
-            all.iter().map(|values| query(statement, values)).collect::<Result<_, _>>()?;
-        let written = self.within_limit(statement, async |deadline| {
-            let mut connection = self.writer(deadline).await?;
+        let steps = all.iter().map(|values| Step::new(statement, values.clone()));
+        self.write_steps(&steps.collect::<Vec<_>>()).await.map(drop)
+    }
+
+    /// Runs several statements, all of them or none. `false`, and nothing is stored, if one that
+    /// must change something finds nothing to change.
+    pub(crate) async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
+        let Some(first) = steps.first() else { return Ok(true) };
+        // Whoever waits or begins does so for all of them.
+        let mut running = first.statement;
+        let queries: Vec<_> = steps
+            .iter()
+            .map(|step| Ok((step, query(step.statement, &step.values)?)))
+            .collect::<Result<_, _>>()?;
+        let work = async {
+            let mut connection = self.writer(Instant::now() + self.limit).await?;
             let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await?;
-            for query in queries {
-                query.execute(&mut *transaction).await?;
+            for (step, query) in queries {
+                running = step.statement;
+                let done = query.execute(&mut *transaction).await?;
+                if step.must_change && done.rows_affected() == 0 {
+                    transaction.rollback().await?;
+                    return Ok(false);
+                }
             }
-            transaction.commit().await
-        });
-        written.await
+            transaction.commit().await?;
+            Ok(true)
+        };
+        let done = timeout(self.limit, work).await;
+        match done {
+            Ok(done) => done.map_err(|error| StatementError::new(running.name, error)),
+            Err(_elapsed) => Err(StatementError::Timeout { statement: running.name }),
+        }
     }
 
     /// The one connection that writes, whose statements are interrupted at the deadline.

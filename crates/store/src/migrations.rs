@@ -8,10 +8,11 @@ use sqlx::{
 };
 
 /// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
-const STEPS: [(i64, &str, &str); 3] = [
+const STEPS: [(i64, &str, &str); 4] = [
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
     (2, "servers", include_str!("../migrations/0002_servers.sql")),
     (3, "trusted files", include_str!("../migrations/0003_trusted_files.sql")),
+    (4, "secrets", include_str!("../migrations/0004_secrets.sql")),
 ];
 
 /// The version that this program writes.

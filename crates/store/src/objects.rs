@@ -1,5 +1,6 @@
 //! The objects, each with its queries.
 
+pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
 pub(crate) mod server_flags;
 pub(crate) mod trusted_files;

@@ -180,6 +180,12 @@ impl Row {
         self.row.try_get(column).map_err(|error| self.unfit(error))
     }
 
+    /// Whether there is a value.
+    pub(crate) fn has(&self, column: &'static str) -> Result<bool, StatementError> {
+        let value = self.row.try_get_raw(column).map_err(|error| self.unfit(error))?;
+        Ok(!sqlx::ValueRef::is_null(&value))
+    }
+
     fn unfit(&self, error: sqlx::Error) -> StatementError {
         StatementError::Bug { statement: self.statement.name, source: Cause(error) }
     }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use crate::{
-    OpenError, SeededDefaults, ServerFlags, TrustedFiles, Workspaces, database::Database, open,
+    OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles, Workspaces, database::Database,
+    open,
 };
 
 /// An open store. Clones are the same one; several processes may have the file open at a time.
@@ -44,6 +45,12 @@ impl Store {
     #[must_use]
     pub fn trusted_files(&self) -> TrustedFiles<'_> {
         TrustedFiles::new(&self.database)
+    }
+
+    /// Secrets and their sealed values.
+    #[must_use]
+    pub fn secrets(&self) -> Secrets<'_> {
+        Secrets::new(&self.database)
     }
 
     /// Waits for statements that run and lets go of the file, for all clones. Without this nothing

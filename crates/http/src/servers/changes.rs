@@ -115,17 +115,19 @@ impl Asked<'_> {
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let within = self.door.options.body_timeout;
-        let bytes = body::read(body, ENTRY_MAX, within).await.map_err(of_body)?;
+        let bytes = body::read(body, ENTRY_MAX, within).await;
+        let bytes = bytes.map_err(|fault| of_body(fault, "an entry", ENTRY_MAX))?;
         String::from_utf8(bytes.into()).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the body is no UTF-8 text: {error}"))
         })
     }
 }
 
-fn of_body(fault: BodyFault) -> Problem {
+/// Why a body of this kind, with that limit in bytes, is not taken.
+pub(super) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
     match fault {
         BodyFault::TooLarge => {
-            let text = format!("an entry may have {ENTRY_MAX} bytes");
+            let text = format!("{what} may have {most} bytes");
             let status = StatusCode::PAYLOAD_TOO_LARGE;
             Problem::new(ErrorKind::Exhausted, text).with_status(status)
         }

@@ -24,7 +24,7 @@ impl Asked<'_> {
     }
 
     pub(super) fn run(&self) -> Answered {
-        let run = self.known_runs()?.get(self.segment)?;
+        let run = self.known_runs()?.get(self.segments[0])?;
         Ok(ok(&self.shown_run(&run, true)?))
     }
 
@@ -47,7 +47,7 @@ impl Asked<'_> {
     }
 
     pub(super) async fn end_run(&self) -> Answered {
-        self.known_runs()?.end(self.segment).await?;
+        self.known_runs()?.end(self.segments[0]).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 

@@ -2,4 +2,5 @@
 
 mod changes;
 mod reading;
+mod secrets;
 mod world;

@@ -20,14 +20,15 @@ const METHODS: [Method; 8] = [
 
 /// Every path of the table, and some that are in none.
 fn paths() -> Vec<(String, Option<Access>)> {
-    let known = ROUTES
-        .iter()
-        .map(|route| (route.template.replace("{alias}", "fixture"), Some(route.access)))
-        .map(|(path, access)| {
-            (path.replace("{name}", "fixture").replace("{id}", "fixture"), access)
-        });
+    let known = ROUTES.iter().map(|route| (filled(route.template), Some(route.access)));
     let unknown = ["/", "/mcp/", "/mcp/a/b", "/api", "/api/x", "/favicon.ico", "/.well-known/x"];
     known.chain(unknown.map(|path| (path.to_owned(), None))).collect()
+}
+
+/// A template with something in its braces.
+fn filled(template: &str) -> String {
+    let path = template.replace("{alias}", "fixture").replace("{workspace}", "default");
+    path.replace("{name}", "fixture").replace("{id}", "fixture")
 }
 
 /// S6: no route of the table, and none beside it, answers without a valid token, but health.
@@ -78,11 +79,7 @@ async fn s6_two_tokens_are_none() {
 async fn d4_each_token_opens_its_own_part() {
     let world = World::empty();
     for route in ROUTES {
-        let path = route
-            .template
-            .replace("{alias}", "fixture")
-            .replace("{name}", "fixture")
-            .replace("{id}", "fixture");
+        let path = filled(route.template);
         for method in route.methods.split(", ") {
             let method: Method = method.parse().unwrap();
             let request = || world.request(method.clone(), &path);
@@ -117,7 +114,7 @@ async fn d4_each_token_opens_its_own_part() {
 async fn other_methods_are_told_what_is_allowed() {
     let world = World::empty();
     for route in ROUTES.iter().filter(|route| route.access != Access::Client) {
-        let path = route.template.replace("{name}", "fixture").replace("{id}", "fixture");
+        let path = filled(route.template);
         let rows = ROUTES.iter().filter(|other| other.template == route.template);
         let allowed = rows.map(|row| row.methods).collect::<Vec<_>>().join(", ");
         let all: Vec<_> = allowed.split(", ").collect();

@@ -14,6 +14,7 @@ use narthex_registry::{
     watch::{Approve, LayerOptions, ProjectFile, Refused},
 };
 use narthex_store::Store;
+use narthex_vault::Vault;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 
@@ -36,9 +37,10 @@ pub(crate) async fn followed(
     settings: &Settings,
     data: &DataDir,
     store: Store,
+    vault: Vault,
 ) -> Result<ControlOptions, Failure> {
     let root = config::workspace_root()?;
-    let mut files = LayerOptions::new(&root, Arc::new(config::variable));
+    let mut files = LayerOptions::new(&root, Arc::new(config::placeholder));
     files.settings.clone_from(&settings.servers);
     let project = match &settings.config {
         Some(file) => {
@@ -65,7 +67,7 @@ pub(crate) async fn followed(
         Some(file) => default_servers(file)?,
         None => Vec::new(),
     };
-    Ok(ControlOptions { files, store: Some(store), defaults })
+    Ok(ControlOptions { files, store: Some(store), vault: Some(vault), defaults })
 }
 
 /// Asks the store whether a content may count (D27). Called on threads that may block.
@@ -113,7 +115,7 @@ struct DefaultsDocument {
 
 /// Reads a file that was named on the command line or in the settings, and so is approved.
 pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
-    let loaded = load_file(path, &config::workspace_root()?, &config::variable)?;
+    let loaded = load_file(path, &config::workspace_root()?, &config::placeholder)?;
     show_warnings(&loaded);
     Ok(loaded)
 }
@@ -136,7 +138,7 @@ pub(crate) async fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure
         Standing::Approved => {
             let root = config::workspace_root()?;
             let context =
-                LoadContext { file: &path, workspace_root: &root, env: &config::variable };
+                LoadContext { file: &path, workspace_root: &root, env: &config::placeholder };
             let loaded = parse(&folder.text, &context)?;
             show_warnings(&loaded);
             return Ok(loaded);
@@ -174,7 +176,7 @@ pub(crate) fn unfilled(settings: &Settings) -> Vec<Unfilled> {
 
 /// The same file with its placeholders filled in, as the daemon would read it.
 pub(crate) fn filled(file: &Unfilled) -> Result<LoadedConfig, Failure> {
-    read_with(&file.path, file.is_project, &config::variable)
+    read_with(&file.path, file.is_project, &config::placeholder)
 }
 
 fn read_unfilled(path: &Path, is_project: bool) -> Result<LoadedConfig, Failure> {

@@ -28,6 +28,7 @@ use crate::{
     failure::Failure,
     output::{self, harmless},
     rows::Row,
+    secrets,
 };
 
 /// How long threads may take to end once nothing is waited for any more.
@@ -40,7 +41,8 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let token = data.client_token()?;
     let admin = data.admin_token()?;
     let store = data.store().await?;
-    let followed = source::followed(settings, &data, store).await?;
+    let vault = secrets::open(&data, &store).await?;
+    let followed = source::followed(settings, &data, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
     let listener = listen(&settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;

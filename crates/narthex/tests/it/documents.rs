@@ -63,7 +63,7 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 4] = ["check", "daemon", "mcp", "run"];
+const GROUPS: [&str; 5] = ["check", "daemon", "mcp", "run", "secrets"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -108,6 +108,10 @@ fn shown_commands_and_flags_exist() {
         "run end",
         "run list",
         "run show",
+        "secrets clear",
+        "secrets list",
+        "secrets rotate-key",
+        "secrets set",
         "status",
         "tools",
         "trust",

@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["up"],
     &["call"],
@@ -30,6 +30,10 @@ const COMMANDS: [&[&str]; 27] = [
     &["run", "list"],
     &["run", "show"],
     &["run", "end"],
+    &["secrets", "set"],
+    &["secrets", "list"],
+    &["secrets", "clear"],
+    &["secrets", "rotate-key"],
     &["check", "mcp"],
     &["init"],
     &["daemon", "stop"],
@@ -62,7 +66,8 @@ fn help_is_as_it_was() {
 fn completions_know_every_command() {
     let script = Place::new().run(["completions", "bash"]).succeeded().stdout;
     for words in COMMANDS.iter().filter(|words| words.len() == 2) {
-        let function = format!("narthex__subcmd__{}", words.join("__subcmd__"));
+        let function =
+            format!("narthex__subcmd__{}", words.join("__subcmd__").replace('-', "__subcmd__"));
         assert!(script.contains(&function), "{function}");
     }
 }

@@ -24,6 +24,7 @@ mod recorder;
 mod reload;
 mod reload_load;
 mod runs;
+mod secrets;
 mod settings;
 mod support;
 mod template;

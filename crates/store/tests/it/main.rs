@@ -9,5 +9,6 @@
 mod objects;
 mod processes;
 mod refusals;
+mod secrets;
 mod support;
 mod versions;

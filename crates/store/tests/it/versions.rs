@@ -8,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
+use narthex_model::SecretName;
 
 use crate::support::{Place, id, set};
 
@@ -54,6 +55,11 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(seeded, if version >= 2 { set(["fetch"]) } else { set([""; 0]) });
         let hash = trusted.map(|trusted| trusted.sha256);
         assert_eq!(hash.as_deref(), if version >= 3 { Some("00ff") } else { None });
+        let token = SecretName::new("TOKEN").unwrap();
+        let secret = store.secrets().find(&id("team"), &token, None).await.unwrap();
+        let secret = secret.map(|secret| (secret.version.get(), secret.sealed));
+        let kept = (version >= 4).then(|| (2, "c2VhbGVk".to_owned()));
+        assert_eq!(secret, kept);
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

@@ -1,17 +1,18 @@
 //! A door with a control plane over files of a test's own.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
-use narthex_control::{Control, ControlOptions};
+use narthex_control::{Control, ControlOptions, SecretRows};
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
 };
 use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
+use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -47,6 +48,18 @@ impl Api {
     }
 
     pub(super) async fn with_store(servers: &Value, store: Option<Store>) -> Self {
+        Self::with(servers, store, None).await
+    }
+
+    /// With no server, a store, and secrets in it.
+    pub(super) async fn with_secrets(store: Store, keys: &Path) -> Self {
+        let rows = Arc::new(SecretRows::new(store.clone()));
+        let backend = SealedBackend::start(rows, Arc::new(KeyFile::new(keys))).await.unwrap();
+        let vault = Vault::new(Arc::new(backend));
+        Self::with(&json!({}), Some(store), Some(vault)).await
+    }
+
+    async fn with(servers: &Value, store: Option<Store>, vault: Option<Vault>) -> Self {
         let fixture = Running::http(Options::default()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let text = json!({ "servers": servers }).to_string().replace("URL", &fixture.url);
@@ -58,7 +71,7 @@ impl Api {
             approve: Arc::new(|_path, _text| Ok(())),
             approvals: None,
         });
-        let options = ControlOptions { files, store, defaults: Vec::new() };
+        let options = ControlOptions { files, store, vault, defaults: Vec::new() };
         let registry = registry();
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();

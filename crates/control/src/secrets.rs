@@ -1,0 +1,175 @@
+//! Secrets of workspaces: the vault's verbs, and its rows in the store.
+
+use std::collections::BTreeMap;
+
+use narthex_model::{
+    KeyId, SealedSecret, Secret, SecretName, SecretSummary, SecretVersion, WorkspaceId,
+};
+use narthex_store::{StatementError, Store};
+use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
+
+use crate::{Control, ControlError};
+
+impl Control {
+    /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
+    ///
+    /// # Errors
+    /// When there is no vault or no such workspace, or the store fails.
+    pub async fn secrets(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<Vec<SecretSummary>, ControlError> {
+        Ok(self.vault()?.list(workspace).await?)
+    }
+
+    /// Gives a secret a value, its newest from now on. Runs that have begun keep theirs (X-M50).
+    ///
+    /// # Errors
+    /// When there is no vault or no such workspace, nothing could use the value, or the store
+    /// fails. No error shows the value.
+    pub async fn secret_put(
+        &self,
+        workspace: &WorkspaceId,
+        name: &SecretName,
+        value: Secret,
+        by: &str,
+    ) -> Result<Stored, ControlError> {
+        let (workspace, name, by) = (workspace.clone(), name.clone(), by.to_owned());
+        let put = async move |this: Self| {
+            let put = Put { workspace: &workspace, name: &name, value: &value, by: &by };
+            let stored = this.vault()?.put(put).await?;
+            // The names of X-M59.
+            let event = match stored.was_set {
+                true => "workspace.secret.replaced",
+                false => "workspace.secret.set",
+            };
+            let version = stored.version.get();
+            tracing::info!(event, %workspace, secret.name = %name, secret.version = version, by);
+            Ok(stored)
+        };
+        self.to_the_end(put).await
+    }
+
+    /// Takes all values of a secret away, at once (D10).
+    ///
+    /// # Errors
+    /// When there is no vault, the secret is not set, or the store fails.
+    pub async fn secret_clear(
+        &self,
+        workspace: &WorkspaceId,
+        name: &SecretName,
+        by: &str,
+    ) -> Result<(), ControlError> {
+        let (workspace, name, by) = (workspace.clone(), name.clone(), by.to_owned());
+        let clear = async move |this: Self| {
+            this.vault()?.clear(&workspace, &name, &by).await?;
+            let event = "workspace.secret.cleared";
+            tracing::info!(event, %workspace, secret.name = %name, by);
+            Ok(())
+        };
+        self.to_the_end(clear).await
+    }
+
+    /// Changes the master key while secrets are in use, or ends such a change that broke off.
+    ///
+    /// # Errors
+    /// As for [`Vault::rotate_key`], and when there is no vault.
+    pub async fn secret_rotate_key(&self, by: &str) -> Result<Rotation, ControlError> {
+        let by = by.to_owned();
+        let rotate = async move |this: Self| {
+            let rotation = this.vault()?.rotate_key().await?;
+            let Rotation { key, resealed, .. } = &rotation;
+            tracing::info!(event = "vault.key.rotated", key.id = %key, resealed, by);
+            Ok(rotation)
+        };
+        self.to_the_end(rotate).await
+    }
+
+    fn vault(&self) -> Result<&Vault, ControlError> {
+        self.shared.vault.as_ref().ok_or(ControlError::NoVault)
+    }
+}
+
+/// The vault's rows, in the tables of the store.
+#[derive(Debug)]
+pub struct SecretRows(Store);
+
+impl SecretRows {
+    /// Over the tables of this store.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self(store)
+    }
+}
+
+fn failed(source: StatementError) -> RowsError {
+    RowsError { kind: source.kind(), source: Box::new(source) }
+}
+
+impl SealedRows for SecretRows {
+    fn head<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        name: &'a SecretName,
+    ) -> RowsResult<'a, Option<Head>> {
+        Box::pin(async move {
+            let head = self.0.secrets().head(workspace, name).await.map_err(failed)?;
+            Ok(head.map(|head| Head { last: head.last, is_set: head.is_set }))
+        })
+    }
+
+    fn add<'a>(&'a self, sealed: &'a SealedSecret, by: &'a str, kept: u64) -> RowsResult<'a, bool> {
+        Box::pin(async move { self.0.secrets().add(sealed, by, kept).await.map_err(failed) })
+    }
+
+    fn find<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        name: &'a SecretName,
+        version: Option<SecretVersion>,
+    ) -> RowsResult<'a, Option<SealedSecret>> {
+        Box::pin(
+            async move { self.0.secrets().find(workspace, name, version).await.map_err(failed) },
+        )
+    }
+
+    fn clear<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        name: &'a SecretName,
+        by: &'a str,
+    ) -> RowsResult<'a, bool> {
+        Box::pin(async move { self.0.secrets().clear(workspace, name, by).await.map_err(failed) })
+    }
+
+    fn list<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+    ) -> RowsResult<'a, Option<Vec<SecretSummary>>> {
+        Box::pin(async move {
+            if self.0.workspaces().find(workspace).await.map_err(failed)?.is_none() {
+                return Ok(None);
+            }
+            self.0.secrets().all(workspace).await.map(Some).map_err(failed)
+        })
+    }
+
+    fn keys(&self) -> RowsResult<'_, BTreeMap<KeyId, u64>> {
+        Box::pin(async move { self.0.secrets().keys().await.map_err(failed) })
+    }
+
+    fn sealed_otherwise<'a>(
+        &'a self,
+        key: &'a KeyId,
+        after: Option<&'a SealedSecret>,
+        limit: u32,
+    ) -> RowsResult<'a, Vec<SealedSecret>> {
+        Box::pin(async move {
+            self.0.secrets().sealed_otherwise(key, after, limit).await.map_err(failed)
+        })
+    }
+
+    fn replace<'a>(&'a self, old: &'a SealedSecret, new: &'a SealedSecret) -> RowsResult<'a, bool> {
+        Box::pin(async move { self.0.secrets().replace(old, new).await.map_err(failed) })
+    }
+}

@@ -1,0 +1,74 @@
+//! Opening links besides the shared ones.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use narthex_model::CallErrorKind;
+use narthex_registry::{OpenError, ServerRow};
+use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
+use tokio::{sync::mpsc, time::timeout};
+
+use super::{EVENT_QUEUE, Lent};
+use crate::{gateway::Shared, refusal::Refusal, session::OwnLink};
+
+impl Shared {
+    /// Opens a link besides the shared one, and lists what there is for it.
+    pub(super) async fn open_link(
+        self: &Arc<Self>,
+        row: &ServerRow,
+        identity: ClientIdentity,
+    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
+        match self.try_open_link(row, identity.clone()).await {
+            // A server that forgets its session at once may remember the next one.
+            Err(Refusal::Unsent(_)) => self.try_open_link(row, identity).await,
+            opened => opened,
+        }
+    }
+
+    async fn try_open_link(
+        self: &Arc<Self>,
+        row: &ServerRow,
+        identity: ClientIdentity,
+    ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
+        let (events, received) = mpsc::channel(EVENT_QUEUE);
+        let alias = &row.name;
+        let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
+        let opening = self.registry.open_link_to(row, identity, dialect, events);
+        let link = opening.await.map_err(|error| {
+            let kind = match &error {
+                OpenError::Failed(error) => error.kind,
+                OpenError::Unknown(_) => CallErrorKind::TransportError,
+            };
+            Refusal::call(kind, format!("server `{alias}` could not be opened for you: {error}"))
+        })?;
+        let listed = timeout(self.options.settle_timeout, Inventory::fetch(&link)).await;
+        let refusal = match listed {
+            Ok(Ok(inventory)) => {
+                return Ok((
+                    OwnLink { link, inventory: ArcSwap::from_pointee(inventory) },
+                    received,
+                ));
+            }
+            Ok(Err(error)) => Refusal::from(error),
+            Err(_late) => {
+                let text = format!("server `{alias}` did not list its tools in time");
+                Refusal::call(CallErrorKind::Timeout, text)
+            }
+        };
+        link.stop().await;
+        Err(refusal)
+    }
+}
+
+impl OwnLink {
+    /// `None` if the server is about to be another.
+    pub(super) fn lend(&self) -> Option<Lent> {
+        let link = self.link.enter()?;
+        Some(Lent { link, inventory: self.inventory.load_full() })
+    }
+
+    /// Whether another has to be opened in its place.
+    pub(crate) fn is_over(&self) -> bool {
+        self.link.closed().is_cancelled() || self.link.is_retired()
+    }
+}

@@ -1,0 +1,139 @@
+//! Secrets: told of, set and cleared, and never read (X-M21).
+//!
+//! The body of a `PUT` is the only place where a value comes in. It goes straight into a `Secret`,
+//! and what is wrong with it is told without repeating any of it (X-M24).
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body::Body;
+use narthex_model::{
+    ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary, WorkspaceId,
+};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{Answered, Asked, document, ok};
+use crate::{body, post::is_json, problem::Problem, respond, servers::changes::of_body};
+
+/// Enough for the longest value with every byte escaped.
+const BODY_MAX: usize = 512 * 1024;
+/// Who changes secrets with the operator's token.
+const ADMIN: &str = "admin";
+
+impl Asked<'_> {
+    pub(super) async fn secrets(&self) -> Answered {
+        let all = self.control()?.secrets(&self.workspace()?).await?;
+        let all: Vec<_> = all.iter().map(summary).collect();
+        Ok(ok(&json!({ "secrets": all })))
+    }
+
+    pub(super) async fn change_secret<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, name) = (self.workspace()?, self.secret_name()?);
+        let control = self.control()?;
+        if self.parts.method == Method::DELETE {
+            control.secret_clear(&workspace, &name, ADMIN).await?;
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        let value = self.secret_value(body).await?;
+        let stored = control.secret_put(&workspace, &name, value, ADMIN).await?;
+        let status = if stored.was_set { StatusCode::OK } else { StatusCode::CREATED };
+        let version = stored.version.get();
+        let shown =
+            json!({ "name": name.as_str(), "version": version, "replaced": stored.was_set });
+        Ok(document(status, &shown))
+    }
+
+    pub(super) async fn rotate_key(&self) -> Answered {
+        let rotation = self.control()?.secret_rotate_key(ADMIN).await?;
+        let ids = |keys: &[narthex_model::KeyId]| {
+            keys.iter().map(|key| key.as_str().to_owned()).collect::<Vec<_>>()
+        };
+        Ok(ok(&json!({
+            "key": rotation.key.as_str(),
+            "resealed": rotation.resealed,
+            "resumed": rotation.is_resumed,
+            "dropped": ids(&rotation.dropped),
+            "unused": ids(&rotation.unused),
+        })))
+    }
+
+    async fn secret_value<B>(&self, body: B) -> Result<Secret, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if !is_json(&self.parts.headers) {
+            let problem =
+                Problem::new(ErrorKind::Invalid, "the content type must be application/json");
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let within = self.door.options.body_timeout;
+        let bytes = body::read(body, BODY_MAX, within).await;
+        value(&bytes.map_err(|fault| of_body(fault, "a secret", BODY_MAX))?)
+    }
+
+    /// What is no id belongs to no workspace, either.
+    fn workspace(&self) -> Result<WorkspaceId, Problem> {
+        let text = percent_decode_str(self.segments[0]).decode_utf8_lossy();
+        WorkspaceId::new(&text)
+            .map_err(|error| Problem::new(ErrorKind::NotFound, error.to_string()))
+    }
+
+    fn secret_name(&self) -> Result<SecretName, Problem> {
+        let text = percent_decode_str(self.segments[1]).decode_utf8_lossy();
+        SecretName::new(&text)
+            .map_err(|error| Problem::new(ErrorKind::Invalid, format!("name: {error}")))
+    }
+}
+
+/// The value of `{"value": "…"}`.
+fn value(body: &[u8]) -> Result<Secret, Problem> {
+    // What the parser says may quote the text, so only the place is taken of it.
+    let wrong = |at: Option<(usize, usize)>| {
+        let at = at.map_or_else(String::new, |(line, column)| {
+            format!(" (it differs in line {line}, column {column})")
+        });
+        let text = format!("value: the body must be {{\"value\": \"…\"}} and nothing else{at}");
+        Problem::new(ErrorKind::Invalid, text)
+    };
+    // The parser would take a list of the members, too.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(wrong(None));
+    }
+    let put: PutBody<'_> = serde_json::from_slice(body)
+        .map_err(|error| wrong(Some((error.line(), error.column()))))?;
+    let text: String = serde_json::from_str(put.value.get()).map_err(|_no_text| wrong(None))?;
+    Ok(Secret::new(text))
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PutBody<'b> {
+    #[serde(borrow)]
+    value: &'b RawValue,
+}
+
+/// All that is ever told of a secret (X-M22).
+fn summary(secret: &SecretSummary) -> Value {
+    let SecretSummary { name, created_at, updated_at, updated_by, versions } = secret;
+    let version = |one: &VersionSummary| {
+        let VersionSummary { version, created_at, key } = one;
+        json!({
+            "version": version.get(),
+            "created_at": Timestamp::new(*created_at).to_string(),
+            "key": key.as_ref().map(narthex_model::KeyId::as_str),
+        })
+    };
+    json!({
+        "name": name.as_str(),
+        "is_set": secret.is_set(),
+        "created_at": Timestamp::new(*created_at).to_string(),
+        "updated_at": Timestamp::new(*updated_at).to_string(),
+        "updated_by": updated_by,
+        "versions": versions.iter().map(version).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,246 @@
+//! Secrets: what is told of them, and that nothing ever tells a value.
+
+use fs_err as fs;
+use http::StatusCode;
+use narthex_model::{SecretName, SecretReference, WorkspaceId};
+use narthex_store::{Store, Workspace};
+use narthex_vault::{KeyFile, SealedBackend, Vault};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::world::Api;
+use crate::world::whole;
+
+const ALL: &str = "/api/workspaces/default/secrets";
+const ONE: &str = "/api/workspaces/default/secrets/LINEAR_API_KEY";
+const CANARY: &str = "canary-5d1f";
+
+/// A folder with a store and a key file.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    async fn store(&self) -> Store {
+        Store::open(&self.0.path().join("store.db")).await.unwrap()
+    }
+
+    async fn api(&self) -> Api {
+        Api::with_secrets(self.store().await, &self.0.path().join("master.key")).await
+    }
+
+    /// A value of `LINEAR_API_KEY`, as the daemon itself would get it after another start.
+    async fn value(&self, version: u64) -> Option<String> {
+        let rows = narthex_control::SecretRows::new(self.store().await);
+        let keys = KeyFile::new(self.0.path().join("master.key"));
+        let backend = SealedBackend::start(std::sync::Arc::new(rows), std::sync::Arc::new(keys));
+        let vault = Vault::new(std::sync::Arc::new(backend.await.unwrap()));
+        let reference = SecretReference {
+            name: SecretName::new("LINEAR_API_KEY").unwrap(),
+            version: narthex_model::SecretVersion::new(version),
+        };
+        let opened = vault.open(&WorkspaceId::default(), &reference).await;
+        opened.ok().map(|opened| opened.value.expose().to_owned())
+    }
+
+    /// Whether a text stands in any file here.
+    fn has(&self, text: &str) -> bool {
+        let files = fs::read_dir(self.0.path()).unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        let found = files.map(|path| fs::read(path).unwrap()).fold(false, |found, bytes| {
+            count += 1;
+            found || bytes.windows(text.len()).any(|window| window == text.as_bytes())
+        });
+        assert!(count >= 2, "the store and the key are files");
+        found
+    }
+}
+
+fn body(value: &str) -> String {
+    json!({ "value": value }).to_string()
+}
+
+/// X-M22, X-M23: set, listed and cleared, with everything that is told of a secret.
+#[tokio::test]
+async fn x_m23_secrets_are_set_listed_and_cleared() {
+    let place = Place::new();
+    let api = place.api().await;
+    assert_eq!(api.get(ALL).await, json!({ "secrets": [] }));
+    let set = api.send("PUT", ONE, body("one")).await;
+    assert_eq!(set.status, StatusCode::CREATED);
+    let told = json!({ "name": "LINEAR_API_KEY", "version": 1, "replaced": false });
+    assert_eq!(set.succeeded(), told);
+    let again = api.send("PUT", ONE, body("gr\u{f6}\u{df}e \u{1f980}\n\"\\")).await;
+    assert_eq!((again.status, &again.json()["version"]), (StatusCode::OK, &json!(2)));
+    let listed = api.get(ALL).await;
+    let secret = listed["secrets"][0].as_object().unwrap();
+    let members: Vec<_> = secret.keys().map(String::as_str).collect();
+    let all = ["created_at", "is_set", "name", "updated_at", "updated_by", "versions"];
+    assert_eq!(members, all);
+    assert_eq!((&secret["is_set"], &secret["updated_by"]), (&json!(true), &json!("admin")));
+    let versions = secret["versions"].as_array().unwrap();
+    assert_eq!(versions.len(), 2);
+    for (at, version) in versions.iter().enumerate() {
+        assert_eq!(version["version"], json!(at + 1));
+        assert_eq!(version["key"].as_str().unwrap().len(), 16);
+        assert_eq!(version.as_object().unwrap().len(), 3);
+    }
+    assert_eq!(place.value(1).await.as_deref(), Some("one"));
+    assert_eq!(place.value(2).await.as_deref(), Some("gr\u{f6}\u{df}e \u{1f980}\n\"\\"));
+    let cleared = api.ask("DELETE", ONE).send().await;
+    assert_eq!((cleared.status, cleared.text()), (StatusCode::NO_CONTENT, ""));
+    let listed = api.get(ALL).await;
+    let secret = &listed["secrets"][0];
+    assert_eq!((&secret["is_set"], &secret["versions"]), (&json!(false), &json!([])));
+    let again = api.ask("DELETE", ONE).send().await;
+    again.problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(place.value(2).await, None);
+}
+
+/// X-M21: there is no way to read one, whatever the method.
+#[tokio::test]
+async fn x_m21_no_route_reads_a_secret() {
+    let place = Place::new();
+    let api = place.api().await;
+    api.send("PUT", ONE, body(CANARY)).await.succeeded();
+    for method in ["GET", "HEAD", "POST", "PATCH", "OPTIONS"] {
+        let answer = api.ask(method, ONE).send().await;
+        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+        assert_eq!(answer.headers["allow"], "PUT, DELETE");
+    }
+    let again = api.send("PUT", ONE, body(CANARY)).await.succeeded();
+    let rotated = api.post("/api/secrets/rotate-key").await.succeeded();
+    for told in [again, rotated, api.get(ALL).await] {
+        assert!(!told.to_string().contains("canary"), "{told}");
+    }
+}
+
+/// X-M24, S27: whatever is wrong with a body, nothing of it is repeated, and nothing is stored.
+#[tokio::test]
+async fn s27_a_refused_body_is_not_repeated() {
+    let place = Place::new();
+    let api = place.api().await;
+    let table = [
+        String::new(),
+        CANARY.to_owned(),
+        format!("\"{CANARY}\""),
+        format!("[\"{CANARY}\"]"),
+        format!("{{\"value\": {CANARY}}}"),
+        format!("{{\"value\": \"{CANARY}"),
+        format!("{{\"value\": [\"{CANARY}\"]}}"),
+        format!("{{\"value\": {{\"{CANARY}\": 1}}}}"),
+        format!("{{\"{CANARY}\": \"x\"}}"),
+        format!("{{\"Value\": \"{CANARY}\"}}"),
+        format!("{{\"value\": \"{CANARY}\", \"value\": \"{CANARY}\"}}"),
+        format!("{{\"value\": \"{CANARY}\", \"{CANARY}\": 1}}"),
+        format!("{{\"value\": \"{CANARY}\"}} {CANARY}"),
+        format!("{{\"value\": \"{CANARY}\\ud800\"}}"),
+        format!("{{\"value\": \"{CANARY}\\u0000\"}}"),
+        format!("{{\"value\": \"{CANARY}{}\"}}", "x".repeat(64 * 1024)),
+        body(""),
+    ];
+    for wrong in &table {
+        let answer = api.send("PUT", ONE, wrong.clone()).await;
+        let told = answer.problem(StatusCode::BAD_REQUEST, "invalid");
+        assert!(!told.contains("canary"), "{told}");
+    }
+    let mut binary = body(CANARY).into_bytes();
+    binary.insert(12, 0xff);
+    let told = api.send("PUT", ONE, binary).await.problem(StatusCode::BAD_REQUEST, "invalid");
+    assert!(told.contains("line 1") && !told.contains("canary"), "{told}");
+    let long = format!("{{\"value\": \"{CANARY}\"{}}}", " ".repeat(512 * 1024));
+    let told = api.send("PUT", ONE, long).await;
+    told.problem(StatusCode::PAYLOAD_TOO_LARGE, "exhausted");
+    for kind in ["", "text/plain", "application/x-www-form-urlencoded"] {
+        let request = api.ask("PUT", ONE).header("content-type", kind);
+        let answer = request.body(whole(body(CANARY))).send().await;
+        let told = answer.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid");
+        assert!(!told.contains("canary"), "{told}");
+    }
+    assert_eq!(api.get(ALL).await, json!({ "secrets": [] }));
+}
+
+/// X-M20: the field is named; the name is not repeated, since it may be the value.
+#[tokio::test]
+async fn x_m20_bad_names_are_refused_with_the_field() {
+    let place = Place::new();
+    let api = place.api().await;
+    for name in ["linear", "9A", "A-B", "sk-canary", "%00", "%ff", "A%2FB", &"A".repeat(65)] {
+        for method in ["PUT", "DELETE"] {
+            let answer = api.send(method, &format!("{ALL}/{name}"), body("x")).await;
+            let told = answer.problem(StatusCode::BAD_REQUEST, "invalid");
+            assert!(told.starts_with("name: ") && !told.contains("canary"), "{told}");
+        }
+    }
+}
+
+/// S18: a workspace that is not there has no secrets, and another's are its own.
+#[tokio::test]
+async fn s18_secrets_belong_to_one_workspace() {
+    let place = Place::new();
+    let store = place.store().await;
+    let team = Workspace { id: WorkspaceId::new("team").unwrap(), name: String::new() };
+    store.workspaces().create(&team).await.unwrap();
+    let api = place.api().await;
+    api.send("PUT", ONE, body("here")).await.succeeded();
+    for unknown in ["other", "Default", "%00", "a%2Fb", &"a".repeat(65)] {
+        let path = ALL.replace("default", unknown);
+        let listed = api.ask("GET", &path).send().await;
+        listed.problem(StatusCode::NOT_FOUND, "not_found");
+        let one = format!("{path}/LINEAR_API_KEY");
+        api.send("PUT", &one, body("x")).await.problem(StatusCode::NOT_FOUND, "not_found");
+        api.ask("DELETE", &one).send().await.problem(StatusCode::NOT_FOUND, "not_found");
+    }
+    let there = ONE.replace("default", "team");
+    assert_eq!(api.get(&ALL.replace("default", "team")).await, json!({ "secrets": [] }));
+    api.ask("DELETE", &there).send().await.problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(api.send("PUT", &there, body("there")).await.json()["version"], 1);
+    assert_eq!(place.value(1).await.as_deref(), Some("here"));
+}
+
+/// S27: the files hold no value, also where it was replaced, sealed anew or cleared; what was
+/// cleared is gone from the database even as it was sealed.
+#[tokio::test]
+async fn s27_the_store_holds_no_value() {
+    let place = Place::new();
+    let api = place.api().await;
+    api.send("PUT", ONE, body(CANARY)).await.succeeded();
+    api.send("PUT", ONE, body(&format!("{CANARY}-2"))).await.succeeded();
+    let sealed = {
+        let (store, name) = (place.store().await, SecretName::new("LINEAR_API_KEY").unwrap());
+        let found = store.secrets().find(&WorkspaceId::default(), &name, None).await;
+        found.unwrap().unwrap().sealed
+    };
+    assert!(place.has(&sealed) && !place.has(CANARY));
+    api.ask("DELETE", ONE).send().await;
+    assert!(!place.has(CANARY));
+    api.control.close().await;
+    // In the file itself: beside it there is nothing any more.
+    assert!(!place.has(&sealed) && !place.has(CANARY));
+}
+
+/// X-F6: the key is changed over the API while everything goes on.
+#[tokio::test]
+async fn x_f6_the_key_is_changed_over_the_api() {
+    let place = Place::new();
+    let api = place.api().await;
+    api.send("PUT", ONE, body("one")).await.succeeded();
+    let key = |listed: &Value| listed["secrets"][0]["versions"][0]["key"].clone();
+    let before = key(&api.get(ALL).await);
+    let rotated = api.post("/api/secrets/rotate-key").await.succeeded();
+    assert_eq!((&rotated["resealed"], &rotated["resumed"]), (&json!(1), &json!(false)));
+    assert_eq!((&rotated["dropped"], &rotated["unused"]), (&json!([before]), &json!([])));
+    assert_eq!(key(&api.get(ALL).await), rotated["key"]);
+    assert_eq!(place.value(1).await.as_deref(), Some("one"));
+}
+
+/// A process without a vault says so.
+#[tokio::test]
+async fn without_a_vault_there_are_no_secrets() {
+    let api = Api::over(&json!({})).await;
+    let told = api.ask("GET", ALL).send().await.problem(StatusCode::CONFLICT, "conflict");
+    assert!(told.contains("narthex up"), "{told}");
+    api.send("PUT", ONE, body("x")).await.problem(StatusCode::CONFLICT, "conflict");
+}

@@ -1,0 +1,139 @@
+//! `narthex secrets`: set, told of and cleared through the daemon. No value is ever shown.
+
+mod input;
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_model::SecretName;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::waiting::waiting;
+use crate::{
+    cli::{Context, SecretsCommand, SetArgs, WorkspaceArgs},
+    daemon_client::{ApiRequest, DaemonClient},
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+pub(crate) async fn run(command: SecretsCommand, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        SecretsCommand::Set(args) => set(&args, &context).await,
+        SecretsCommand::List { place } => list(&place, &context).await,
+        SecretsCommand::Clear { name, place } => clear(&name, &place, &context).await,
+        SecretsCommand::RotateKey => rotate_key(&context).await,
+    }
+}
+
+async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
+    if !args.value.is_empty() {
+        let text = "a value on the command line can be read by other processes and stays in the \
+                    shell's history; say the name only, and give the value when asked or on \
+                    standard input";
+        return Err(Failure::usage(text));
+    }
+    let name = checked(&args.name)?;
+    // Before anybody types for nothing.
+    let client = DaemonClient::operator(&context.settings)?;
+    let value = input::read(&name).await?;
+    let body = json!({ "value": value.expose() }).to_string();
+    let path = secret_path(&args.place, &name);
+    let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&body));
+    let stored = waiting(&format!("storing {name}"), context, asked).await?;
+    let verb = if stored["replaced"] == true { "replaced" } else { "set" };
+    let version = stored["version"].as_u64().unwrap_or_default();
+    told(&stored, &format!("{verb} {name}, version {version}; runs from now on use it"), context)
+}
+
+async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let listed = waiting("asking the daemon", context, client.api_get(secrets_path(place))).await?;
+    if context.format.is_json() {
+        output::done(&listed)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let secrets = listed["secrets"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if context.format.is_quiet() {
+        for secret in secrets.iter().filter(|secret| secret["is_set"] == true) {
+            output::line(text(secret, "name"))?;
+        }
+    } else if secrets.is_empty() {
+        output::line("There are no secrets yet; set one with `narthex secrets set NAME`.")?;
+    } else {
+        let header = ["name", "set", "version", "kept", "updated", "by", "key"];
+        let rows: Vec<_> = secrets.iter().map(row).collect();
+        output::line(&table::render(&header, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(secret: &Value) -> Vec<String> {
+    let versions = secret["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let newest = versions.last();
+    let number = newest.and_then(|one| one["version"].as_u64());
+    let key = newest.and_then(|one| one["key"].as_str());
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    vec![
+        harmless(text(secret, "name")),
+        if secret["is_set"] == true { "yes" } else { "no" }.to_owned(),
+        or_none(number.map(|number| number.to_string())),
+        versions.len().to_string(),
+        harmless(text(secret, "updated_at")),
+        harmless(text(secret, "updated_by")),
+        or_none(key.map(harmless)),
+    ]
+}
+
+async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let name = checked(name)?;
+    let client = DaemonClient::operator(&context.settings)?;
+    let asked = client.api(ApiRequest::new(Method::DELETE, secret_path(place, &name)));
+    waiting(&format!("clearing {name}"), context, asked).await?;
+    told(&json!({ "name": name.as_str() }), &format!("cleared {name}"), context)
+}
+
+async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let asked = client.api_post("/api/secrets/rotate-key");
+    let rotation = waiting("sealing every secret anew", context, asked).await?;
+    let count = rotation["resealed"].as_u64().unwrap_or_default();
+    let values = if count == 1 { "1 value is".to_owned() } else { format!("{count} values are") };
+    let sentence = format!("{values} sealed anew, under the key {}", text(&rotation, "key"));
+    let done = told(&rotation, &sentence, context)?;
+    let unused = rotation["unused"].as_array().map_or(0, Vec::len);
+    if unused > 0 && !context.format.is_json() {
+        output::notice(
+            "the older keys open nothing any more: leave only the first in NARTHEX_MASTER_KEY, and \
+             start the daemon anew",
+        );
+    }
+    Ok(done)
+}
+
+fn checked(name: &str) -> Result<SecretName, Failure> {
+    SecretName::new(name).map_err(|error| Failure::usage(error.to_string()))
+}
+
+fn secrets_path(place: &WorkspaceArgs) -> String {
+    let workspace = utf8_percent_encode(&place.workspace, NON_ALPHANUMERIC);
+    format!("/api/workspaces/{workspace}/secrets")
+}
+
+fn secret_path(place: &WorkspaceArgs, name: &SecretName) -> String {
+    format!("{}/{name}", secrets_path(place))
+}
+
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
+}
+
+fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::done(data)?;
+    } else if !context.format.is_quiet() {
+        output::line(&harmless(sentence))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,132 @@
+//! Why the vault does not do something. No error shows a value or a key.
+
+use narthex_model::{ErrorKind, KeyId, SecretName, SecretVersion, WorkspaceId};
+
+use crate::{KeeperError, KeyFault, RowsError};
+
+/// What the vault was asked for has not happened.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// Setting nothing is not clearing.
+    #[error("the value of a secret cannot be empty; to take a value away, clear the secret")]
+    EmptyValue,
+    /// More than a variable of a process can hold.
+    #[error("the value of a secret may have {most} bytes at most")]
+    LongValue {
+        /// In bytes.
+        most: usize,
+    },
+    /// Neither a variable nor a header can carry it.
+    #[error("the value of a secret cannot hold a zero byte")]
+    ZeroByte,
+    /// There is no such workspace.
+    #[error("there is no workspace `{0}`")]
+    UnknownWorkspace(WorkspaceId),
+    /// The name has no value.
+    #[error("secret `{0}` is not set; set it with `narthex secrets set {0}`")]
+    NotSet(SecretName),
+    /// The name has values, but not this one any more.
+    #[error("version {version} of secret `{name}` is not kept any more; start a new run")]
+    VersionGone {
+        /// Which secret.
+        name: SecretName,
+        /// Which of its values.
+        version: SecretVersion,
+    },
+    /// The row is not what was sealed, or lies where it does not belong.
+    #[error(
+        "version {version} of secret `{name}` in workspace `{workspace}` does not open: it was \
+         changed or moved in the store; set the secret anew, or clear it"
+    )]
+    Damaged {
+        /// Where the row lies.
+        workspace: WorkspaceId,
+        /// Which secret.
+        name: SecretName,
+        /// Which of its values.
+        version: SecretVersion,
+    },
+    /// The key ring lacks keys that are in use.
+    #[error(
+        "{count} values of secrets are sealed with the master key {}, which {place} does not have; \
+         put that key back",
+        list(.keys)
+    )]
+    KeysMissing {
+        /// Which keys.
+        keys: Vec<KeyId>,
+        /// How many values need them.
+        count: u64,
+        /// Where the key ring lives.
+        place: String,
+    },
+    /// The key ring cannot be read or written.
+    #[error(transparent)]
+    Keeper(#[from] KeeperError),
+    /// There is no new key to change to.
+    #[error(
+        "{place} gives one key only; put a new one in front of it (`openssl rand -hex 32`, a \
+         comma, the old one), start the daemon anew, and rotate again"
+    )]
+    NoNewKey {
+        /// Where the keys come from.
+        place: String,
+    },
+    /// The key ring is full.
+    #[error("the key ring takes no further key")]
+    Ring(#[source] KeyFault),
+    /// One rotation at a time.
+    #[error("the master key is being changed already; wait for its end")]
+    RotationRuns,
+    /// Everything else is sealed anew, and the old keys are kept.
+    #[error(
+        "{count} values do not open and so keep the old keys in use, the first of them {first}; \
+         clear these secrets or set them anew, and rotate again"
+    )]
+    Stuck {
+        /// How many.
+        count: u64,
+        /// Workspace, name and version of one.
+        first: String,
+    },
+    /// Others changed the same name all the time.
+    #[error("secret `{0}` was changed by others at the same time; try again")]
+    Contended(SecretName),
+    /// The database failed.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
+    /// The system has no randomness to give.
+    #[error("the system has no randomness to give")]
+    Randomness(#[source] getrandom::Error),
+    /// A fault of ours.
+    #[error("a task of the vault did not end; look at the log, and try again")]
+    Bug(#[source] tokio::task::JoinError),
+}
+
+impl VaultError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::EmptyValue | Self::LongValue { .. } | Self::ZeroByte => ErrorKind::Invalid,
+            Self::UnknownWorkspace(_) | Self::NotSet(_) | Self::VersionGone { .. } => {
+                ErrorKind::NotFound
+            }
+            Self::NoNewKey { .. }
+            | Self::RotationRuns
+            | Self::Stuck { .. }
+            | Self::Contended(_) => ErrorKind::Conflict,
+            Self::Damaged { .. } | Self::KeysMissing { .. } | Self::Randomness(_) => {
+                ErrorKind::Unavailable
+            }
+            Self::Ring(_) => ErrorKind::Exhausted,
+            Self::Keeper(error) => error.kind(),
+            Self::Rows(error) => error.kind,
+            Self::Bug(_) => ErrorKind::Bug,
+        }
+    }
+}
+
+fn list(keys: &[KeyId]) -> String {
+    keys.iter().map(KeyId::as_str).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,152 @@
+//! Where the key ring lives: a file of its own, or what the environment gives.
+
+mod file;
+
+use std::{io, path::PathBuf};
+
+use narthex_model::ErrorKind;
+
+pub use file::KeyFile;
+
+use crate::{KeyFault, KeyRing};
+
+/// Keeps the key ring. Methods may block: they read and write files.
+pub trait Keeper: Send + Sync + std::fmt::Debug {
+    /// Where that is, for messages.
+    fn place(&self) -> String;
+
+    /// Whether [`Keeper::create`] and [`Keeper::replace`] work.
+    fn is_ours(&self) -> bool;
+
+    /// The ring that is there; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    fn load(&self) -> Result<Option<KeyRing>, KeeperError>;
+
+    /// Makes a ring of one new key; gives the one that somebody else made meanwhile, if so.
+    ///
+    /// # Errors
+    /// When it cannot be kept.
+    fn create(&self) -> Result<KeyRing, KeeperError>;
+
+    /// Puts a ring in place of the one that is there: at once, and for good when it returns.
+    ///
+    /// # Errors
+    /// When it cannot be kept: then the one before is still there.
+    fn replace(&self, ring: &KeyRing) -> Result<(), KeeperError>;
+}
+
+/// Why a key ring cannot be used or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// The text holds no keys.
+    #[error("{place} is no key ring: {fault}; put the right keys there")]
+    Content {
+        /// Where.
+        place: String,
+        /// Why. Never a part of the text.
+        fault: KeyFault,
+    },
+    /// A folder, a device or the like.
+    #[error("the key file {} is no regular file; move it away", .0.display())]
+    NoFile(PathBuf),
+    /// Others may have read it, or can change it.
+    #[error(
+        "the key file {0} has the mode {mode:04o}, so others may have read it; make it private \
+         with `chmod 600 {0}`, and then change the key with `narthex secrets rotate-key`",
+        .path.display()
+    )]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Another user has it in hand.
+    #[error(
+        "the key file {} belongs to another user; make it your own with chown, or name another \
+         folder with --data",
+        .0.display()
+    )]
+    OtherUser(PathBuf),
+    /// The system does not read or write it.
+    #[error("the key file {} cannot be read or written; look at its folder", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// There is no randomness for a key.
+    #[error("the system has no randomness to give")]
+    Randomness(#[source] getrandom::Error),
+    /// The keys are given from outside.
+    #[error("{place} is given from outside, and is changed there alone")]
+    NotOurs {
+        /// Where.
+        place: String,
+    },
+}
+
+impl KeeperError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Content { .. } | Self::NoFile(_) => ErrorKind::Invalid,
+            Self::NotPrivate { .. } | Self::OtherUser(_) => ErrorKind::Denied,
+            Self::File { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+                io::ErrorKind::NotFound => ErrorKind::NotFound,
+                _ => ErrorKind::Unavailable,
+            },
+            Self::Randomness(_) => ErrorKind::Unavailable,
+            Self::NotOurs { .. } => ErrorKind::Conflict,
+        }
+    }
+}
+
+/// Keys that a variable gives: the first seals, the others only open.
+#[derive(Debug)]
+pub struct GivenKeys {
+    place: String,
+    ring: KeyRing,
+}
+
+impl GivenKeys {
+    /// Reads the value of a variable.
+    ///
+    /// # Errors
+    /// When there is no key in it, or something else.
+    pub fn new(variable: &str, value: &str) -> Result<Self, KeeperError> {
+        let place = format!("the variable {variable}");
+        match KeyRing::parse(value) {
+            Ok(ring) => Ok(Self { place, ring }),
+            Err(fault) => Err(KeeperError::Content { place, fault }),
+        }
+    }
+}
+
+impl Keeper for GivenKeys {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn is_ours(&self) -> bool {
+        false
+    }
+
+    fn load(&self) -> Result<Option<KeyRing>, KeeperError> {
+        Ok(Some(self.ring.clone()))
+    }
+
+    fn create(&self) -> Result<KeyRing, KeeperError> {
+        Err(KeeperError::NotOurs { place: self.place() })
+    }
+
+    fn replace(&self, _ring: &KeyRing) -> Result<(), KeeperError> {
+        Err(KeeperError::NotOurs { place: self.place() })
+    }
+}

@@ -1,0 +1,150 @@
+//! Who may see and change the file, and what is left of writes that broke off.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn place() -> (TempDir, KeyFile) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = KeyFile::new(dir.path().join("master.key"));
+    (dir, file)
+}
+
+fn set_mode(file: &KeyFile, mode: u32) {
+    fs::set_permissions(&file.path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+fn names(dir: &TempDir) -> Vec<String> {
+    let entries = fs::read_dir(dir.path()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// X-M27: made on demand, for its owner alone, and the same from then on.
+#[test]
+fn x_m27_the_first_key_is_made_and_stays() {
+    let (dir, file) = place();
+    assert_eq!(file.load().unwrap(), None);
+    let made = file.create().unwrap();
+    assert_eq!(file.load().unwrap(), Some(made.clone()));
+    assert_eq!(file.create().unwrap(), made);
+    let mode = fs::metadata(&file.path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    assert_eq!(names(&dir), ["master.key"]);
+}
+
+#[test]
+fn many_that_make_it_at_once_get_one_key() {
+    let (dir, file) = place();
+    let rings: Vec<_> = std::thread::scope(|scope| {
+        let making: Vec<_> = (0..8).map(|_| scope.spawn(|| file.create().unwrap())).collect();
+        making.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert!(rings.iter().all(|ring| *ring == rings[0]));
+    assert_eq!(names(&dir), ["master.key"]);
+}
+
+#[test]
+fn a_ring_is_replaced_whole_and_stays_private() {
+    let (dir, file) = place();
+    let first = file.create().unwrap();
+    let both = first.with(MasterKey::generate().unwrap()).unwrap();
+    file.replace(&both).unwrap();
+    assert_eq!(file.load().unwrap(), Some(both));
+    let mode = fs::metadata(&file.path).unwrap().permissions().mode();
+    assert_eq!((mode & 0o7777, names(&dir)), (0o600, vec!["master.key".to_owned()]));
+}
+
+/// A process that was killed between writing and renaming leaves keys behind.
+#[test]
+fn what_was_left_unfinished_is_removed() {
+    let (dir, file) = place();
+    let ring = file.create().unwrap();
+    let left = file.write_beside(&ring).unwrap();
+    let (_file, path) = left.keep().unwrap();
+    assert!(path.exists());
+    fs::write(dir.path().join("store.db"), "other").unwrap();
+    assert_eq!(file.load().unwrap(), Some(ring));
+    let mut left = names(&dir);
+    left.sort();
+    assert_eq!(left, ["master.key", "store.db"]);
+}
+
+/// S27: whoever else may read or write the key has the secrets, whatever the owner may do.
+#[test]
+fn s27_every_mode_that_lets_others_in_is_refused() {
+    let (_dir, file) = place();
+    let ring = file.create().unwrap();
+    for mode in 0..=0o777 {
+        // What the owner may not read is another matter, and root may read all.
+        let mode = mode | 0o400;
+        set_mode(&file, mode);
+        match file.load() {
+            Ok(loaded) => {
+                assert_eq!(mode & 0o077, 0, "{mode:o}");
+                assert_eq!(loaded, Some(ring.clone()));
+            }
+            Err(error) => {
+                assert_ne!(mode & 0o077, 0, "{mode:o}");
+                assert_eq!(error.kind(), narthex_model::ErrorKind::Denied);
+                let text = error.to_string();
+                assert!(text.contains(&format!("{mode:04o}")), "{text}");
+                assert!(text.contains("chmod 600") && text.contains("rotate-key"), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn s27_the_file_of_another_user_is_refused_whatever_its_mode() {
+    let path = Path::new("/x/master.key");
+    for mode in [0o400, 0o600, 0o644] {
+        let error = is_private(path, false, mode).unwrap_err();
+        assert!(matches!(error, KeeperError::OtherUser(_)), "{error:?}");
+        assert!(error.to_string().contains("/x/master.key"), "{error}");
+    }
+    // Another user's file for real, where this user may make one.
+    let (_dir, file) = place();
+    file.create().unwrap();
+    let given = std::os::unix::fs::chown(&file.path, Some(65_534), None);
+    assert_eq!(given.is_ok(), rustix::process::geteuid().is_root());
+    if given.is_ok() {
+        assert!(matches!(file.load(), Err(KeeperError::OtherUser(_))));
+    }
+}
+
+/// A link is as good as what it points at.
+#[test]
+fn links_lead_to_the_same_checks() {
+    let (dir, file) = place();
+    let ring = file.create().unwrap();
+    let link = KeyFile::new(dir.path().join("link"));
+    symlink(&file.path, &link.path).unwrap();
+    assert_eq!(link.load().unwrap(), Some(ring));
+    set_mode(&file, 0o640);
+    assert!(matches!(link.load(), Err(KeeperError::NotPrivate { mode: 0o640, .. })));
+}
+
+/// S15: a file without a key is not filled: it may be somebody's.
+#[test]
+fn s15_what_is_no_key_file_is_refused_and_left_alone() {
+    let (_dir, file) = place();
+    file.create().unwrap();
+    for text in ["", "# nothing\n", "hunter2", &"0".repeat(64), "\u{0}\u{1}"] {
+        fs::write(&file.path, text).unwrap();
+        let error = file.load().unwrap_err();
+        assert!(matches!(error, KeeperError::Content { .. }), "{text:?}: {error:?}");
+        let told = error.to_string();
+        assert!(told.contains("master.key") && !told.contains("hunter2"), "{told}");
+        assert_eq!(fs::read_to_string(&file.path).unwrap(), text);
+    }
+    fs::write(&file.path, [0xff, 0xfe]).unwrap();
+    assert!(matches!(file.load(), Err(KeeperError::File { .. })));
+    fs::remove_file(&file.path).unwrap();
+    fs::create_dir(&file.path).unwrap();
+    assert!(matches!(file.load(), Err(KeeperError::NoFile(_))));
+    let nowhere = KeyFile::new("/no-such-folder/master.key");
+    assert_eq!(nowhere.load().unwrap(), None);
+    assert_eq!(nowhere.create().unwrap_err().kind(), narthex_model::ErrorKind::NotFound);
+}

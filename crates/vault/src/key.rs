@@ -1,0 +1,196 @@
+//! One master key: 32 bytes, and an id that is made of them.
+
+use std::fmt;
+
+use narthex_model::KeyId;
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
+
+const KEY_BYTES: usize = 32;
+/// How many hexadecimal digits a key is written with.
+pub(crate) const KEY_DIGITS: usize = 2 * KEY_BYTES;
+/// Fewer different bytes than this are no accident: of 32 random ones, about 30 differ, and that
+/// 16 or fewer do happens once in some hundred million keys.
+const DIFFERENT_BYTES_MIN: usize = 17;
+/// How many bytes of the digest make the id.
+const ID_BYTES: usize = 8;
+
+/// A key that seals secrets. Its memory is overwritten when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MasterKey {
+    id: KeyId,
+    bytes: Zeroizing<[u8; KEY_BYTES]>,
+}
+
+/// Why a text holds no keys. It is not repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    /// Nothing is there.
+    #[error("there is no key in it")]
+    Empty,
+    /// Something else is there.
+    #[error("key {number} is not {KEY_DIGITS} hexadecimal digits")]
+    NotHex {
+        /// Counted from 1.
+        number: usize,
+    },
+    /// An example, a pattern, a word: anybody could guess it (S15).
+    #[error("key {number} is not random; make one with `openssl rand -hex 32`")]
+    Weak {
+        /// Counted from 1.
+        number: usize,
+    },
+    /// One key stands there twice.
+    #[error("key {number} stands there twice")]
+    Twice {
+        /// Counted from 1.
+        number: usize,
+    },
+    /// More keys than a rotation ever leaves behind.
+    #[error("there are more than {most} keys")]
+    TooMany {
+        /// How many there may be.
+        most: usize,
+    },
+}
+
+impl MasterKey {
+    /// A new random key.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        loop {
+            let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+            getrandom::fill(&mut *bytes)?;
+            // What would be refused when it is read is not made.
+            if !is_weak(&bytes) {
+                return Ok(Self::of(bytes));
+            }
+        }
+    }
+
+    /// Reads the `number`th key of a text.
+    pub(crate) fn parse(text: &str, number: usize) -> Result<Self, KeyFault> {
+        let bytes = unhex(text).ok_or(KeyFault::NotHex { number })?;
+        if is_weak(&bytes) {
+            return Err(KeyFault::Weak { number });
+        }
+        Ok(Self::of(bytes))
+    }
+
+    fn of(bytes: Zeroizing<[u8; KEY_BYTES]>) -> Self {
+        let digest = Sha256::new().chain_update(b"narthex master key\n").chain_update(*bytes);
+        let digits: String =
+            digest.finalize().iter().take(ID_BYTES).map(|byte| format!("{byte:02x}")).collect();
+        let id = KeyId::new(&digits).expect("an id is written in hexadecimal digits");
+        Self { id, bytes }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &KeyId {
+        &self.id
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.bytes
+    }
+
+    /// Writes the key, to be kept where the key ring lives.
+    pub(crate) fn write(&self, text: &mut Zeroizing<String>) {
+        for byte in *self.bytes {
+            for nibble in [byte >> 4, byte & 15] {
+                text.push(char::from_digit(nibble.into(), 16).expect("a nibble is below 16"));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for MasterKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MasterKey({})", self.id)
+    }
+}
+
+fn is_weak(bytes: &[u8; KEY_BYTES]) -> bool {
+    let mut sorted = *bytes;
+    sorted.sort_unstable();
+    let different = 1 + sorted.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    sorted.zeroize();
+    different < DIFFERENT_BYTES_MIN
+}
+
+fn unhex(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
+    let mut bytes = Zeroizing::new([0; KEY_BYTES]);
+    if text.len() != KEY_DIGITS {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *byte = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "feffe9928665731c6d6a8f9467308308e0d1c2b3a49586776859403122130475";
+
+    /// X-M26: written as 64 hexadecimal digits, which give the key and its id.
+    #[test]
+    fn x_m26_a_key_is_64_digits() {
+        let key = MasterKey::parse(TEXT, 1).unwrap();
+        assert_eq!(key.bytes()[..4], [0xfe, 0xff, 0xe9, 0x92]);
+        // Computed by another program: sha256("narthex master key\n" + key).
+        assert_eq!(key.id().as_str(), "34ee1ed132cdd22a");
+        assert_eq!(MasterKey::parse(&TEXT.to_uppercase(), 1).unwrap(), key);
+        let mut text = Zeroizing::new(String::new());
+        key.write(&mut text);
+        assert_eq!(*text, TEXT);
+        let long = format!("{TEXT}00");
+        for bad in ["", &TEXT[1..], &long, &TEXT.replace('f', "g"), &TEXT.replace("fe", "+1")] {
+            assert_eq!(MasterKey::parse(bad, 3), Err(KeyFault::NotHex { number: 3 }), "{bad}");
+        }
+    }
+
+    /// S15: what stands in examples, and what a person types, is no key.
+    #[test]
+    fn s15_keys_that_are_not_random_are_refused() {
+        let patterns = [
+            "0".repeat(64),
+            "f".repeat(64),
+            "01".repeat(32),
+            "0123456789abcdef".repeat(4),
+            "00112233445566778899aabbccddeeff".repeat(2),
+            "deadbeef".repeat(8),
+        ];
+        for pattern in patterns {
+            let weak = Err(KeyFault::Weak { number: 1 });
+            assert_eq!(MasterKey::parse(&pattern, 1), weak, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn keys_that_are_made_differ_and_can_be_read() {
+        let mut ids = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            let key = MasterKey::generate().unwrap();
+            let mut text = Zeroizing::new(String::new());
+            key.write(&mut text);
+            assert_eq!(MasterKey::parse(&text, 1).unwrap(), key);
+            ids.insert(key.id().clone());
+        }
+        assert_eq!(ids.len(), 200);
+    }
+
+    #[test]
+    fn s27_a_key_and_its_faults_do_not_print() {
+        let key = MasterKey::parse(TEXT, 1).unwrap();
+        assert_eq!(format!("{key:?}"), format!("MasterKey({})", key.id()));
+        let fault = MasterKey::parse(&TEXT.replace('f', "g"), 1).unwrap_err();
+        assert!(!format!("{fault} {fault:?}").contains("6573"), "{fault}");
+    }
+}

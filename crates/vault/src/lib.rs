@@ -1,0 +1,29 @@
+//! Secrets at rest: sealed under master keys, opened by reference, sealed anew while in use.
+//!
+//! * [`Vault`] is what others hold. It checks values and passes them to a [`Backend`].
+//! * [`SealedBackend`] is the backend that narthex brings: AES-256-GCM under the keys of a
+//!   [`KeyRing`], over [`SealedRows`], which a database keeps. What is sealed opens only as the
+//!   same version of the same name in the same workspace.
+//! * [`Keeper`] is where the key ring lives: a [`KeyFile`], or [`GivenKeys`] of the environment.
+//!
+//! A value is a `model::Secret` from end to end, and no error repeats one. Nothing here knows a
+//! database, and nothing decides who may ask.
+
+mod backend;
+mod error;
+mod keeper;
+mod key;
+mod ring;
+mod rows;
+mod seal;
+mod sealed;
+mod vault;
+
+pub use backend::{Backend, Doing, Opened, Put, Rotation, Stored};
+pub use error::VaultError;
+pub use keeper::{GivenKeys, Keeper, KeeperError, KeyFile};
+pub use key::{KeyFault, MasterKey};
+pub use ring::KeyRing;
+pub use rows::{Head, RowsError, RowsResult, SealedRows};
+pub use sealed::SealedBackend;
+pub use vault::{VALUE_MAX, VERSIONS_KEPT, Vault};

@@ -1,0 +1,95 @@
+//! Seals one value for one place, and opens it there: AES-256-GCM with a fresh nonce.
+//!
+//! What is sealed is bound to workspace, name and version: these are authenticated with it, each
+//! with its length, so that no two places look alike. A nonce is 96 random bits, which is safe for
+//! some four billion values under one key (NIST SP 800-38D).
+
+use aes_gcm::{
+    Aes256Gcm, KeyInit,
+    aead::{Aead, Payload},
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use narthex_model::{SealedSecret, Secret, SecretName, SecretVersion, WorkspaceId};
+use zeroize::Zeroize;
+
+use crate::key::MasterKey;
+
+const NONCE_BYTES: usize = 12;
+/// What this is, and in which form: another form gets another word.
+const FORM: &[u8] = b"narthex secret 1\n";
+
+/// Where a value belongs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) workspace: &'a WorkspaceId,
+    pub(crate) name: &'a SecretName,
+    pub(crate) version: SecretVersion,
+}
+
+/// What was sealed does not open: another key, another place, or a changed byte. Which of these it
+/// was, nobody can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+impl<'a> Place<'a> {
+    /// Where a row says that it is.
+    pub(crate) fn of(sealed: &'a SealedSecret) -> Self {
+        let SealedSecret { workspace, name, version, .. } = sealed;
+        Self { workspace, name, version: *version }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes = FORM.to_vec();
+        for text in [self.workspace.as_str(), self.name.as_str()] {
+            bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        bytes.extend_from_slice(&self.version.get().to_be_bytes());
+        bytes
+    }
+
+    /// What is stored of a value here.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub(crate) fn seal(
+        &self,
+        key: &MasterKey,
+        value: &Secret,
+    ) -> Result<SealedSecret, getrandom::Error> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce)?;
+        Ok(SealedSecret {
+            workspace: self.workspace.clone(),
+            name: self.name.clone(),
+            version: self.version,
+            key: key.id().clone(),
+            sealed: self.seal_with(key, nonce, value),
+        })
+    }
+
+    fn seal_with(&self, key: &MasterKey, nonce: [u8; NONCE_BYTES], value: &Secret) -> String {
+        let payload = Payload { msg: value.expose().as_bytes(), aad: &self.bytes() };
+        let sealed = Aes256Gcm::new(key.bytes().into()).encrypt(&nonce.into(), payload);
+        // The only limit is 64 GiB.
+        let sealed = sealed.expect("a value is shorter than AES-GCM can seal");
+        URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+    }
+
+    /// Opens what was sealed for this place under this key.
+    pub(crate) fn open(&self, key: &MasterKey, sealed: &str) -> Result<Secret, Closed> {
+        let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_malformed| Closed)?;
+        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Closed)?;
+        let payload = Payload { msg: sealed, aad: &self.bytes() };
+        let cipher = Aes256Gcm::new(key.bytes().into());
+        let value = cipher.decrypt(&(*nonce).into(), payload).map_err(|_closed| Closed)?;
+        String::from_utf8(value).map(Secret::new).map_err(|error| {
+            // Nothing but text is ever sealed.
+            error.into_bytes().zeroize();
+            Closed
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The backend that narthex brings: values sealed under master keys, in rows that a database keeps.
+
+mod rotation;
+
+use std::sync::Arc;
+
+use narthex_model::{
+    KeyId, SealedSecret, SecretName, SecretReference, SecretSummary, SecretVersion, WorkspaceId,
+};
+use tokio::sync::{Mutex, RwLock};
+
+use crate::{
+    Keeper, KeyRing, SealedRows, VERSIONS_KEPT, VaultError,
+    backend::{Backend, Doing, Opened, Put, Rotation, Stored},
+    keeper::KeeperError,
+    seal::Place,
+};
+
+/// How often a value is sealed anew because others set the same name meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// Sealed values in rows, and the keys that open them.
+#[derive(Debug)]
+pub struct SealedBackend {
+    rows: Arc<dyn SealedRows>,
+    keeper: Arc<dyn Keeper>,
+    /// Held for reading from before a row is read until it is open, and from before a value is
+    /// sealed until it is stored: so no key goes away, and none is superseded, in between.
+    ring: RwLock<KeyRing>,
+    /// Held while keys change.
+    rotating: Mutex<()>,
+}
+
+impl SealedBackend {
+    /// Takes the keys from where they are kept; makes the first one if nothing was ever sealed.
+    ///
+    /// # Errors
+    /// `KeysMissing` if something is sealed that these keys do not open, or when keys or rows
+    /// cannot be read.
+    pub async fn start(
+        rows: Arc<dyn SealedRows>,
+        keeper: Arc<dyn Keeper>,
+    ) -> Result<Self, VaultError> {
+        let in_use = rows.keys().await?;
+        let is_new = in_use.is_empty();
+        let loaded = blocking(&keeper, move |keeper| match keeper.load()? {
+            None if is_new => keeper.create().map(Some),
+            loaded => Ok(loaded),
+        });
+        let ring = loaded.await?;
+        let has = |id: &KeyId| ring.as_ref().is_some_and(|ring| ring.get(id).is_some());
+        let missing = in_use.iter().filter(|(id, _)| !has(id));
+        let (keys, counts): (Vec<KeyId>, Vec<u64>) =
+            missing.map(|(id, count)| (id.clone(), *count)).unzip();
+        let place = keeper.place();
+        match ring {
+            Some(ring) if keys.is_empty() => {
+                if ring.older().next().is_some() {
+                    tracing::warn!(
+                        "the change of the master key is not finished; end it with `narthex \
+                         secrets rotate-key`"
+                    );
+                }
+                Ok(Self { rows, keeper, ring: RwLock::new(ring), rotating: Mutex::default() })
+            }
+            Some(_) | None => {
+                Err(VaultError::KeysMissing { keys, count: counts.iter().sum(), place })
+            }
+        }
+    }
+
+    async fn put_value(&self, put: Put<'_>) -> Result<Stored, VaultError> {
+        let Put { workspace, name, value, by } = put;
+        let ring = self.ring.read().await;
+        for _ in 0..ATTEMPTS {
+            let head = self.rows.head(workspace, name).await?;
+            let version = head.map_or(SecretVersion::FIRST, |head| head.last.next());
+            let place = Place { workspace, name, version };
+            let sealed = place.seal(ring.current(), value).map_err(VaultError::Randomness)?;
+            let added = self.rows.add(&sealed, by, VERSIONS_KEPT).await;
+            let added = added.map_err(|error| match error.kind {
+                narthex_model::ErrorKind::NotFound => {
+                    VaultError::UnknownWorkspace(workspace.clone())
+                }
+                _ => error.into(),
+            });
+            if added? {
+                return Ok(Stored { version, was_set: head.is_some_and(|head| head.is_set) });
+            }
+        }
+        Err(VaultError::Contended(name.clone()))
+    }
+
+    async fn open_value(
+        &self,
+        workspace: &WorkspaceId,
+        reference: &SecretReference,
+    ) -> Result<Opened, VaultError> {
+        let SecretReference { name, version } = reference;
+        let ring = self.ring.read().await;
+        if let Some(sealed) = self.rows.find(workspace, name, *version).await? {
+            return self.open_row(&ring, &sealed);
+        }
+        let Some(version) = *version else { return Err(VaultError::NotSet(name.clone())) };
+        // Whether it was cleared or only superseded for long is told by those that there are.
+        let head = self.rows.head(workspace, name).await?;
+        match head.is_some_and(|head| head.is_set) {
+            true => Err(VaultError::VersionGone { name: name.clone(), version }),
+            false => Err(VaultError::NotSet(name.clone())),
+        }
+    }
+
+    fn open_row(&self, ring: &KeyRing, sealed: &SealedSecret) -> Result<Opened, VaultError> {
+        let SealedSecret { workspace, name, version, key, sealed: text } = sealed;
+        let Some(key) = ring.get(key) else {
+            let (keys, place) = (vec![key.clone()], self.keeper.place());
+            return Err(VaultError::KeysMissing { keys, count: 1, place });
+        };
+        match Place::of(sealed).open(key, text) {
+            Ok(value) => Ok(Opened { value, version: *version }),
+            Err(_closed) => Err(VaultError::Damaged {
+                workspace: workspace.clone(),
+                name: name.clone(),
+                version: *version,
+            }),
+        }
+    }
+}
+
+impl Backend for SealedBackend {
+    fn list<'a>(&'a self, workspace: &'a WorkspaceId) -> Doing<'a, Vec<SecretSummary>> {
+        Box::pin(async move {
+            let listed = self.rows.list(workspace).await?;
+            listed.ok_or_else(|| VaultError::UnknownWorkspace(workspace.clone()))
+        })
+    }
+
+    fn put<'a>(&'a self, put: Put<'a>) -> Doing<'a, Stored> {
+        Box::pin(self.put_value(put))
+    }
+
+    fn open<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        reference: &'a SecretReference,
+    ) -> Doing<'a, Opened> {
+        Box::pin(self.open_value(workspace, reference))
+    }
+
+    fn clear<'a>(
+        &'a self,
+        workspace: &'a WorkspaceId,
+        name: &'a SecretName,
+        by: &'a str,
+    ) -> Doing<'a, ()> {
+        Box::pin(async move {
+            match self.rows.clear(workspace, name, by).await? {
+                true => Ok(()),
+                false => Err(VaultError::NotSet(name.clone())),
+            }
+        })
+    }
+
+    fn rotate_key(&self) -> Doing<'_, Rotation> {
+        Box::pin(self.rotate())
+    }
+}
+
+/// Asks the keeper on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    keeper: &Arc<dyn Keeper>,
+    ask: impl FnOnce(&dyn Keeper) -> Result<T, KeeperError> + Send + 'static,
+) -> Result<T, VaultError> {
+    let keeper = keeper.clone();
+    let asked = tokio::task::spawn_blocking(move || ask(&*keeper)).await;
+    Ok(asked.map_err(VaultError::Bug)??)
+}

@@ -1,0 +1,93 @@
+//! The vault: one backend, behind checks that hold for all.
+
+use std::sync::Arc;
+
+use narthex_model::{SecretName, SecretReference, SecretSummary, WorkspaceId};
+
+use crate::{
+    Backend, VaultError,
+    backend::{Opened, Put, Rotation, Stored},
+};
+
+/// The longest value, in bytes: half of what Linux takes as one variable of a process.
+pub const VALUE_MAX: usize = 64 * 1024;
+
+/// How many values of a name are kept for runs that have pinned them.
+pub const VERSIONS_KEPT: u64 = 32;
+
+/// Keeps the secrets of all workspaces. Clones are the same one.
+#[derive(Debug, Clone)]
+pub struct Vault {
+    backend: Arc<dyn Backend>,
+}
+
+impl Vault {
+    /// A vault that keeps its secrets there.
+    #[must_use]
+    pub fn new(backend: Arc<dyn Backend>) -> Self {
+        Self { backend }
+    }
+
+    /// All secrets of a workspace that ever were set, by name; never a value.
+    ///
+    /// # Errors
+    /// `UnknownWorkspace`, or when the backend fails.
+    pub async fn list(&self, workspace: &WorkspaceId) -> Result<Vec<SecretSummary>, VaultError> {
+        self.backend.list(workspace).await
+    }
+
+    /// Keeps a value, which is the newest of its name from now on.
+    ///
+    /// # Errors
+    /// When the value is empty, longer than [`VALUE_MAX`] or holds a zero byte;
+    /// `UnknownWorkspace`; or when the backend fails.
+    pub async fn put(&self, put: Put<'_>) -> Result<Stored, VaultError> {
+        let value = put.value.expose();
+        if value.is_empty() {
+            return Err(VaultError::EmptyValue);
+        }
+        if value.len() > VALUE_MAX {
+            return Err(VaultError::LongValue { most: VALUE_MAX });
+        }
+        if value.contains('\0') {
+            return Err(VaultError::ZeroByte);
+        }
+        self.backend.put(put).await
+    }
+
+    /// The value that a reference of this workspace names, and which one it is. To see the same
+    /// value later, whatever is set meanwhile, open [`SecretReference::pinned`] with that version.
+    ///
+    /// # Errors
+    /// `NotSet` also once it was cleared, `VersionGone`, `Damaged`, `KeysMissing`, or when the
+    /// backend fails.
+    pub async fn open(
+        &self,
+        workspace: &WorkspaceId,
+        reference: &SecretReference,
+    ) -> Result<Opened, VaultError> {
+        self.backend.open(workspace, reference).await
+    }
+
+    /// Takes all values of a name away, those that are pinned too (D10).
+    ///
+    /// # Errors
+    /// `NotSet`, or when the backend fails.
+    pub async fn clear(
+        &self,
+        workspace: &WorkspaceId,
+        name: &SecretName,
+        by: &str,
+    ) -> Result<(), VaultError> {
+        self.backend.clear(workspace, name, by).await
+    }
+
+    /// Changes the master key while secrets are in use, or ends such a change that broke off.
+    ///
+    /// # Errors
+    /// `RotationRuns`, `NoNewKey`, `Stuck`, or when keys or values cannot be kept. Whatever
+    /// happens, every secret still opens, and the next call goes on from there.
+    pub async fn rotate_key(&self) -> Result<Rotation, VaultError> {
+        self.backend.rotate_key().await
+    }
+}

@@ -1,0 +1,13 @@
+//! The vault over rows in memory: what comes out, who is kept out, and crashes at every step.
+
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "this whole program is tests; clippy looks for the module of unit tests"
+)]
+
+mod rotation;
+mod secrets;
+mod simulation;
+mod starting;
+mod world;
