@@ -17,7 +17,8 @@ read and checked the answer to the last one. The load generator, whatever is in 
 servers share the machine. *direct* is without anything in between; *nginx* is a plain reverse
 proxy, configured as shown below; *narthex, one server* is the transparent endpoint `/mcp/{alias}`;
 *narthex, all servers* is the aggregated endpoint `/mcp` in front of two servers of 100 tools each,
-called in turn. narthex authenticates and authorizes every call, checks and parses it, and keeps
+called in turn, without narthex's own tools and without its limit of output, so that all carry the
+same. narthex authenticates and authorizes every call, checks and parses it, and keeps
 its audit record; nginx writes its access log.
 
 Client and servers are of the same era, *legacy* (sessions, 2025-11-25) or *modern* (2026-07-28).

@@ -49,8 +49,11 @@ impl Stage {
         nginx: &Nginx,
         profile: &str,
         logs: &Path,
-        narthex: Command,
+        mut narthex: Command,
     ) -> Result<Self> {
+        // What is measured is the same everywhere: 200 tools, and results as their server wrote them.
+        narthex.env("NARTHEX_SYNTHETIC_TOOLS", "false");
+        narthex.env("NARTHEX_LIMITS_OUTPUT_TOKENS", "100000000");
         let dir = tempfile::Builder::new().prefix("narthex-bench-").tempdir()?;
         let own = own_tools(era, profile, logs)?;
         let extra = TOOLS.checked_sub(own).context("the fixture has more tools than are wanted")?;
