@@ -51,7 +51,7 @@ impl Stage {
         logs: &Path,
         mut narthex: Command,
     ) -> Result<Self> {
-        // What is measured is the same everywhere: 200 tools, and results as their server wrote them.
+        // So that all carry the same: 200 tools, and results as their server wrote them.
         narthex.env("NARTHEX_SYNTHETIC_TOOLS", "false");
         narthex.env("NARTHEX_LIMITS_OUTPUT_TOKENS", "100000000");
         let dir = tempfile::Builder::new().prefix("narthex-bench-").tempdir()?;
