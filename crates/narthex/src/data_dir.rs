@@ -83,14 +83,18 @@ impl DataDir {
         self.path.join("audit")
     }
 
-    /// Whether there is a store already.
-    pub(crate) fn has_store(&self) -> bool {
-        self.path.join("store.db").exists()
-    }
-
     /// Opens the store, which any number of processes may do at a time, beside a daemon too.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
-        Ok(Store::open(&self.path.join("store.db")).await?)
+        Ok(Store::open(&self.store_file()).await?)
+    }
+
+    /// Opens the store only to see what is trusted; `None` if there is none. Makes nothing.
+    pub(crate) async fn look_at_store(&self) -> Result<Option<Store>, Failure> {
+        Ok(Store::look(&self.store_file()).await?)
+    }
+
+    fn store_file(&self) -> PathBuf {
+        self.path.join("store.db")
     }
 
     /// The file that changes with every change of the store.

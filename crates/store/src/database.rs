@@ -64,20 +64,18 @@ impl Database {
         Self::with_limits(path, STATEMENT_LIMIT, BUSY_LIMIT)
     }
 
+    /// Connects to a file that is only read. Where nobody else has it open, no file is made beside
+    /// it.
+    pub(crate) fn to_look(path: &Path, is_alone: bool) -> Self {
+        let options = options(path, BUSY_LIMIT).read_only(true).immutable(is_alone);
+        Self::over(options, STATEMENT_LIMIT)
+    }
+
     fn with_limits(path: &Path, limit: Duration, busy_limit: Duration) -> Self {
-        let options = SqliteConnectOptions::new()
-            .filename(path)
-            .create_if_missing(false)
-            .foreign_keys(true)
-            .busy_timeout(busy_limit)
-            // A commit is on the disk when it returns. Writes are rare, and some take rights away
-            // (a server switched off): a loss of power must not give them back.
-            .synchronous(SqliteSynchronous::Full)
-            // What is deleted is overwritten: a secret that was cleared is gone from the file.
-            .pragma("secure_delete", "ON")
-            .thread_name(|number| format!("store-{number}"))
-            // The library logs SQL.
-            .disable_statement_logging();
+        Self::over(options(path, busy_limit), limit)
+    }
+
+    fn over(options: SqliteConnectOptions, limit: Duration) -> Self {
         let pool = |size| {
             SqlitePoolOptions::new()
                 .max_connections(size)
@@ -203,6 +201,23 @@ impl Database {
             Err(_elapsed) => Err(StatementError::Timeout { statement: statement.name }),
         }
     }
+}
+
+/// How every connection to the file is made.
+fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(false)
+        .foreign_keys(true)
+        .busy_timeout(busy_limit)
+        // A commit is on the disk when it returns. Writes are rare, and some take rights away
+        // (a server switched off): a loss of power must not give them back.
+        .synchronous(SqliteSynchronous::Full)
+        // What is deleted is overwritten: a secret that was cleared is gone from the file.
+        .pragma("secure_delete", "ON")
+        .thread_name(|number| format!("store-{number}"))
+        // The library logs SQL.
+        .disable_statement_logging()
 }
 
 /// Stops what the connection runs at this time. Dropping a future alone would leave the statement

@@ -174,15 +174,36 @@ impl Fault {
 pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
     make_private(path)?;
     let database = Database::new(path);
-    let prepared = match timeout(OPEN_LIMIT, prepare(&database)).await {
-        Ok(prepared) => prepared,
-        Err(_elapsed) => Err(Fault::Statement(StatementError::Timeout { statement: "open" })),
-    };
-    if let Err(fault) = prepared {
+    if let Err(fault) = in_time(prepare(&database)).await {
         database.close().await;
         return Err(fault.at(path));
     }
     Ok(database)
+}
+
+/// Opens the file as it is, to be read; `None` if there is none, or nothing in it to be looked at.
+pub(crate) async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
+    match see_private(path) {
+        Err(OpenError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Ok(None);
+        }
+        seen => seen?,
+    }
+    // A file in use has a journal, and one that nobody uses is complete without. Told nothing, the
+    // library would make one.
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-wal");
+    let database = Database::to_look(path, !Path::new(&journal).exists());
+    let looked = in_time(examine(&database)).await;
+    if !matches!(looked, Ok(true)) {
+        database.close().await;
+    }
+    looked.map(|has_any| has_any.then_some(database)).map_err(|fault| fault.at(path))
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    let late = |_elapsed| Fault::Statement(StatementError::Timeout { statement: "open" });
+    timeout(OPEN_LIMIT, work).await.map_err(late)?
 }
 
 /// Makes the file for its owner alone, or sees that it is so. SQLite gives its other files the mode
@@ -200,6 +221,12 @@ fn make_private(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
+    see_private(path)
+}
+
+/// Sees that a file is for its owner alone.
+fn see_private(path: &Path) -> Result<(), OpenError> {
+    let failed = |source| OpenError::File { path: path.to_owned(), source };
     let metadata = fs::metadata(path).map_err(failed)?;
     let path = path.to_owned();
     let mode = metadata.mode() & 0o777;
@@ -227,8 +254,42 @@ async fn prepare(database: &Database) -> Result<(), Fault> {
     migrate(&mut connection).await
 }
 
+/// Whether the file is ours and of a version that has what is looked at.
+async fn examine(database: &Database) -> Result<bool, Fault> {
+    let failed = |error| Fault::new("open.look", error);
+    let connected = database.writer(Instant::now() + OPEN_LIMIT).await;
+    let mut connection = connected.map_err(failed)?;
+    match mark(&mut connection).await? {
+        // Somebody has begun to make it.
+        (APPLICATION_ID | 0, 0) => return Ok(false),
+        (APPLICATION_ID, _) => {}
+        _ => return Err(Fault::Foreign),
+    }
+    let version: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed)?;
+    match version {
+        Some(version) if version > migrations::LATEST => Err(Fault::Version(version)),
+        version => Ok(version >= Some(migrations::TRUSTED_FILES)),
+    }
+}
+
 /// Tells our files from those of other programs, and marks a new one as ours.
 async fn recognize(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    match mark(connection).await? {
+        (APPLICATION_ID, _) => Ok(()),
+        (0, 0) => {
+            let pragma = format!("PRAGMA application_id = {APPLICATION_ID}");
+            let marked = sqlx::query(sqlx::AssertSqlSafe(pragma)).execute(connection).await;
+            marked.map(drop).map_err(|error| Fault::new("open.recognize", error))
+        }
+        _ => Err(Fault::Foreign),
+    }
+}
+
+/// The mark in a file, and how many tables and the like it has.
+async fn mark(connection: &mut SqliteConnection) -> Result<(i64, i64), Fault> {
     let failed = |error| Fault::new("open.recognize", error);
     // In this order: whoever else is making the file marks it before it has tables.
     let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
@@ -239,15 +300,7 @@ async fn recognize(connection: &mut SqliteConnection) -> Result<(), Fault> {
         .fetch_one(&mut *connection)
         .await
         .map_err(failed)?;
-    match (mark, tables) {
-        (APPLICATION_ID, _) => Ok(()),
-        (0, 0) => {
-            let pragma = format!("PRAGMA application_id = {APPLICATION_ID}");
-            let marked = sqlx::query(sqlx::AssertSqlSafe(pragma)).execute(connection).await;
-            marked.map(drop).map_err(failed)
-        }
-        _ => Err(Fault::Foreign),
-    }
+    Ok((mark, tables))
 }
 
 /// Has readers and a writer work side by side, in all processes, from now on.

@@ -23,6 +23,16 @@ impl Store {
         Ok(Self { database: open::open(path).await? })
     }
 
+    /// Opens the file to see which files of folders are trusted. Nothing is made or changed, also
+    /// where another version has written the store. `None` if there is no store, or one from before
+    /// files were trusted. What else an older one lacks cannot be asked for; nothing is written.
+    ///
+    /// # Errors
+    /// When the file is damaged, newer, not ours or not private, or cannot be read.
+    pub async fn look(path: &Path) -> Result<Option<Self>, OpenError> {
+        Ok(open::look(path).await?.map(|database| Self { database }))
+    }
+
     /// The tenants.
     #[must_use]
     pub fn workspaces(&self) -> Workspaces<'_> {

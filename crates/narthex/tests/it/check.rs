@@ -74,6 +74,20 @@ fn r_m33_every_finding_has_its_code_and_level() {
     assert!(!place.path("data").exists(), "a look makes nothing");
 }
 
+/// R-M33: a look makes nothing of a store either, also of one that somebody has just begun.
+#[test]
+fn r_m33_a_look_leaves_the_store_alone() {
+    let place = Place::with(&json!({}));
+    programs(&place, &["node", "npx"]);
+    fs::create_dir(place.path("data")).unwrap();
+    place.write("data/store.db", "");
+    place.set_mode("data/store.db", 0o600);
+    let outcome = check(&place, &["--json"]).succeeded().json();
+    assert_eq!(levels(&outcome["data"], "MCP_JSON"), ["info", "warn"], "not trusted: {outcome}");
+    assert_eq!(fs::metadata(place.path("data/store.db")).unwrap().len(), 0);
+    assert_eq!(fs::read_dir(place.path("data")).unwrap().count(), 1);
+}
+
 /// §3.5 `check mcp`: the header, a line for each finding, and three counts.
 #[test]
 fn check_is_told_to_people() {

@@ -1,7 +1,7 @@
 //! A folder with a store, and a way around the store into its file.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -39,6 +39,13 @@ impl Place {
 
     pub(crate) fn mode(&self, name: &str) -> u32 {
         fs::metadata(self.dir.path().join(name)).unwrap().permissions().mode() & 0o777
+    }
+
+    /// Every file here, by name, with its content.
+    pub(crate) fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(self.dir()).unwrap().map(Result::unwrap);
+        let content = |entry: &fs::DirEntry| fs::read(entry.path()).unwrap();
+        entries.map(|one| (one.file_name().into_string().unwrap(), content(&one))).collect()
     }
 
     /// Runs SQL in the file, past the store, and gives the first column of each row as text.

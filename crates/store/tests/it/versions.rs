@@ -9,6 +9,7 @@ use std::path::Path;
 
 use fs_err as fs;
 use narthex_model::SecretName;
+use narthex_store::Store;
 
 use crate::support::{Place, id, set};
 
@@ -32,6 +33,25 @@ fn every_version_has_a_dump() {
     steps.sort_unstable();
     let dumps: Vec<_> = dumps().into_iter().map(|dump| dump.0).collect();
     assert_eq!(dumps, steps);
+}
+
+/// R-M33: a store of any version can be looked at, and stays what it is.
+#[tokio::test]
+async fn r_m33_stores_of_all_versions_are_left_alone_by_a_look() {
+    for (version, dump) in dumps() {
+        let place = Place::new();
+        place.sql(&dump).await;
+        fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
+        let before = place.files();
+        let looked = Store::look(&place.file()).await.unwrap();
+        assert_eq!(looked.is_some(), version >= 3, "version {version}");
+        if let Some(store) = looked {
+            let trusted = store.trusted_files().find("/a/mcp.json").await.unwrap();
+            assert_eq!(trusted.unwrap().sha256, "00ff");
+            store.close().await;
+        }
+        assert!(place.files() == before, "version {version}: {:?}", place.files().keys());
+    }
 }
 
 #[tokio::test]

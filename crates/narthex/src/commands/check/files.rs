@@ -80,12 +80,10 @@ async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
 
 /// Looks without making anything: where there is no store, nothing was approved.
 async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
-    let data = DataDir::at(&settings.data);
-    if !data.has_store() {
-        return Ok(Standing::Unknown);
-    }
     let folder = Folder::read(path)?;
-    let store = data.store().await?;
+    let Some(store) = DataDir::at(&settings.data).look_at_store().await? else {
+        return Ok(Standing::Unknown);
+    };
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;
     standing

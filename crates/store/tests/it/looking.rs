@@ -1,0 +1,74 @@
+//! A look at a store: what is there is seen, and nothing is made or changed (R-M33).
+
+use std::os::unix::fs::PermissionsExt;
+
+use fs_err as fs;
+use narthex_store::{OpenError, Store};
+
+use crate::support::{Place, id};
+
+async fn trusted(store: &Store) -> Option<String> {
+    store.trusted_files().find("/a").await.unwrap().map(|trusted| trusted.sha256)
+}
+
+#[tokio::test]
+async fn r_m33_a_store_that_is_not_there_is_not_made() {
+    let place = Place::new();
+    assert!(Store::look(&place.file()).await.unwrap().is_none());
+    assert!(Store::look(&place.dir().join("none/store.db")).await.unwrap().is_none());
+    assert!(place.files().is_empty());
+    // As somebody leaves it who has just begun to make one.
+    fs::write(place.file(), "").unwrap();
+    fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
+    assert!(Store::look(&place.file()).await.unwrap().is_none());
+    assert_eq!(place.files(), [("store.db".to_owned(), Vec::new())].into());
+}
+
+#[tokio::test]
+async fn r_m33_a_store_that_is_looked_at_stays_as_it_is() {
+    let place = Place::new();
+    let store = place.open().await;
+    store.trusted_files().approve("/a", "01").await.unwrap();
+    store.close().await;
+    let before = place.files();
+    let looked = Store::look(&place.file()).await.unwrap().unwrap();
+    assert_eq!(trusted(&looked).await.as_deref(), Some("01"));
+    looked.trusted_files().approve("/a", "02").await.unwrap_err();
+    looked.server_flags().set_disabled(&id("default"), "git", true).await.unwrap_err();
+    looked.close().await;
+    assert!(place.files() == before, "{:?}", place.files().keys());
+}
+
+/// What a daemon has stored is not yet in the one file while it runs.
+#[tokio::test]
+async fn r_m33_a_store_in_use_is_seen_as_it_is_now() {
+    let place = Place::new();
+    let store = place.open().await;
+    store.trusted_files().approve("/a", "01").await.unwrap();
+    let before = place.files();
+    let looked = Store::look(&place.file()).await.unwrap().unwrap();
+    assert_eq!(trusted(&looked).await.as_deref(), Some("01"));
+    store.trusted_files().approve("/a", "02").await.unwrap();
+    assert_eq!(trusted(&looked).await.as_deref(), Some("02"));
+    looked.close().await;
+    assert!(place.files().keys().eq(before.keys()));
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_be_looked_at_says_why() {
+    let place = Place::new();
+    place.open().await.close().await;
+    let refusal = async || Store::look(&place.file()).await.unwrap_err();
+    fs::set_permissions(place.file(), PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(matches!(refusal().await, OpenError::NotPrivate { .. }));
+    fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
+    place.sql("PRAGMA application_id = 7").await;
+    assert!(matches!(refusal().await, OpenError::Foreign { .. }));
+    place.sql("PRAGMA application_id = 1852994680").await;
+    place.sql("UPDATE _sqlx_migrations SET version = 99 WHERE version = 1").await;
+    let error = refusal().await;
+    assert!(matches!(error, OpenError::Newer { version: 99, .. }), "{error:?}");
+    fs::write(place.file(), "no database ".repeat(100)).unwrap();
+    assert!(matches!(refusal().await, OpenError::Damaged { .. }));
+}
