@@ -160,13 +160,16 @@ pub(crate) struct ConnectArgs {
     pub(crate) server: Option<Alias>,
 }
 
-/// Shows which programs a file would start and which addresses it would call, and approves it.
-/// Another content, or the same at another place, must be approved anew.
+/// Shows which programs a file would start and which addresses it would call, asks, and approves
+/// it. Another content, or the same at another place, must be approved anew.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
 pub(crate) struct TrustArgs {
     /// The file [default: mcp.json in this folder]
     pub(crate) file: Option<PathBuf>,
+    /// Approve without asking; needed where nobody can answer
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,9 +1,14 @@
-//! `narthex trust`: shows what a file would start, and approves its content.
+//! `narthex trust`: shows what a file would start, asks, and approves its content.
 
-use std::{path::Path, process::ExitCode};
+use std::{
+    io::{self, IsTerminal, Write, stderr, stdin, stdout},
+    path::Path,
+    process::ExitCode,
+};
 
-use narthex_model::{ServerDefinition, Target};
+use narthex_model::{ErrorKind, ServerDefinition, Target};
 use narthex_registry::config::{ConfigWarning, Entry, LoadContext, LoadedConfig, parse};
+use rustix::termios::{QueueSelector, tcflush};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -23,25 +28,62 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     let path = args.file.unwrap_or_else(source::usual);
     let folder = Folder::read(&path)?;
     let loaded = unfilled(&folder, &path)?;
-    let data = DataDir::open(&context.settings.data)?;
-    let store = data.store().await?;
+    let servers: Vec<_> =
+        loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings)).collect();
+    let data = json!({
+        "file": std::path::absolute(&path)?,
+        "sha256": folder.hash(),
+        "servers": servers,
+    });
+    let is_text = !context.format.is_json() && !context.format.is_quiet();
+    if is_text {
+        show(&servers)?;
+    }
+    let name = harmless(&path.display().to_string());
+    // Who is shown nothing, or not here, is not asked.
+    let is_approved = args.yes || (is_text && is_seen() && asked(&name).await?);
+    if !is_approved {
+        let text = format!(
+            "{name} is not approved, and nothing has changed; read what it would start and answer \
+             `y` on a terminal, or add --yes"
+        );
+        return Err(Failure { details: Some(data), ..Failure::new(ErrorKind::Denied, text) });
+    }
+    let store = DataDir::open(&context.settings.data)?.store().await?;
     let approved = folder.approve(store.trusted_files()).await;
     store.close().await;
     approved?;
-    let servers: Vec<_> =
-        loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings)).collect();
     if context.format.is_json() {
-        output::json(&json!({
-            "file": std::path::absolute(&path)?,
-            "sha256": folder.hash(),
-            "servers": servers,
-        }))?;
-        return Ok(ExitCode::SUCCESS);
+        output::json(&data)?;
+    } else if is_text {
+        output::line(&format!("\ntrusted {name} as it is now; `narthex up` starts it here"))?;
     }
-    if context.format.is_quiet() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    for server in &servers {
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether somebody reads what is printed, and can answer.
+fn is_seen() -> bool {
+    stdin().is_terminal() && stdout().is_terminal()
+}
+
+/// Asks on the terminal. Anything but a clear yes is a no.
+async fn asked(name: &str) -> Result<bool, Failure> {
+    // What was typed before it was asked for is no answer.
+    tcflush(stdin(), QueueSelector::IFlush).map_err(io::Error::from)?;
+    let mut terminal = stderr();
+    write!(terminal, "\nApprove {name}, so that `narthex up` may start this? [y/N] ")?;
+    terminal.flush()?;
+    let answer = tokio::task::spawn_blocking(|| {
+        let mut answer = String::new();
+        stdin().read_line(&mut answer).map(|_count| answer)
+    });
+    let answer =
+        answer.await.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+fn show(servers: &[Value]) -> Result<(), Failure> {
+    for server in servers {
         // The file is not trusted yet, and what is read here decides whether it will be.
         let text = |key: &str| harmless(server[key].as_str().unwrap_or_default());
         output::line(&format!("{:<16} {}", text("alias"), text("starts")))?;
@@ -59,9 +101,10 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
             }
         }
     }
-    let name = harmless(&path.display().to_string());
-    output::line(&format!("\ntrusted {name} as it is now; `narthex up` starts it here"))?;
-    Ok(ExitCode::SUCCESS)
+    if servers.is_empty() {
+        output::line("no servers")?;
+    }
+    Ok(())
 }
 
 /// The file with its placeholders left as they are written, so that no value is shown.

@@ -93,7 +93,7 @@ fn r_m33_a_look_leaves_the_store_alone() {
 fn check_is_told_to_people() {
     let place = Place::with(&json!({}));
     programs(&place, &["node", "npx"]);
-    place.run(["trust"]).succeeded();
+    place.run(["trust", "--yes"]).succeeded();
     let done = check(&place, &[]).succeeded();
     let lines: Vec<_> = done.stdout.lines().collect();
     let time = lines[0].strip_prefix("narthex check mcp, ").unwrap();

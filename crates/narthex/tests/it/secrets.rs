@@ -4,7 +4,7 @@ use std::{
     io::{Read, Write},
     net::TcpStream,
     os::unix::fs::PermissionsExt,
-    process::{Command, Stdio},
+    process::Stdio,
     sync::Arc,
 };
 
@@ -157,24 +157,7 @@ fn x_m52_a_typed_value_is_not_shown() {
 fn on_terminal(place: &Place, typed: &str) -> String {
     // The shell outlives Ctrl-C, which is for all on the terminal.
     let line = format!("trap : INT; {PROGRAM} secrets set ASKED; stty -a");
-    let alike = place.command([""; 0]);
-    let mut script = Command::new("script");
-    script.args(["-qec", &line, "/dev/null"]).current_dir(place.path(""));
-    script.env_clear().envs(alike.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut shown = Vec::new();
-    let mut byte = [0];
-    while !shown.ends_with(b"not shown): ") {
-        output.read_exact(&mut byte).unwrap_or_else(|error| {
-            panic!("{error}: {}", String::from_utf8_lossy(&shown));
-        });
-        shown.push(byte[0]);
-    }
-    input.write_all(typed.as_bytes()).unwrap();
-    output.read_to_end(&mut shown).unwrap();
-    child.wait().unwrap();
-    let shown = String::from_utf8(shown).unwrap();
+    let shown = place.on_terminal(&line, "not shown): ", typed);
     assert!(!shown.contains(CANARY), "{shown}");
     let settings: Vec<_> = shown.split_whitespace().collect();
     assert!(settings.contains(&"echo") && !settings.contains(&"-echo"), "{shown}");

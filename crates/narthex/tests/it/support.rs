@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Output, Stdio},
@@ -101,6 +101,29 @@ impl Place {
         }
         drop(input);
         Done::from(child.wait_with_output().unwrap())
+    }
+
+    /// Runs a line of the shell on a terminal of its own, and types once a prompt is there. Gives
+    /// all that was shown.
+    pub(crate) fn on_terminal(&self, line: &str, prompt: &str, typed: &str) -> String {
+        let alike = self.command([""; 0]);
+        let mut script = Command::new("script");
+        script.args(["-qec", line, "/dev/null"]).current_dir(self.path(""));
+        script.env_clear().envs(alike.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut shown = Vec::new();
+        let mut byte = [0];
+        while !shown.ends_with(prompt.as_bytes()) {
+            output.read_exact(&mut byte).unwrap_or_else(|error| {
+                panic!("{error}: {}", String::from_utf8_lossy(&shown));
+            });
+            shown.push(byte[0]);
+        }
+        input.write_all(typed.as_bytes()).unwrap();
+        output.read_to_end(&mut shown).unwrap();
+        child.wait().unwrap();
+        String::from_utf8(shown).unwrap()
     }
 
     /// Starts the daemon on a free port and waits until all servers have settled.

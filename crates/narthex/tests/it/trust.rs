@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::support::{Done, Place};
+use crate::support::{Done, PROGRAM, Place};
 
 const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
 
@@ -23,7 +23,7 @@ fn d27_an_unknown_file_starts_nothing() {
 #[test]
 fn d27_trust_holds_for_one_content() {
     let place = Place::new();
-    let done = place.run(["trust"]).succeeded();
+    let done = place.run(["trust", "--yes"]).succeeded();
     assert!(done.stdout.contains("narthex-fixture --stdio"), "{done:?}");
     assert_eq!(place.mode("data/store.db"), 0o600);
     let daemon = place.start(&UP);
@@ -31,19 +31,65 @@ fn d27_trust_holds_for_one_content() {
     drop(daemon);
     place.write("mcp.json", r#"{"servers": {}}"#);
     place.run(UP).failed(1, &["has changed", "narthex trust"]);
-    place.run(["trust", "mcp.json"]).succeeded();
+    place.run(["trust", "mcp.json", "--yes"]).succeeded();
     place.start(&UP).event("ready");
+}
+
+/// D27: what the file would start is read before anything is approved, and where nobody can answer,
+/// nothing is.
+#[test]
+fn d27_nothing_is_approved_unasked() {
+    let place = Place::new();
+    let remedy = ["denied", "mcp.json is not approved", "nothing has changed", "--yes"];
+    let done = place.run(["trust"]).failed(1, &remedy);
+    assert!(done.stdout.contains("narthex-fixture --stdio"), "{done:?}");
+    assert_eq!(place.run(["trust", "--quiet"]).failed(1, &remedy).stdout, "");
+    let done = place.run(["trust", "--json"]);
+    let outcome = done.json();
+    assert_eq!((done.code, &outcome["ok"]), (Some(1), &json!(false)));
+    let starts = outcome["error"]["details"]["servers"][0]["starts"].as_str().unwrap();
+    assert!(starts.contains("narthex-fixture --stdio"), "{outcome}");
+    assert!(!place.path("data").exists(), "nothing was made");
+    let approved = place.run(["trust", "--yes", "--json"]).succeeded().json();
+    assert_eq!(approved, outcome["error"]["details"]);
+    place.start(&UP).event("ready");
+}
+
+/// D27: on a terminal a person is asked, after what the file would start was shown. Anything but a
+/// clear yes is a no.
+#[test]
+fn d27_a_person_is_asked_with_everything_in_sight() {
+    let place = Place::new();
+    let ask = |answer: &str| {
+        let shown = place.on_terminal(&format!("{PROGRAM} trust"), "[y/N] ", answer);
+        let asked = shown.find("[y/N] ").unwrap();
+        let starts = shown.find("narthex-fixture --stdio").unwrap();
+        assert!(starts < asked, "{shown}");
+        shown
+    };
+    for no in ["\n", "n\n", "yeah\n", "\x04"] {
+        let shown = ask(no);
+        assert!(shown.contains("is not approved"), "{no:?}: {shown}");
+        assert!(!place.path("data").exists(), "{no:?}");
+    }
+    place.run(UP).failed(1, &["is not trusted yet"]);
+    let shown = ask("Y\n");
+    assert!(shown.contains("trusted mcp.json as it is now"), "{shown}");
+    place.start(&UP).event("ready");
+    place.write("mcp.json", r#"{"servers":  {}}"#);
+    let shown = place.on_terminal(&format!("{PROGRAM} trust"), "[y/N] ", "yes\n");
+    assert!(shown.contains("no servers") && shown.contains("trusted mcp.json"), "{shown}");
 }
 
 /// The daemon has its data directory to itself, but not the store.
 #[test]
 fn a_file_can_be_trusted_beside_a_daemon() {
     let place = Place::new();
-    place.run(["trust"]).succeeded();
+    place.run(["trust", "--yes"]).succeeded();
     let daemon = place.start(&UP);
     daemon.event("ready");
     place.write("mcp.json", r#"{"servers": {}}"#);
-    place.run(["trust"]).succeeded();
+    place.run(["trust", "--yes"]).succeeded();
     drop(daemon);
     place.start(&UP).event("ready");
 }
@@ -62,11 +108,11 @@ fn d27_names_of_an_unknown_file_play_no_tricks() {
     servers[tricks] = entry("PLAIN");
     let place = Place::with(&servers);
     let is_plain = |text: &str| !text.contains(['\u{1b}', '\u{202e}', '\r', '\u{9b}']);
-    for words in [&["trust"][..], &["tools", "--config", "mcp.json"]] {
+    for words in [&["trust"][..], &["trust", "--yes"], &["tools", "--config", "mcp.json"]] {
         let done = place.run(words);
         assert!(is_plain(&done.stdout) && is_plain(&done.stderr), "{words:?}: {done:?}");
     }
-    let done = place.run(["trust"]).succeeded();
+    let done = place.run(["trust", "--yes"]).succeeded();
     assert!(done.stdout.contains("with environment x\u{fffd}[1A"), "{done:?}");
     let mut up = place.command(UP).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -85,7 +131,7 @@ fn files_can_be_trusted_at_the_same_time() {
     let trusting = folders.iter().map(|folder| {
         fs_err::create_dir(place.path(folder)).unwrap();
         place.write(&file(folder), r#"{"servers": {}}"#);
-        place.command(["trust", &file(folder)]).stdout(Stdio::null()).spawn().unwrap()
+        place.command(["trust", &file(folder), "--yes"]).stdout(Stdio::null()).spawn().unwrap()
     });
     for mut child in trusting.collect::<Vec<_>>() {
         assert!(child.wait().unwrap().success());
@@ -100,12 +146,14 @@ fn files_can_be_trusted_at_the_same_time() {
 #[test]
 fn a_store_that_cannot_be_used_says_what_to_do() {
     let place = Place::new();
-    place.run(["trust"]).succeeded();
+    place.run(["trust", "--yes"]).succeeded();
     place.set_mode("data/store.db", 0o644);
     place.run(UP).failed(1, &["denied", "store.db", "chmod 600"]);
     place.write("data/store.db", &"no database ".repeat(100));
     place.set_mode("data/store.db", 0o600);
-    place.run(["trust"]).failed(1, &["unavailable", "store.db", "damaged", "move it away"]);
+    place
+        .run(["trust", "--yes"])
+        .failed(1, &["unavailable", "store.db", "damaged", "move it away"]);
 }
 
 /// What names its file needs no approval, and without a daemon no store.
@@ -132,7 +180,7 @@ fn without_a_file_the_remedy_is_told() {
 #[test]
 fn d27_a_change_counts_once_it_is_trusted() {
     let place = Place::new();
-    place.run(["trust"]).succeeded();
+    place.run(["trust", "--yes"]).succeeded();
     let daemon = place.start(&UP);
     daemon.event("ready");
     let more = json!({ "fixture": crate::support::fixture_entry(), "more": {
@@ -140,7 +188,7 @@ fn d27_a_change_counts_once_it_is_trusted() {
     place.write("mcp.json", &json!({ "servers": more }).to_string());
     let refused = daemon.event("file");
     assert!(refused["error"].as_str().unwrap().contains("narthex trust"), "{refused}");
-    place.run(["trust"]).succeeded();
+    place.run(["trust", "--yes"]).succeeded();
     daemon.server_in("more", "error");
 }
 
@@ -160,7 +208,7 @@ fn s27_trust_shows_no_secrets() {
             "headers": { "X-Key": "hidden-five-hidden" },
         },
     }));
-    for words in [&["trust"][..], &["trust", "--json"]] {
+    for words in [&["trust", "--yes"][..], &["trust", "--yes", "--json"]] {
         let mut command = place.command(words);
         let output = command.env("HIDDEN_ONE", "hidden-one").output().unwrap();
         let done = Done::from(output).succeeded();
@@ -178,7 +226,7 @@ fn d27_trust_shows_where_a_program_would_run() {
         "one": { "transport": "stdio", "command": "./run", "cwd": "elsewhere",
                  "confinement": "strict" },
     }));
-    let done = place.run(["trust"]).succeeded();
+    let done = place.run(["trust", "--yes"]).succeeded();
     assert!(done.stdout.contains("./run"), "{done:?}");
     assert!(done.stdout.contains("/elsewhere"), "{done:?}");
     assert!(done.stdout.contains("confined"), "{done:?}");
