@@ -180,7 +180,7 @@ impl Finish {
                 return self.step(refusal);
             }
             if let Some(tasks) = &self.tasks {
-                tasks.answered(&self.method, message, &mut rewrite);
+                tasks.answered(&self.method, message, self.link(), &mut rewrite);
             }
         }
         rewrite.id = Some(self.id.to_vec().into());

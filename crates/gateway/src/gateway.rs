@@ -143,6 +143,7 @@ impl Gateway {
         shared.spawn(crate::hub::watch_registry(shared.clone()));
         shared.spawn(crate::hub::spread_notices(shared.clone()));
         shared.spawn(crate::session_table::expire(shared.clone()));
+        shared.spawn(crate::tasks::expire(shared.clone()));
         Ok(Self { shared })
     }
 

@@ -291,6 +291,9 @@ impl Shared {
             self.tell_sessions(server, kind, &payload, |session| is_at(session, alias));
             return;
         }
+        if matches!(message.method(), method::TASKS | method::TASKS_STATUS) {
+            self.tasks.heard(server, message.get("taskId"), message.get("status"));
+        }
         match message.method() {
             // Nothing is asked on links that several share, and their progress tokens are ours.
             method::CANCELLED | method::PROGRESS => {}

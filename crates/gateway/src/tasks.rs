@@ -3,16 +3,23 @@
 //! Task ids are the servers' own. At the aggregated endpoint the ids of two servers may be equal:
 //! the later task then has another id there, by table, like a resource whose URI two servers list.
 
+mod awake;
 mod owner;
 
 use std::{
-    collections::{BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque, hash_map::Entry},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use narthex_model::Alias;
+use narthex_upstream::Link;
+use narthex_wire::Raw;
 
-pub(crate) use self::owner::{TaskOwner, with_id};
+use self::awake::Awake;
+pub(crate) use self::{
+    awake::{expire, has_ended},
+    owner::{TaskOwner, with_id},
+};
 use crate::{RunId, run::ServerKey};
 
 /// How many tasks are remembered; the oldest are forgotten first.
@@ -31,6 +38,8 @@ struct Table {
     /// By the server's own id: what the clients know.
     shown: HashMap<Owned, Arc<str>>,
     order: VecDeque<Owned>,
+    /// Those that run, by the server's own id. Each is among those above.
+    awake: HashMap<(ServerKey, Arc<str>), Awake>,
 }
 
 /// A task of a run: its server, and the server's own id.
@@ -60,6 +69,48 @@ impl TaskRoutes {
         while table.order.len() > TASKS_MAX {
             table.forget_oldest();
         }
+    }
+
+    /// Keeps a server awake for a task that it has just made, and that is known.
+    pub(crate) fn keep_awake(
+        &self,
+        run: RunId,
+        task: Raw<'_>,
+        server: &ServerKey,
+        link: &Arc<Link>,
+    ) {
+        let Some(id) = task.get("taskId").and_then(Raw::as_str) else { return };
+        let id: Arc<str> = id.as_ref().into();
+        let mut table = self.table();
+        let is_known = table.shown.contains_key(&(run, server.clone(), id.clone()));
+        if is_known && !has_ended(task.get("status")) {
+            table.awake.insert((server.clone(), id), Awake::new(run, task, link));
+        }
+    }
+
+    /// Hears how a task of a server stands, by its own id: one that has ended keeps it awake no
+    /// longer.
+    pub(crate) fn heard(&self, server: &ServerKey, id: Option<Raw<'_>>, status: Option<Raw<'_>>) {
+        let Some(id) = id.and_then(Raw::as_str) else { return };
+        let key = (server.clone(), Arc::from(id.as_ref()));
+        let mut table = self.table();
+        if has_ended(status) {
+            table.awake.remove(&key);
+        } else if let Some(awake) = table.awake.get_mut(&key) {
+            awake.renew();
+        }
+    }
+
+    /// Hears that there is a result of a task.
+    pub(crate) fn has_result(&self, server: &ServerKey, id: Option<Raw<'_>>) {
+        if let Some(id) = id.and_then(Raw::as_str) {
+            self.table().awake.remove(&(server.clone(), Arc::from(id.as_ref())));
+        }
+    }
+
+    /// Lets servers sleep whose tasks have expired, or were lost with their link.
+    fn expire(&self) {
+        self.table().awake.retain(|_, awake| !awake.is_over());
     }
 
     /// The server that made the task which a run's clients know by this id at the aggregated
@@ -92,6 +143,7 @@ impl TaskRoutes {
         table.routes.retain(|(of, _), _| *of != run);
         table.shown.retain(|(of, _, _), _| *of != run);
         table.order.retain(|(of, _, _)| *of != run);
+        table.awake.retain(|_, awake| awake.run != run);
     }
 
     /// Whether a state that a server tells a run's client on a link of the client's own is about
@@ -118,6 +170,12 @@ impl Table {
         let Some(oldest) = self.order.pop_front() else { return };
         if let Some(shown) = self.shown.remove(&oldest) {
             self.routes.remove(&(oldest.0, shown));
+        }
+        let (run, server, id) = oldest;
+        if let Entry::Occupied(awake) = self.awake.entry((server, id))
+            && awake.get().run == run
+        {
+            awake.remove();
         }
     }
 }

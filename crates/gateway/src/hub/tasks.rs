@@ -10,7 +10,11 @@ use narthex_wire::{
 
 use super::{Change, FollowKey, Hub, Subject, follow::Followed};
 use crate::{
-    Endpoint, Session, gateway::Shared, links::LinkKind, run::ServerKey, tasks::TaskOwner,
+    Endpoint, Session,
+    gateway::Shared,
+    links::LinkKind,
+    run::ServerKey,
+    tasks::{TaskOwner, has_ended},
 };
 
 impl Hub {
@@ -20,7 +24,7 @@ impl Hub {
         let id: Arc<str> = id.as_ref().into();
         let subject = Subject::Task(id.clone());
         let key = FollowKey { server: server.clone(), subject, kind: LinkKind::Shared };
-        if self.keep_state(&key, state, has_ended(state)) {
+        if self.keep_state(&key, state, has_ended(state.get("status"))) {
             self.announce(Change::Task(server.clone(), id));
         }
     }
@@ -50,10 +54,10 @@ impl Shared {
                 None
             }
         };
+        let Some(state) = state else { return };
+        self.tasks.heard(&key.server, state.get("taskId"), state.get("status"));
         // A later state may have come on the stream.
-        if let Some(state) = state
-            && !followed.has_ended()
-        {
+        if !followed.has_ended() {
             self.hub.task_changed(&key.server, &state);
         }
     }
@@ -83,12 +87,6 @@ impl Session {
         };
         is_here.then(|| self.task_owner(alias).told(state, is_own_link)).flatten()
     }
-}
-
-/// Whether a task will not change any more.
-fn has_ended(state: &Message) -> bool {
-    let status = state.get("status").and_then(Raw::as_str);
-    matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"))
 }
 
 /// The answer to `tasks/get` as a notification: both have the same members.

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
+use narthex_upstream::Link;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method};
 
 use super::TaskRoutes;
@@ -23,24 +24,34 @@ pub(crate) struct TaskOwner {
 
 impl TaskOwner {
     /// Takes a result: learns of the task that it starts, and writes what the caller may see.
-    pub(crate) fn answered(&self, asked: &str, result: &Message, rewrite: &mut Rewrite<'static>) {
+    pub(crate) fn answered(
+        &self,
+        asked: &str,
+        result: &Message,
+        link: &Arc<Link>,
+        rewrite: &mut Rewrite<'static>,
+    ) {
         match asked {
-            method::TOOLS_CALL => self.learn(result),
+            method::TOOLS_CALL => self.learn(result, link),
             method::TASKS_LIST => self.keep_own(result, rewrite),
-            _ => {}
+            method::TASKS_RESULT => {
+                let related = result.meta_value(RELATED_TASK);
+                let id = related.and_then(|related| related.get("taskId"));
+                self.routes.has_result(&self.server, id);
+            }
+            _ => self.routes.heard(&self.server, result.get("taskId"), result.get("status")),
         }
         self.rename(result, rewrite);
     }
 
-    fn learn(&self, result: &Message) {
+    fn learn(&self, result: &Message, link: &Arc<Link>) {
         let is_modern =
             result.get("resultType").is_some_and(|kind| kind.as_bytes() == br#""task""#);
-        let id = match result.get("task") {
-            Some(task) => task.get("taskId"),
-            None => result.get("taskId").filter(|_| is_modern),
-        };
-        if let Some(id) = id.and_then(Raw::as_str) {
+        let task = result.get("task").or_else(|| result.body_raw().filter(|_| is_modern));
+        let Some(task) = task else { return };
+        if let Some(id) = task.get("taskId").and_then(Raw::as_str) {
             self.routes.learn(self.run, &id, &self.server);
+            self.routes.keep_awake(self.run, task, &self.server, link);
         }
     }
 
@@ -56,10 +67,11 @@ impl TaskOwner {
         }
     }
 
-    /// Those of a server's tasks that are the caller's, and what it knows them by.
+    /// Those of the tasks that a server lists which are the caller's, and what it knows them by.
     pub(crate) fn own<'a>(&self, tasks: &[Raw<'a>]) -> Vec<(Raw<'a>, Arc<str>)> {
         let own = |task: &Raw<'a>| {
             let id = task.get("taskId").and_then(Raw::as_str)?;
+            self.routes.heard(&self.server, task.get("taskId"), task.get("status"));
             Some((*task, self.routes.shown(self.run, &self.server, &id)?))
         };
         tasks.iter().filter_map(own).collect()
@@ -101,6 +113,7 @@ impl TaskOwner {
     /// the caller's own it may come before the answer that says that there is such a task.
     pub(crate) fn told(&self, state: &Message, is_own_link: bool) -> Option<Payload> {
         let id = state.get("taskId").and_then(Raw::as_str)?;
+        self.routes.heard(&self.server, state.get("taskId"), state.get("status"));
         if !self.routes.owns(self.run, &self.server, &id) {
             let is_anothers = self.routes.is_anothers(self.run, &self.server, &id);
             let is_taken = self.is_aggregated && self.routes.route(self.run, &id).is_some();

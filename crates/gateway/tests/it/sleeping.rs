@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use narthex_gateway::{Caller, Endpoint, GatewayOptions, Step};
 use narthex_registry::{ServerRow, Snapshot};
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{
     following::{TELLS, kill, next},
     scripted::Scripts,
+    tasks::{self, LEGACY, MODERN},
     world::{SOON, World, legacy, modern, transparent},
 };
 
@@ -25,7 +26,11 @@ async fn until(world: &World, is_it: impl Fn(&ServerRow) -> bool) -> Arc<ServerR
 }
 
 async fn one(scripts: &Scripts, idle: Duration) -> World {
-    let entries = vec![scripts.entry("one", TELLS)];
+    one_that(scripts, TELLS, idle).await
+}
+
+async fn one_that(scripts: &Scripts, does: [&str; 3], idle: Duration) -> World {
+    let entries = vec![scripts.entry("one", does)];
     let world = World::sleepy(entries, GatewayOptions::default(), Some(idle));
     until(&world, ServerRow::is_ready).await;
     world
@@ -38,8 +43,9 @@ async fn pass(time: Duration) {
     tokio::time::resume();
 }
 
-/// Waits until the server is stopped; `IDLE` is over at once.
-async fn asleep(world: &World, why: &str) {
+/// Waits until the server is stopped; `IDLE` is over at once. Gives how long that took.
+async fn asleep(world: &World, why: &str) -> Duration {
+    let since = Instant::now();
     let registry = world.gateway.registry();
     let mut changes = registry.changes();
     tokio::time::pause();
@@ -49,7 +55,9 @@ async fn asleep(world: &World, why: &str) {
         }
     };
     timeout(10 * IDLE, sleeping).await.expect(why);
+    let took = since.elapsed();
     tokio::time::resume();
+    took
 }
 
 fn subscription(method: &str) -> narthex_wire::Message {
@@ -110,6 +118,102 @@ async fn d12_a_server_that_is_followed_is_woken_for_it() {
     kill(*scripts.started("one").last().unwrap());
     next(&mut outbox, "notifications/resources/updated").await;
     world.gateway.drain().await;
+}
+
+/// Starts a task that nobody follows, in the era of this server; gives its caller.
+async fn caller_with_a_task(world: &World, does: [&str; 3]) -> Caller {
+    if does == LEGACY {
+        let caller = world.legacy_caller(transparent("one")).await;
+        let params = json!({"name": "act", "arguments": {}, "task": {}});
+        let started = world.call(&caller, legacy(1, "tools/call", params)).await;
+        assert_eq!(started["result"]["task"]["status"], "working", "{started}");
+        return caller;
+    }
+    let caller = world.modern_caller(transparent("one"));
+    assert_eq!(tasks::start(world, &caller, "act", json!({})).await, "t1");
+    caller
+}
+
+/// D12: a task that runs keeps its server, also if nobody follows it or asks for it, until it is
+/// forgotten with its run.
+#[tokio::test]
+async fn d12_a_server_with_a_running_task_is_not_stopped() {
+    for does in [MODERN, LEGACY] {
+        let scripts = Scripts::new();
+        let world = one_that(&scripts, does, IDLE).await;
+        let caller = caller_with_a_task(&world, does).await;
+        pass(3 * IDLE).await;
+        assert!(!world.gateway.registry().get("one").unwrap().is_asleep);
+        assert_eq!(scripts.started("one").len(), 1);
+        assert!(world.gateway.end_run(caller.run.id).await.is_some());
+        let took = asleep(&world, "its run has ended").await;
+        assert!(took < 3 * IDLE, "{took:?}");
+        world.gateway.drain().await;
+    }
+}
+
+/// A modern server that says of its task what it was last told to say of it.
+const TOLD: &str = r#"case $line in *'"method":"tasks/cancel"'*) now=cancelled
+    answer '{"resultType":"complete"}'; continue ;; esac"#;
+/// A legacy server that says at a call without a task that the earlier task has ended.
+const TELLS_END: &str = r#"case $line in *'"method":"tools/call"'*'"task":{'*) ;;
+    *'"method":"tools/call"'*) printf '{"jsonrpc":"2.0","method":"notifications/tasks/status",'
+      printf '"params":{"taskId":"t1","status":"failed"}}\n'; answer '{"content":[]}'
+      continue ;; esac"#;
+/// A legacy server that has the result of its task at once.
+const HAS_RESULT: &str = r#"case $line in *'"method":"tasks/result"'*)
+    answer '{"content":[],'"$related"'}'; continue ;; esac"#;
+/// A legacy server that lists its task as one that has ended.
+const LISTS_END: &str = r#"case $line in *'"method":"tasks/list"'*)
+    answer '{"tasks":[{"taskId":"t1","status":"completed"}]}'; continue ;; esac"#;
+
+/// D12: a task that has ended keeps no server awake, by whichever word that is heard.
+#[tokio::test]
+async fn d12_the_end_of_a_task_lets_its_server_sleep() {
+    let (id, call) = (json!({"taskId": "t1"}), json!({"name": "act", "arguments": {}}));
+    for (does, more, asked) in [
+        (MODERN, TOLD, vec![("tasks/cancel", id.clone()), ("tasks/get", id.clone())]),
+        (LEGACY, "", vec![("tasks/cancel", id.clone())]),
+        (LEGACY, TELLS_END, vec![("tools/call", call)]),
+        (LEGACY, HAS_RESULT, vec![("tasks/result", id)]),
+        (LEGACY, LISTS_END, vec![("tasks/list", json!({}))]),
+    ] {
+        let scripts = Scripts::new();
+        let each = format!("{more}\n{}", does[1]);
+        let world = one_that(&scripts, [does[0], &each, ""], IDLE).await;
+        let caller = caller_with_a_task(&world, does).await;
+        for (method, mut params) in asked {
+            if does == MODERN {
+                params["_meta"] = tasks::declared();
+            }
+            let answer = world.ask(&caller, method, params).await;
+            assert!(answer["result"].is_object(), "{answer}");
+        }
+        let took = asleep(&world, "its task has ended").await;
+        assert!(took < 3 * IDLE, "{took:?} with {more}");
+        world.gateway.drain().await;
+    }
+}
+
+/// D12: a task keeps its server awake no longer than the server keeps it, and not for ever without
+/// a word of it.
+#[tokio::test]
+async fn d12_a_task_without_a_word_keeps_no_server_for_ever() {
+    let hour = Duration::from_secs(3600);
+    for (does, ttl, expires) in [
+        (MODERN, "1200000", 2 * IDLE),
+        (LEGACY, "1200000", 2 * IDLE),
+        (MODERN, "null", hour),
+        (MODERN, "36000000", hour),
+    ] {
+        let scripts = Scripts::new();
+        let first = does[0].replace("null", ttl);
+        let world = one_that(&scripts, [&first, does[1], ""], IDLE).await;
+        caller_with_a_task(&world, does).await;
+        let took = asleep(&world, "its task has expired").await;
+        assert!((expires..expires + 2 * IDLE).contains(&took), "{took:?} with {ttl}");
+        world.gateway.drain().await;
+    }
 }
 
 /// D12: a level keeps no server from sleeping, as a server that sleeps says nothing; it is told

@@ -16,7 +16,7 @@ use super::{
     world::{SOON, World, finish, legacy, modern, parse, transparent},
 };
 
-fn declared() -> Value {
+pub(super) fn declared() -> Value {
     json!({"io.modelcontextprotocol/clientCapabilities":
         {"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}})
 }
@@ -50,7 +50,7 @@ fn another_run() -> Arc<RunView> {
     Arc::new(RunView::new(&RunToken::generate().unwrap(), RunPolicy::AllAttached))
 }
 
-async fn start(world: &World, caller: &Caller, name: &str, arguments: Value) -> String {
+pub(super) async fn start(world: &World, caller: &Caller, name: &str, arguments: Value) -> String {
     let params = json!({"name": name, "arguments": arguments, "_meta": declared()});
     let started = world.call(caller, modern(1, "tools/call", params)).await;
     assert_eq!(started["result"]["resultType"], "task", "{started}");
@@ -107,7 +107,7 @@ async fn s18_tasks_of_others_are_not_followed() {
 
 /// A modern server all of whose tasks are called `t1`. The first process says that they work,
 /// later ones say that they are done, and only when asked.
-const MODERN: [&str; 3] = [
+pub(super) const MODERN: [&str; 3] = [
     r#"task='"taskId":"t1","createdAt":"2026-01-01T00:00:00Z","ttlMs":null'
     [ -e "$PIDS" ] && now=completed || now=working"#,
     r#"case $line in
@@ -184,7 +184,7 @@ async fn e79_equal_task_ids_of_two_servers_stay_apart() {
 
 /// A legacy server with tasks, all of which are called `t1`; it lists some more, of nobody here,
 /// on pages of their own. It says its name wherever there is room for it.
-const LEGACY: [&str; 3] = [
+pub(super) const LEGACY: [&str; 3] = [
     r#"rest='"status":"working","ttl":null,"createdAt":"2026-01-01T00:00:00Z"'
     related='"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}'
     status() { printf '{"jsonrpc":"2.0","method":"notifications/tasks/status",'

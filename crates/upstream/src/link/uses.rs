@@ -35,6 +35,8 @@ pub(crate) struct Uses {
     since: Instant,
     /// When it was last used, in milliseconds after `since`.
     last: AtomicU64,
+    /// When it was last kept awake by anybody who does so no longer, in the same way.
+    awake: AtomicU64,
     /// Held by whoever finds out whether the server still answers.
     pub(super) checking: Mutex<()>,
 }
@@ -46,6 +48,7 @@ impl Uses {
             ended: Notify::new(),
             since: Instant::now(),
             last: AtomicU64::new(0),
+            awake: AtomicU64::new(0),
             checking: Mutex::new(()),
         }
     }
@@ -66,17 +69,29 @@ impl Uses {
     }
 
     pub(super) fn touch(&self) {
-        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last.store(now, Ordering::Relaxed);
+        self.last.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn keep(&self) {
+        self.state.fetch_add(KEPT, Ordering::AcqRel);
+    }
+
+    fn let_go(&self) {
+        self.awake.store(self.now(), Ordering::Relaxed);
+        self.state.fetch_sub(KEPT, Ordering::AcqRel);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn state(&self) -> u64 {
         self.state.load(Ordering::Acquire)
     }
 
-    /// How long nobody has used it; `None` while somebody does or keeps it awake.
+    /// How long nobody has used it or kept it awake; `None` while somebody does.
     fn idle(&self) -> Option<Duration> {
-        (self.state() & !RETIRED == 0).then(|| self.since_last())
+        (self.state() & !RETIRED == 0).then(|| self.since_last().min(self.ago(&self.awake)))
     }
 
     /// Retires it unless somebody uses it or keeps it awake; `false` if so.
@@ -94,8 +109,11 @@ impl Uses {
 
     /// How long ago it was last used by anybody who has finished.
     pub(super) fn since_last(&self) -> Duration {
-        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        self.since.elapsed().saturating_sub(last)
+        self.ago(&self.last)
+    }
+
+    fn ago(&self, time: &AtomicU64) -> Duration {
+        self.since.elapsed().saturating_sub(Duration::from_millis(time.load(Ordering::Relaxed)))
     }
 
     fn retire(&self) {
@@ -161,7 +179,7 @@ impl Deref for KeptAwake {
 
 impl Drop for KeptAwake {
     fn drop(&mut self) {
-        self.0.uses.state.fetch_sub(KEPT, Ordering::AcqRel);
+        self.0.uses.let_go();
     }
 }
 
@@ -170,7 +188,7 @@ impl Link {
     /// is promised to hear of changes.
     #[must_use]
     pub fn keep_awake(self: &Arc<Self>) -> KeptAwake {
-        self.uses.state.fetch_add(KEPT, Ordering::AcqRel);
+        self.uses.keep();
         KeptAwake(self.clone())
     }
 
@@ -202,7 +220,7 @@ impl Link {
         self.uses.state() & RETIRED != 0
     }
 
-    /// How long nobody has used the link; `None` while somebody does or keeps the server awake.
+    /// How long nobody has used the link or kept the server awake; `None` while somebody does.
     #[must_use]
     pub fn idle(&self) -> Option<Duration> {
         self.uses.idle()
@@ -233,7 +251,7 @@ mod tests {
     #[tokio::test]
     async fn d12_what_is_kept_awake_is_not_idle_and_can_end() {
         let uses = Uses::new();
-        uses.state.fetch_add(KEPT, Ordering::AcqRel);
+        uses.keep();
         assert_eq!(uses.idle(), None);
         assert!(!uses.retire_unused() && uses.enter());
         let mut draining = tokio_test_poll(uses.drained());
@@ -244,6 +262,19 @@ mod tests {
         assert!(uses.enter() && !uses.retire_unused());
         uses.leave();
         assert!(uses.retire_unused() && !uses.enter());
+    }
+
+    /// D12: whoever was promised something has time to fetch it when it is there.
+    #[tokio::test(start_paused = true)]
+    async fn d12_who_was_kept_awake_is_idle_from_then_on() {
+        let uses = Uses::new();
+        uses.keep();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        uses.let_go();
+        assert_eq!(uses.idle(), Some(Duration::ZERO));
+        tokio::time::advance(Duration::from_secs(3)).await;
+        assert_eq!(uses.idle(), Some(Duration::from_secs(3)));
+        assert_eq!(uses.since_last(), Duration::from_secs(63), "it has said nothing");
     }
 
     struct Polled<F>(std::pin::Pin<Box<F>>);
