@@ -160,6 +160,13 @@ impl ConnectError {
 }
 
 impl ConnectError {
+    /// Whether the server forgot the session that it had just opened: it may be tried once more, at
+    /// once.
+    #[must_use]
+    pub fn is_forgotten(&self) -> bool {
+        matches!(self, Self::Link(LinkError::SessionEnded))
+    }
+
     /// The same without known secrets, which servers like to repeat when they refuse them.
     fn redacted(self, redactor: &Redactor) -> Self {
         let clean = |text: String| redactor.text(&text).into_owned();

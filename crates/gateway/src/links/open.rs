@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use narthex_model::CallErrorKind;
+use narthex_model::{CallError, CallErrorKind};
 use narthex_registry::{OpenError, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
@@ -35,11 +35,12 @@ impl Shared {
         let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
         let opening = self.registry.open_link_to(row, identity, dialect, events);
         let link = opening.await.map_err(|error| {
-            let kind = match &error {
-                OpenError::Failed(error) => error.kind,
-                OpenError::Unknown(_) => CallErrorKind::TransportError,
-            };
-            Refusal::call(kind, format!("server `{alias}` could not be opened for you: {error}"))
+            let text = format!("server `{alias}` could not be opened for you: {error}");
+            match error {
+                OpenError::Forgotten(error) => Refusal::Unsent(CallError::new(error.kind, text)),
+                OpenError::Failed(error) => Refusal::call(error.kind, text),
+                OpenError::Unknown(_) => Refusal::call(CallErrorKind::TransportError, text),
+            }
         })?;
         let listed = timeout(self.options.settle_timeout, Inventory::fetch(&link)).await;
         let refusal = match listed {

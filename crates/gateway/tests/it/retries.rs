@@ -49,16 +49,19 @@ async fn r_e45_a_session_that_a_server_forgot_costs_no_call() {
     }
 }
 
-/// R-E45: a session that is forgotten before it has listed is opened once more, too.
+/// R-E45: a session that is forgotten before it has listed, or before its handshake is over, is
+/// opened once more, too.
 #[tokio::test]
 async fn r_e45_a_session_that_is_forgotten_at_once_costs_no_call() {
-    let quirks = vec![Quirk::ForgetSecondSession];
-    let forgets = Options { eras: Eras::Legacy, quirks, ..Options::default() };
-    let world = World::of([("one", forgets)]).await;
-    let caller = caller(&world, transparent("one"), json!({"sampling": {}})).await;
-    four_calls(&world, &caller, "").await;
-    assert_eq!(world.fixtures[0].fixture.counts().initializes, 3, "shared, forgotten, anew");
-    world.gateway.drain().await;
+    for quirk in [Quirk::ForgetSecondSession, Quirk::ForgetSecondHandshake] {
+        let forgets = Options { eras: Eras::Legacy, quirks: vec![quirk], ..Options::default() };
+        let world = World::of([("one", forgets)]).await;
+        let caller = caller(&world, transparent("one"), json!({"sampling": {}})).await;
+        four_calls(&world, &caller, "").await;
+        let opened = world.fixtures[0].fixture.counts().initializes;
+        assert_eq!(opened, 3, "shared, forgotten, anew: {quirk:?}");
+        world.gateway.drain().await;
+    }
 }
 
 fn hanging() -> Options {

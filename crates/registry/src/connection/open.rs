@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use narthex_model::CallErrorKind;
-use narthex_upstream::{ConnectError, Dialect, Inventory, Link, LinkError, LinkEvent, Phase};
+use narthex_upstream::{ConnectError, Dialect, Inventory, Link, LinkEvent, Phase};
 use narthex_wire::method;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -41,8 +41,10 @@ impl Fault {
 
 impl From<ConnectError> for Fault {
     fn from(error: ConnectError) -> Self {
-        let is_forgotten = matches!(error, ConnectError::Link(LinkError::SessionEnded));
-        Self { is_forgotten, ..Self::new(error.call_kind(), error.to_string()) }
+        Self {
+            is_forgotten: error.is_forgotten(),
+            ..Self::new(error.call_kind(), error.to_string())
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition};
 use narthex_supervisor::LogRing;
-use narthex_upstream::{ClientIdentity, Dialect, InUse, Link, LinkEvent};
+use narthex_upstream::{ClientIdentity, ConnectError, Dialect, InUse, Link, LinkEvent};
 use tokio::{
     sync::mpsc,
     time::{Duration, timeout},
@@ -27,6 +27,16 @@ pub enum OpenError {
     /// The server cannot be connected; the error is the one of its row.
     #[error("{0}")]
     Failed(CallError),
+    /// The server forgot the session that it had just opened: it may be tried again at once.
+    #[error("{0}")]
+    Forgotten(CallError),
+}
+
+impl From<ConnectError> for OpenError {
+    fn from(error: ConnectError) -> Self {
+        let call = CallError::new(error.call_kind(), error.to_string());
+        if error.is_forgotten() { Self::Forgotten(call) } else { Self::Failed(call) }
+    }
 }
 
 impl Registry {
@@ -68,7 +78,7 @@ impl Registry {
         let opening = self.shared.tasks.spawn_on(opening.in_current_span(), &self.shared.home());
         let opened = AbortOnDropHandle::new(opening).await;
         // A task that is lost is one whose runtime ends.
-        opened.unwrap_or_else(|_lost| Err(stopping())).map_err(OpenError::Failed)
+        opened.unwrap_or_else(|_lost| Err(OpenError::Failed(stopping())))
     }
 
     /// Opens a link to a server beside everything else, for one owner, who must stop it: for trying
@@ -133,14 +143,14 @@ async fn open(
     identity: ClientIdentity,
     dialect: Option<Dialect>,
     events: mpsc::Sender<LinkEvent>,
-) -> Result<Arc<Link>, CallError> {
+) -> Result<Arc<Link>, OpenError> {
     let Some(_place) = connection.reserve(shared.options.children_max) else {
         let text = format!(
             "server `{}` has as many processes as it may have ({}); try again later",
             connection.alias(),
             shared.options.children_max
         );
-        return Err(CallError::new(CallErrorKind::LimitExceeded, text));
+        return Err(OpenError::Failed(CallError::new(CallErrorKind::LimitExceeded, text)));
     };
     let mut context =
         shared.context(events, connection.settings.deadlines, &connection.found().log);
@@ -148,17 +158,16 @@ async fn open(
     context.dialect = dialect;
     let connected = tokio::select! {
         biased;
-        () = connection.ending() => return Err(stopping()),
+        () = connection.ending() => return Err(OpenError::Failed(stopping())),
         connected = narthex_upstream::connect(&connection.definition, &context) => connected,
     };
-    let (link, _dialect) =
-        connected.map_err(|error| CallError::new(error.call_kind(), error.to_string()))?;
+    let (link, _dialect) = connected?;
     let link = Arc::new(link);
     if connection.keep(&link) {
         return Ok(link);
     }
     link.stop().await;
-    Err(stopping())
+    Err(OpenError::Failed(stopping()))
 }
 
 fn stopping() -> CallError {

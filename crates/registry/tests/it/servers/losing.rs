@@ -140,14 +140,14 @@ async fn d17_a_forgotten_session_is_opened_again_at_once() {
 }
 
 /// A server over HTTP that answers so many times that it does not know the session which it has
-/// just opened, when it is asked for its tools.
-async fn forgetful(times: usize) -> Peer {
+/// just opened, when it is sent a message of this method.
+async fn forgetful(method: &'static str, times: usize) -> Peer {
     let left = Arc::new(std::sync::atomic::AtomicUsize::new(times));
     Peer::session(move |seen| {
         let forgets = |left: usize| left.checked_sub(1);
         let order = std::sync::atomic::Ordering::SeqCst;
         match seen.rpc() {
-            "tools/list" if left.fetch_update(order, order, forgets).is_ok() => {
+            now if now == method && left.fetch_update(order, order, forgets).is_ok() => {
                 Some(text(404, "text/plain", "who are you?"))
             }
             "tools/list" => Some(result(seen, &json!({"tools": [{"name": "x"}]}))),
@@ -161,25 +161,27 @@ fn sessions(peer: &Peer) -> usize {
     peer.seen().iter().filter(|seen| seen.rpc() == "initialize").count()
 }
 
-/// D17, R-E45: a session that is forgotten before the first list is opened once more, and no more
-/// than once.
+/// D17, R-E45: a session that is forgotten before the first list, or before its handshake is over,
+/// is opened once more, and no more than once.
 #[tokio::test]
 async fn d17_a_session_that_is_forgotten_at_once_is_opened_again_once() {
-    let (once, always) = (forgetful(1).await, forgetful(usize::MAX).await);
-    let registry = start([http("once", &once.url), http("always", &always.url)]);
-    let row = until_state(&registry, "once", ServerState::Ready).await;
-    assert!(row.inventory.tool("x").is_some());
-    assert_eq!((sessions(&once), row.reconnects), (2, 0), "it was not lost");
-    let row = until_state(&registry, "always", ServerState::Error).await;
-    assert!(message(&row).contains("ended the session"), "{}", message(&row));
-    assert_eq!(sessions(&always), 2);
-    registry.close().await;
+    for method in ["tools/list", "notifications/initialized"] {
+        let (once, always) = (forgetful(method, 1).await, forgetful(method, usize::MAX).await);
+        let registry = start([http("once", &once.url), http("always", &always.url)]);
+        let row = until_state(&registry, "once", ServerState::Ready).await;
+        assert!(row.inventory.tool("x").is_some());
+        assert_eq!((sessions(&once), row.reconnects), (2, 0), "it was not lost at {method}");
+        let row = until_state(&registry, "always", ServerState::Error).await;
+        assert!(message(&row).contains("ended the session"), "{}", message(&row));
+        assert_eq!(sessions(&always), 2, "at {method}");
+        registry.close().await;
+    }
 }
 
 /// R-E47: headers that come out empty are told once, by their names alone.
 #[tokio::test]
 async fn r_e47_an_empty_header_is_told_in_the_log_once() {
-    let peer = forgetful(1).await;
+    let peer = forgetful("tools/list", 1).await;
     let mut definition = http("x", &peer.url);
     let Target::Http(target) = &mut definition.target else { unreachable!("it is called") };
     let headers = [("Authorization", "Bearer "), ("X-Empty", ""), ("X-Team", "a b"), ("X-Id", "7")];
