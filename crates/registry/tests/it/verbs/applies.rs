@@ -144,6 +144,21 @@ async fn e51_the_same_configuration_retries_what_failed() {
     registry.close().await;
 }
 
+/// E35, E51: a set in which anything else changed tries again what has failed, and leaves alone
+/// what is still being tried.
+#[tokio::test]
+async fn e35_a_changed_set_tries_again_what_has_failed() {
+    let slow = hanging().await;
+    let failing = || program("failing", "no-such-program", &[]);
+    let registry = start([failing(), http("slow", &slow.url)]);
+    let failed = until_state(&registry, "failing", ServerState::Error).await;
+    let trying = registry.get("slow").unwrap();
+    registry.apply(set([failing(), http("slow", &slow.url), shell("new")])).unwrap();
+    assert_ne!(registry.get("failing").unwrap().connection, failed.connection);
+    assert_eq!(registry.get("slow").unwrap().connection, trying.connection);
+    registry.close().await;
+}
+
 /// E128: an older set whose server is slow cannot bring it back.
 #[tokio::test]
 async fn e128_the_newest_set_wins() {
