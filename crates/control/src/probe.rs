@@ -14,9 +14,6 @@ use tokio::{
 
 use crate::{Control, ControlError};
 
-/// How long each list may take.
-const LIST_DEADLINE: Duration = Duration::from_secs(10);
-
 /// What is tried, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum StageName {
@@ -149,7 +146,8 @@ impl Probing {
         probe.stage(StageName::Connect, outcome, since, &told);
         let Ok(link) = opened else { return probe };
         probe.read_facts(&link);
-        probe.read_lists(&link, &told).await;
+        let within = self.registry.deadlines(&self.definition).list;
+        probe.read_lists(&link, within, &told).await;
         link.stop().await;
         let is_fine = |stage: &Stage| {
             matches!(stage.outcome, StageOutcome::Ok { .. } | StageOutcome::NotSupported)
@@ -172,7 +170,13 @@ impl Probe {
         self.stages.push(stage);
     }
 
-    async fn read_lists(&mut self, link: &Arc<Link>, told: &(impl Fn(&Stage) + Send)) {
+    /// Reads each list within this time.
+    async fn read_lists(
+        &mut self,
+        link: &Arc<Link>,
+        within: Duration,
+        told: &(impl Fn(&Stage) + Send),
+    ) {
         let has = link.facts().capabilities;
         let lists = [
             (StageName::Tools, "tools", has.tools),
@@ -182,7 +186,7 @@ impl Probe {
         for (name, member, is_declared) in lists {
             let since = Instant::now();
             let outcome = match is_declared {
-                true => list(link, name.as_str(), member).await,
+                true => list(link, within, name.as_str(), member).await,
                 false => StageOutcome::NotSupported,
             };
             self.stage(name, outcome, since, told);
@@ -206,15 +210,20 @@ impl Probe {
     }
 }
 
-async fn list(link: &Arc<Link>, method: &'static str, member: &str) -> StageOutcome {
+async fn list(
+    link: &Arc<Link>,
+    within: Duration,
+    method: &'static str,
+    member: &str,
+) -> StageOutcome {
     let mut count = 0;
     let counting = link.each_page(method, |answer| {
         count += answer.get(member).map(Raw::items).unwrap_or_default().len();
         Ok(())
     });
-    let reason = match timeout(LIST_DEADLINE, counting).await {
+    let reason = match timeout(within, counting).await {
         Ok(Ok(())) => return StageOutcome::Ok { count: Some(count) },
-        Err(_late) => return StageOutcome::Timeout { after_ms: millis(LIST_DEADLINE) },
+        Err(_late) => return StageOutcome::Timeout { after_ms: millis(within) },
         Ok(Err(LinkError::Refused { code: rpc::code::METHOD_NOT_FOUND, .. })) => {
             return StageOutcome::NotSupported;
         }

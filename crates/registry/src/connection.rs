@@ -32,6 +32,18 @@ pub(crate) struct Settings {
     pub(crate) idle_stop: Option<Duration>,
 }
 
+impl Settings {
+    /// With the limits that an entry has of its own (R-M11).
+    pub(crate) fn of(mut self, definition: &ServerDefinition) -> Self {
+        if let Some(own) = definition.mount_timeout {
+            self.deadlines.connect = own;
+            self.deadlines.list = own;
+            self.deadlines.probe = self.deadlines.probe.min(own);
+        }
+        self
+    }
+}
+
 /// One connection. Its task owns the link; everybody else sees what is known of it.
 pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
@@ -73,12 +85,7 @@ impl Connection {
         settings: Settings,
         before: Option<&Found>,
     ) -> Self {
-        let mut settings = settings;
-        if let Some(own) = definition.mount_timeout {
-            settings.deadlines.connect = own;
-            settings.deadlines.list = own;
-            settings.deadlines.probe = settings.deadlines.probe.min(own);
-        }
+        let settings = settings.of(&definition);
         let mut found = Found::new(ServerState::Connecting);
         if let Some(before) = before {
             found.inventory = before.inventory.clone();

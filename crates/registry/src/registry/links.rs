@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition};
 use narthex_supervisor::LogRing;
-use narthex_upstream::{ClientIdentity, ConnectError, Dialect, InUse, Link, LinkEvent};
+use narthex_upstream::{ClientIdentity, ConnectError, Deadlines, Dialect, InUse, Link, LinkEvent};
 use tokio::{
     sync::mpsc,
     time::{Duration, timeout},
@@ -91,8 +91,7 @@ impl Registry {
         definition: &ServerDefinition,
         events: mpsc::Sender<LinkEvent>,
     ) -> Result<Arc<Link>, CallError> {
-        let context =
-            self.shared.context(events, self.shared.options.deadlines, &LogRing::default());
+        let context = self.shared.context(events, self.deadlines(definition), &LogRing::default());
         let connected = tokio::select! {
             biased;
             () = self.shared.shutdown.cancelled() => return Err(stopping()),
@@ -101,6 +100,12 @@ impl Registry {
         let (link, _dialect) =
             connected.map_err(|error| CallError::new(error.call_kind(), error.to_string()))?;
         Ok(Arc::new(link))
+    }
+
+    /// How long the steps of connecting to a server may take: as its entry says, or as usual.
+    #[must_use]
+    pub fn deadlines(&self, definition: &ServerDefinition) -> Deadlines {
+        self.shared.settings().of(definition).deadlines
     }
 
     /// Lists a server's things anew on its shared link, unless that has happened since this row was

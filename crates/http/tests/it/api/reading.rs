@@ -197,6 +197,25 @@ async fn a_test_tells_each_stage() {
     unknown.problem(StatusCode::NOT_FOUND, "not_found");
 }
 
+/// R-M11: a test keeps to the limits of the entry that it tries, as its start does.
+#[tokio::test]
+async fn r_m11_a_test_has_the_limits_of_the_entry() {
+    let mut entry = shell();
+    let script = entry["args"][1].as_str().unwrap();
+    entry["args"][1] = script.replace("*'\"id\"'*)", "*tools/list*) ;;\n*'\"id\"'*)").into();
+    entry["mountTimeout"] = json!("4s");
+    entry["disabled"] = json!(true);
+    let api = Api::over(&json!({ "hangs": entry })).await;
+    let probe = api.post("/api/servers/hangs/test").await.succeeded();
+    assert_eq!(probe["stages"][0]["outcome"], "ok", "{probe}");
+    let tools = &probe["stages"][1];
+    assert_eq!(
+        (&tools["outcome"], &tools["after_ms"]),
+        (&json!("timeout"), &json!(4000)),
+        "{probe}"
+    );
+}
+
 /// The same as a stream: a stage is told when it ends.
 #[tokio::test]
 async fn a_test_can_be_watched() {
