@@ -95,7 +95,8 @@ pub(crate) async fn run(shared: Arc<Shared>, mut events: Subscription) {
             None => return,
             Some(LayersEvent::Changed { .. }) => apply_news(&shared),
             Some(LayersEvent::Failed { file, error }) => {
-                tracing::warn!(file = %file.display(), "not applied: {error}");
+                let file = file.display();
+                tracing::warn!(%file, "not applied, and what was there before goes on: {error}");
             }
             Some(LayersEvent::Recovered { file }) => {
                 tracing::info!(file = %file.display(), "can be used again");

@@ -59,6 +59,11 @@ pub(crate) fn start(settings: &Settings, runtime: &Handle) -> Result<Telemetry, 
     Ok(Telemetry { traces })
 }
 
+/// Whether the log says what is wrong with configuration files: then nothing else has to.
+pub(crate) fn tells_of_files() -> bool {
+    tracing::enabled!(target: "narthex_control::follow", tracing::Level::WARN)
+}
+
 impl Telemetry {
     /// Makes spans of calls; `None` if nobody collects them.
     pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {

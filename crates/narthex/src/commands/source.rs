@@ -22,7 +22,7 @@ use crate::{
     config::{self, Settings},
     data_dir::DataDir,
     failure::Failure,
-    output,
+    output, telemetry,
     trust::{Folder, Standing},
 };
 
@@ -44,14 +44,14 @@ pub(crate) async fn followed(
     files.settings.clone_from(&settings.servers);
     let project = match &settings.config {
         Some(file) => {
-            read(file)?;
+            tell_warnings(&load(file)?);
             let approve: Approve = Arc::new(|_file, _text| Ok(()));
             ProjectFile { path: std::path::absolute(file)?, approve, approvals: None }
         }
         None => {
             let path = usual();
             if path.exists() {
-                drop(read_trusted(data).await?);
+                tell_warnings(&load_trusted(data).await?);
             } else {
                 output::notice(
                     "there is no mcp.json in this folder yet; it is read when it is there",
@@ -115,13 +115,17 @@ struct DefaultsDocument {
 
 /// Reads a file that was named on the command line or in the settings, and so is approved.
 pub(crate) fn read(path: &Path) -> Result<LoadedConfig, Failure> {
-    let loaded = load_file(path, &config::workspace_root()?, &config::placeholder)?;
+    let loaded = load(path)?;
     show_warnings(&loaded);
     Ok(loaded)
 }
 
+fn load(path: &Path) -> Result<LoadedConfig, Failure> {
+    Ok(load_file(path, &config::workspace_root()?, &config::placeholder)?)
+}
+
 /// Reads the current folder's file, if its user has approved it (D27).
-pub(crate) async fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
+async fn load_trusted(data: &DataDir) -> Result<LoadedConfig, Failure> {
     let path = usual();
     if !path.exists() {
         return Err(Failure::new(
@@ -139,9 +143,7 @@ pub(crate) async fn read_trusted(data: &DataDir) -> Result<LoadedConfig, Failure
             let root = config::workspace_root()?;
             let context =
                 LoadContext { file: &path, workspace_root: &root, env: &config::placeholder };
-            let loaded = parse(&folder.text, &context)?;
-            show_warnings(&loaded);
-            return Ok(loaded);
+            return Ok(parse(&folder.text, &context)?);
         }
         Standing::Changed => "has changed since it was trusted",
         Standing::Unknown => "is not trusted yet",
@@ -195,6 +197,13 @@ fn read_with(
     match is_project {
         true => Ok(parse(&folder.text, &context)?),
         false => Ok(parse_settings(&folder.text, &context)?),
+    }
+}
+
+/// Shows warnings of a file that the daemon is to follow, and of which its log may tell.
+fn tell_warnings(loaded: &LoadedConfig) {
+    if !telemetry::tells_of_files() {
+        show_warnings(loaded);
     }
 }
 

@@ -28,7 +28,7 @@ use crate::{
     failure::Failure,
     output::{self, harmless},
     rows::Row,
-    secrets,
+    secrets, telemetry,
 };
 
 /// How long threads may take to end once nothing is waited for any more.
@@ -282,7 +282,9 @@ impl Reporter<'_> {
             LayersEvent::Changed { warnings, .. } => {
                 if !self.context.format.is_json() {
                     output::notice("the configuration has changed");
-                    warnings.iter().for_each(|one| output::notice(&format!("warning: {one}")));
+                    if !telemetry::tells_of_files() {
+                        warnings.iter().for_each(|one| output::notice(&format!("warning: {one}")));
+                    }
                 }
                 return Ok(());
             }
@@ -291,6 +293,9 @@ impl Reporter<'_> {
         };
         if self.context.format.is_json() {
             return output::json(&Event::File { file, error });
+        }
+        if error.is_some() && telemetry::tells_of_files() {
+            return Ok(());
         }
         let what = error.map_or_else(
             || "can be used again".to_owned(),

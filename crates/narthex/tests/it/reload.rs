@@ -1,5 +1,10 @@
 //! Files that change while the daemon runs.
 
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Command, Stdio},
+};
+
 use serde_json::json;
 
 use crate::support::{Place, fixture_entry};
@@ -41,6 +46,46 @@ fn e118_a_broken_file_keeps_what_was_there() {
     assert_eq!(daemon.event("removed")["alias"], "fixture");
     write(&place, &json!({ "fixture": fixture_entry() }));
     daemon.server_in("fixture", "ready");
+}
+
+/// E118: whatever is wrong with a file is told to a person once, by the log where there is one.
+#[test]
+fn e118_a_fault_of_a_file_is_told_once() {
+    for level in ["warn", "error"] {
+        let mut odd = missing();
+        odd["timeoutMs"] = json!("soon");
+        let place = Place::with(&json!({ "odd": odd }));
+        let mut command = place.command(["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+        command.env("NARTHEX_LOG", level).stdin(Stdio::null());
+        let mut up = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // From here on its files are followed.
+        let mut rows = BufReader::new(up.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(rows.any(|line| line.contains("narthex listens")));
+        let mut lines = BufReader::new(up.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut told = Vec::new();
+        let mut until = |word: &str| {
+            let is_it = |line: &String| line.contains(word);
+            let found = lines.by_ref().inspect(|line| told.push(line.clone())).find(is_it);
+            assert!(found.is_some(), "no {word:?} in {told:?}");
+        };
+        until("timeoutMs");
+        place.write("mcp.json", r#"{"servers": {"#);
+        until("what was there before goes on");
+        place.write("mcp.json", r#"{"servers": {"a": {}}}"#);
+        until("the configuration has changed");
+        kill(&up);
+        told.extend(lines);
+        up.wait().unwrap();
+        for word in ["timeoutMs", "what was there before goes on"] {
+            let count = told.iter().filter(|line| line.contains(word)).count();
+            assert_eq!(count, 1, "{word:?} at {level}: {told:#?}");
+        }
+    }
+}
+
+fn kill(child: &Child) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &pid]).status().unwrap().success());
 }
 
 /// E11, E12, E146: servers of the user's settings, under those of the project; defaults come once.
