@@ -295,6 +295,25 @@ fn e57_servers_are_switched() {
     }
 }
 
+/// E57: what is off is so by its name, in each folder that is served with the same data directory.
+#[test]
+fn e57_a_name_is_off_in_every_folder() {
+    let place = Place::with(&json!({ "shell": shell_entry() }));
+    let mut daemon = place.up();
+    place.run(["mcp", "disable", "shell"]).succeeded();
+    daemon.signal("TERM");
+    daemon.wait();
+    fs_err::create_dir(place.path("other")).unwrap();
+    place.write("other/mcp.json", &json!({ "servers": { "shell": shell_entry() } }).to_string());
+    let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&words, |command| {
+        command.current_dir(place.path("other"));
+    });
+    assert_eq!(daemon.event("ready")["servers"][0]["status"], "disabled");
+    let enabled = data(place.run(["mcp", "enable", "shell", "--json"]));
+    assert_eq!(enabled["result"]["status"], "ready");
+}
+
 /// E139, E142: servers of one's own are added and removed; others are not ours to change.
 #[test]
 fn e142_servers_are_added_and_removed() {
