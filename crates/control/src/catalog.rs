@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::checks::{Definition, Stored};
 pub use self::{
-    changes::{CatalogChange, Precondition},
+    changes::{CatalogChange, CatalogValid, Precondition},
     error::{CatalogError, FieldCode, FieldError, FieldWarning},
 };
 use crate::{Control, ControlError};

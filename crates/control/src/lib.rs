@@ -17,8 +17,8 @@ mod seeding;
 mod servers;
 
 pub use catalog::{
-    CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogWritten, FieldCode, FieldError,
-    FieldWarning, Precondition,
+    CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
+    FieldCode, FieldError, FieldWarning, Precondition,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;

@@ -60,12 +60,14 @@ pub(crate) enum Target {
     RotateKey,
     Objects(CatalogKind),
     Object(CatalogKind),
+    Validate,
+    Preview,
 }
 
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 32] = [
+pub const ROUTES: [Route; 34] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -104,6 +106,8 @@ pub const ROUTES: [Route; 32] = [
     object("/api/workspaces/{workspace}/capabilities/{id}", CatalogKind::Capability),
     objects("/api/workspaces/{workspace}/agents", CatalogKind::Agent),
     object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
+    route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
+    route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
 ];
 
 const fn route(

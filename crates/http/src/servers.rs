@@ -91,6 +91,8 @@ impl Asked<'_> {
             Target::RotateKey => self.rotate_key().await,
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
+            Target::Validate => self.validate(body).await,
+            Target::Preview => self.preview(body).await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }

@@ -44,12 +44,28 @@ enum Text {
     Patch(Vec<u8>),
 }
 
-/// A change that may be made.
-struct Prepared {
+/// An object that may be stored.
+struct Checked {
     id: String,
     document: String,
-    before: Option<CatalogRow>,
     warnings: Vec<FieldWarning>,
+}
+
+/// A change that may be made.
+struct Prepared {
+    checked: Checked,
+    before: Option<CatalogRow>,
+}
+
+/// An object that could be stored as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogValid {
+    /// Its id, or name.
+    pub id: String,
+    /// Its normal form.
+    pub definition: Value,
+    /// What storing it would warn of.
+    pub warnings: Vec<FieldWarning>,
 }
 
 impl Control {
@@ -131,6 +147,45 @@ impl Control {
         self.to_the_end(delete).await
     }
 
+    /// Checks an object as if it were stored, in place of one of its id, and stores nothing.
+    ///
+    /// # Errors
+    /// When anything is wrong with it, by itself or beside the others; when there is no store or no
+    /// such workspace, or the store or the vault fails.
+    pub async fn catalog_validate(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        text: Vec<u8>,
+    ) -> Result<CatalogValid, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let checked = self.catalog_work(move || check(&stored, kind, None, &text));
+        let Checked { id, document, warnings } = checked.await??;
+        let definition = serde_json::from_str(&document).expect("a normal form is JSON");
+        Ok(CatalogValid { id, definition, warnings })
+    }
+
+    /// The merged view of an agent that is not stored, whatever is wrong with its servers (O101).
+    ///
+    /// # Errors
+    /// When the text is no agent; when there is no store or no such workspace, or the store or the
+    /// vault fails.
+    pub async fn catalog_preview(
+        &self,
+        workspace: &WorkspaceId,
+        text: Vec<u8>,
+    ) -> Result<Value, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let preview = self.catalog_work(move || {
+            let parsed = Definition::parse(CatalogKind::Agent, &text, None);
+            let (definition, _) = parsed.map_err(CatalogError::Refused)?;
+            let (id, mut workspace) = (definition.id().to_owned(), stored.read());
+            workspace.put(definition);
+            Ok::<_, CatalogError>(workspace.merged(&id).expect("the agent was put there"))
+        });
+        Ok(preview.await??)
+    }
+
     async fn write(
         &self,
         change: CatalogChange,
@@ -154,7 +209,7 @@ impl Control {
         prepared: Prepared,
     ) -> Result<CatalogWritten, ControlError> {
         let CatalogChange { workspace, kind, by, .. } = change;
-        let Prepared { id, document, before, warnings } = prepared;
+        let Prepared { checked: Checked { id, document, warnings }, before } = prepared;
         let rows = self.catalog_store(workspace).await?.catalog(*kind);
         let was_there = before.is_some();
         let row = match before {
@@ -204,14 +259,25 @@ fn prepare(
         }
         (Text::Patch(_), None) => return Err(unknown(kind, id.as_deref().unwrap_or_default())),
     };
-    let parsed = Definition::parse(kind, &text, id.as_deref());
-    let (definition, mut warnings) = parsed.map_err(CatalogError::Refused)?;
-    let (found, document) = (definition.id().to_owned(), definition.document());
-    if id.is_none() && stored.find(kind, &found).is_some() {
-        return Err(CatalogError::Exists { kind, id: found });
+    let checked = check(stored, kind, id.as_deref(), &text)?;
+    if id.is_none() && stored.find(kind, &checked.id).is_some() {
+        return Err(CatalogError::Exists { kind, id: checked.id });
     }
+    Ok(Prepared { checked, before: before.cloned() })
+}
+
+/// Reads an object, and holds it against everything that is stored.
+fn check(
+    stored: &Stored,
+    kind: CatalogKind,
+    id: Option<&str>,
+    text: &[u8],
+) -> Result<Checked, CatalogError> {
+    let parsed = Definition::parse(kind, text, id).map_err(CatalogError::Refused)?;
+    let (definition, mut warnings) = parsed;
+    let (id, document) = (definition.id().to_owned(), definition.document());
     warnings.extend(stored.read().take(definition).map_err(CatalogError::Refused)?);
-    Ok(Prepared { id: found, document, before: before.cloned(), warnings })
+    Ok(Checked { id, document, warnings })
 }
 
 /// The text of a stored object with a patch applied.

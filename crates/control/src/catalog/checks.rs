@@ -151,7 +151,7 @@ fn read<T>(
 
 impl Workspace {
     /// Puts an object in its place, whether or not it fits.
-    fn put(&mut self, definition: Definition) {
+    pub(super) fn put(&mut self, definition: Definition) {
         match definition {
             Definition::Server(entry) => {
                 self.catalog.servers.insert(entry.id.clone(), *entry);

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
-use narthex_control::{CatalogChange, CatalogObject, CatalogWritten, Precondition};
+use narthex_control::{CatalogChange, CatalogObject, CatalogValid, CatalogWritten, Precondition};
 use narthex_model::{CatalogKind, ErrorKind, Timestamp};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
@@ -60,6 +60,34 @@ impl Asked<'_> {
             }
             _ => self.show(kind, &id).await,
         }
+    }
+
+    /// Says what storing an object would say, and stores nothing.
+    pub(super) async fn validate<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        let kind = match self.query(&["kind"])?.word("kind", &["agent", "capability", "server"])? {
+            "server" => CatalogKind::Server,
+            "capability" => CatalogKind::Capability,
+            _ => CatalogKind::Agent,
+        };
+        let text = self.entry(body, &[]).await?.into_bytes();
+        let valid = control.catalog_validate(&workspace, kind, text).await?;
+        let CatalogValid { id, definition, warnings } = valid;
+        Ok(ok(&json!({ "id": id, "definition": definition, "warnings": warnings })))
+    }
+
+    /// The merged view of the agent that is sent.
+    pub(super) async fn preview<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        self.query(&[])?;
+        let text = self.entry(body, &[]).await?.into_bytes();
+        Ok(ok(&control.catalog_preview(&workspace, text).await?))
     }
 
     async fn show(&self, kind: CatalogKind, id: &str) -> Answered {

@@ -381,6 +381,35 @@ async fn o101_the_merged_view_shows_origins_and_hides_secrets() {
     }
 }
 
+/// D9, O101: what storing would say, and what runs would be made of, can be asked before.
+#[tokio::test]
+async fn o101_objects_are_validated_and_previewed_unstored() {
+    let place = Place::filled().await;
+    let all = "/api/workspaces/default";
+    let mut server = docs();
+    server["id"] = json!("docs");
+    server["config_schema"].as_object_mut().unwrap().remove("token");
+    let valid = place.post(&format!("{all}/validate?kind=server"), &server).await.succeeded();
+    assert_eq!((&valid["id"], &valid["definition"]["type"]), (&json!("docs"), &json!("http")));
+    let broken = "agents.reader.mcpServers.library.config.token";
+    assert_eq!(valid["warnings"][0]["field"], broken, "{valid}");
+    let agent = json!({ "name": "new", "capabilities": ["papers", "absent"] });
+    let refused = place.post(&format!("{all}/validate?kind=agent"), &agent).await;
+    assert_eq!(faults(&refused), [of("capabilities[1]", "capability_missing")]);
+    let refused = place.post(&format!("{all}/validate?kind=tool"), &agent).await;
+    assert_eq!(faults(&refused), [of("kind", "value_invalid")]);
+    // A preview shows what there is, with what is wrong.
+    let preview = place.post(&format!("{all}/preview"), &agent).await.succeeded();
+    assert_eq!(preview["errors"][0]["code"], "capability_missing", "{preview}");
+    let context = &preview["mcpServers"]["library"]["config"]["context_id"];
+    assert_eq!(context["origin"]["level"], "capability", "{preview}");
+    let refused = place.post(&format!("{all}/preview"), &json!({ "colour": "red" })).await;
+    let missing = [of("colour", "unknown_field"), of("name", "field_missing")];
+    assert_eq!(faults(&refused), missing);
+    assert_eq!(place.get(AGENTS).await["items"].as_array().unwrap().len(), 1);
+    assert_eq!(place.get(DOCS).await["revision"], 1);
+}
+
 /// S27: a secret that is written in the place of its name is refused, and not repeated.
 #[tokio::test]
 async fn s27_refused_values_are_not_repeated() {
