@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) workspace: WorkspaceId,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
+    /// Held while the catalog changes, so that what was checked against it still holds.
+    pub(crate) cataloguing: tokio::sync::Mutex<()>,
     /// What was applied last; held while that changes, so that the newest comes last (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
     pub(crate) tasks: TaskTracker,
@@ -72,6 +74,7 @@ impl Control {
             vault,
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
+            cataloguing: tokio::sync::Mutex::default(),
             applied: std::sync::Mutex::default(),
             tasks,
             closing: CancellationToken::new(),

@@ -5,6 +5,8 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
+use crate::CatalogError;
+
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
@@ -20,6 +22,9 @@ pub enum ControlError {
     /// The vault does not do it.
     #[error(transparent)]
     Vault(#[from] VaultError),
+    /// The catalog does not take it.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
     /// Nobody keeps secrets.
     #[error("this process keeps no secrets; start the daemon with `narthex up`")]
     NoVault,
@@ -59,6 +64,7 @@ impl ControlError {
             Self::Edit(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Vault(error) => error.kind(),
+            Self::Catalog(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault => ErrorKind::Conflict,
         }

@@ -1,10 +1,12 @@
-//! The control plane: what operators do with servers, runs and secrets, whatever door they come
-//! through.
+//! The control plane: what operators do with servers, the catalog, runs and secrets, whatever
+//! door they come through.
 //!
 //! [`Control`] puts together the live registry, the files that configure it, and the store, in
-//! which lives what must outlive a restart. [`Runs`] begins and ends runs of the gateway. REST and
-//! the command line call the same verbs. Nothing here is on the way of a call.
+//! which lives what must outlive a restart; among that is the catalog of workspaces. [`Runs`]
+//! begins and ends runs of the gateway. REST and the command line call the same verbs. Nothing here
+//! is on the way of a call.
 
+mod catalog;
 mod control;
 mod error;
 mod follow;
@@ -14,6 +16,10 @@ mod secrets;
 mod seeding;
 mod servers;
 
+pub use catalog::{
+    CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
+    FieldCode, FieldError, FieldWarning, Precondition,
+};
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};

@@ -1,9 +1,9 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{ControlError, RunError, RunFault};
+use narthex_control::{CatalogError, ControlError, FieldError, RunError};
 use narthex_model::ErrorKind;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::respond::{self, Response};
 
@@ -13,8 +13,8 @@ pub(crate) struct Problem {
     kind: ErrorKind,
     status: StatusCode,
     detail: String,
-    /// What is wrong with single servers.
-    errors: Vec<RunFault>,
+    /// Everything that is wrong, one by one: servers of a run, or fields of an object.
+    errors: Vec<Value>,
 }
 
 /// The HTTP status of an error kind: this door's table.
@@ -40,6 +40,13 @@ impl Problem {
     /// With a status that says more of HTTP itself than the kind's own.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
+    }
+
+    /// With everything that is wrong with what was sent.
+    pub(crate) fn of_fields(detail: impl Into<String>, fields: &[FieldError]) -> Self {
+        let errors = fields.iter().map(|field| json!(field)).collect();
+        let problem = Self { errors, ..Self::new(ErrorKind::Invalid, detail) };
+        problem.with_status(StatusCode::UNPROCESSABLE_ENTITY)
     }
 
     pub(crate) fn answer(&self) -> Response {
@@ -68,13 +75,27 @@ impl From<ControlError> for Problem {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             tracing::warn!(cause, "an operator's request failed: {error}");
         }
-        Self::new(kind, error.to_string())
+        let problem = Self::new(kind, error.to_string());
+        match error {
+            ControlError::Catalog(CatalogError::Refused(fields)) => {
+                Self::of_fields(problem.detail, &fields)
+            }
+            ControlError::Catalog(CatalogError::Changed { .. }) => {
+                problem.with_status(StatusCode::PRECONDITION_FAILED)
+            }
+            ControlError::Catalog(error) => {
+                let errors = error.fields().iter().map(|field| json!(field)).collect();
+                Self { errors, ..problem }
+            }
+            _ => problem,
+        }
     }
 }
 
 impl From<RunError> for Problem {
     fn from(error: RunError) -> Self {
-        Self { errors: error.faults(), ..Self::new(error.kind(), error.to_string()) }
+        let errors = error.faults().iter().map(|fault| json!(fault)).collect();
+        Self { errors, ..Self::new(error.kind(), error.to_string()) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The table of everything that is served. What is not in it does not exist.
 
 use http::Method;
+use narthex_model::CatalogKind;
 
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
@@ -57,12 +58,16 @@ pub(crate) enum Target {
     Secrets,
     Secret,
     RotateKey,
+    Objects(CatalogKind),
+    Object(CatalogKind),
+    Validate,
+    Preview,
 }
 
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 26] = [
+pub const ROUTES: [Route; 34] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -95,6 +100,14 @@ pub const ROUTES: [Route; 26] = [
         Target::Secret,
     ),
     route("/api/secrets/rotate-key", "POST", Access::Admin, Target::RotateKey),
+    objects("/api/workspaces/{workspace}/mcp-servers", CatalogKind::Server),
+    object("/api/workspaces/{workspace}/mcp-servers/{id}", CatalogKind::Server),
+    objects("/api/workspaces/{workspace}/capabilities", CatalogKind::Capability),
+    object("/api/workspaces/{workspace}/capabilities/{id}", CatalogKind::Capability),
+    objects("/api/workspaces/{workspace}/agents", CatalogKind::Agent),
+    object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
+    route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
+    route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
 ];
 
 const fn route(
@@ -104,6 +117,16 @@ const fn route(
     target: Target,
 ) -> Route {
     Route { template, methods, access, target }
+}
+
+/// The objects of a kind. Even who reads them is an operator: which servers there are tells much of
+/// a workspace (X-E14).
+const fn objects(template: &'static str, kind: CatalogKind) -> Route {
+    route(template, "GET, HEAD, POST", Access::Admin, Target::Objects(kind))
+}
+
+const fn object(template: &'static str, kind: CatalogKind) -> Route {
+    route(template, "GET, HEAD, PUT, PATCH, DELETE", Access::Admin, Target::Object(kind))
 }
 
 /// What is served at one path.
@@ -186,6 +209,7 @@ mod tests {
                 "/api/workspaces/{workspace}/secrets/{name}",
                 ["w", "A"],
             ),
+            ("/api/workspaces/w/agents/a", "/api/workspaces/{workspace}/agents/{id}", ["w", "a"]),
         ];
         for (path, template, segments) in table {
             assert_eq!(found(path), Some((template, segments)), "{path}");

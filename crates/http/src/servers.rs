@@ -1,6 +1,9 @@
-//! The operators' API: what there is of servers, runs and secrets, and what can be done with them.
+//! The operators' API: what there is of servers, the catalog, runs and secrets, and what can be
+//! done with them.
 
+mod catalog;
 mod changes;
+mod query;
 mod runs;
 mod secrets;
 mod watching;
@@ -11,7 +14,7 @@ use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
 use narthex_control::Control;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
@@ -35,6 +38,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) parts: &'a Parts,
     pub(crate) principal: Principal,
 }
+
+/// Who changes what belongs to workspaces with the operator's token.
+const ADMIN: &str = "admin";
 
 type Answered = Result<Response, Problem>;
 
@@ -83,6 +89,10 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
+            Target::Objects(kind) => self.objects(kind, body).await,
+            Target::Object(kind) => self.object(kind, body).await,
+            Target::Validate => self.validate(body).await,
+            Target::Preview => self.preview(body).await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }
@@ -131,6 +141,13 @@ impl Asked<'_> {
             let text = "the servers of this process are fixed, so nothing can be changed here";
             Problem::new(ErrorKind::Conflict, text)
         })
+    }
+
+    /// What is no id belongs to no workspace, either.
+    fn workspace(&self) -> Result<WorkspaceId, Problem> {
+        let text = percent_decode_str(self.segments[0]).decode_utf8_lossy();
+        WorkspaceId::new(&text)
+            .map_err(|error| Problem::new(ErrorKind::NotFound, error.to_string()))
     }
 
     /// The server's name, decoded (E148).

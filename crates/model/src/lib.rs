@@ -4,6 +4,7 @@
 
 mod alias;
 mod auth;
+mod catalog;
 mod confinement;
 mod error;
 mod exposed;
@@ -24,6 +25,7 @@ pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
     OAuthTokens, ServerAuth,
 };
+pub use catalog::CatalogKind;
 pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};

@@ -1,17 +1,26 @@
 //! The objects, each with its queries.
 
+pub(crate) mod catalog;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
 pub(crate) mod server_flags;
 pub(crate) mod trusted_files;
 pub(crate) mod workspaces;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::{StatementError, statement::Row};
 
 /// Now, as it is stored: milliseconds since 1970.
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A time as it is stored.
+fn time(row: &Row, column: &'static str) -> Result<SystemTime, StatementError> {
+    let since = u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())?;
+    Ok(UNIX_EPOCH + Duration::from_millis(since))
 }
 
 #[cfg(test)]

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use narthex_model::CatalogKind;
+
 use crate::{
-    OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles, Workspaces, database::Database,
-    open,
+    CatalogRows, OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles, Workspaces,
+    database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may have the file open at a time.
@@ -61,6 +63,12 @@ impl Store {
     #[must_use]
     pub fn secrets(&self) -> Secrets<'_> {
         Secrets::new(&self.database)
+    }
+
+    /// The objects of one kind of the catalog.
+    #[must_use]
+    pub fn catalog(&self, kind: CatalogKind) -> CatalogRows<'_> {
+        CatalogRows::new(&self.database, kind)
     }
 
     /// Waits for statements that run and lets go of the file, for all clones. Without this nothing

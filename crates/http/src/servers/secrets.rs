@@ -8,19 +8,15 @@ use std::fmt;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_model::{
-    ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary, WorkspaceId,
-};
+use narthex_model::{ErrorKind, Secret, SecretName, SecretSummary, Timestamp, VersionSummary};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Answered, Asked, document, ok};
+use super::{ADMIN, Answered, Asked, document, ok};
 use crate::{body, post::is_json, problem::Problem, respond, servers::changes::of_body};
 
 /// Enough for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
-/// Who changes secrets with the operator's token.
-const ADMIN: &str = "admin";
 
 impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
@@ -74,13 +70,6 @@ impl Asked<'_> {
         let within = self.door.options.body_timeout;
         let bytes = body::read(body, BODY_MAX, within).await;
         value(&bytes.map_err(|fault| of_body(fault, "a secret", BODY_MAX))?)
-    }
-
-    /// What is no id belongs to no workspace, either.
-    fn workspace(&self) -> Result<WorkspaceId, Problem> {
-        let text = percent_decode_str(self.segments[0]).decode_utf8_lossy();
-        WorkspaceId::new(&text)
-            .map_err(|error| Problem::new(ErrorKind::NotFound, error.to_string()))
     }
 
     fn secret_name(&self) -> Result<SecretName, Problem> {

@@ -1,8 +1,8 @@
 //! Which files of folders their user has approved (D27), by place and content.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use super::now_ms;
+use super::{now_ms, time};
 use crate::{
     StatementError,
     database::Database,
@@ -55,9 +55,7 @@ impl<'a> TrustedFiles<'a> {
     pub async fn find(&self, place: &str) -> Result<Option<TrustedFile>, StatementError> {
         let rows = self.database.read(FIND, &[Value::Text(place)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let since =
-            u64::try_from(row.integer("approved_at")?).map_err(|_negative| row.damaged())?;
-        let approved_at = UNIX_EPOCH + Duration::from_millis(since);
+        let approved_at = time(row, "approved_at")?;
         Ok(Some(TrustedFile { sha256: row.text("sha256")?, approved_at }))
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
-use narthex_model::SecretName;
+use narthex_model::{CatalogKind, SecretName};
 use narthex_store::Store;
 
 use crate::support::{Place, id, set};
@@ -80,6 +80,15 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let secret = secret.map(|secret| (secret.version.get(), secret.sealed));
         let kept = (version >= 4).then(|| (2, "c2VhbGVk".to_owned()));
         assert_eq!(secret, kept);
+        for (kind, name, revision) in [
+            (CatalogKind::Server, "docs", 2),
+            (CatalogKind::Capability, "papers", 1),
+            (CatalogKind::Agent, "reader", 3),
+        ] {
+            let found = store.catalog(kind).find(&id("team"), name).await.unwrap();
+            let found = found.map(|row| (row.revision, row.document.contains(name)));
+            assert_eq!(found, (version >= 5).then_some((revision, true)));
+        }
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

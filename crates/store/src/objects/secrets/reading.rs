@@ -1,9 +1,6 @@
 //! What there is of secrets.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::collections::BTreeMap;
 
 use narthex_model::{
     KeyId, SealedSecret, SecretName, SecretSummary, SecretVersion, VersionSummary, WorkspaceId,
@@ -12,6 +9,7 @@ use narthex_model::{
 use super::{SecretHead, Secrets, number};
 use crate::{
     StatementError,
+    objects::time,
     statement::{Row, Statement, Value},
 };
 
@@ -193,9 +191,4 @@ fn key(row: &Row) -> Result<KeyId, StatementError> {
 fn version(row: &Row, column: &'static str) -> Result<SecretVersion, StatementError> {
     let number = u64::try_from(row.integer(column)?).ok().and_then(SecretVersion::new);
     number.ok_or_else(|| row.damaged())
-}
-
-fn time(row: &Row, column: &'static str) -> Result<SystemTime, StatementError> {
-    let since = u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())?;
-    Ok(UNIX_EPOCH + Duration::from_millis(since))
 }

@@ -1,0 +1,194 @@
+//! The catalog of a workspace: servers, capabilities and agents, checked when they are stored.
+//!
+//! What is stored is the normal form of `narthex_resolve`. A change is held against everything else
+//! in the workspace; what is wrong is told at once, and then nothing of the change is stored (D9).
+
+mod changes;
+mod checks;
+mod error;
+mod merge_patch;
+
+use std::{collections::BTreeSet, time::SystemTime};
+
+use narthex_model::{CatalogKind, WorkspaceId, json::shortened};
+use narthex_store::{CatalogRow, Store};
+use serde_json::Value;
+
+use self::checks::{Definition, Stored};
+pub use self::{
+    changes::{CatalogChange, CatalogValid, Precondition},
+    error::{CatalogError, FieldCode, FieldError, FieldWarning},
+};
+use crate::{Control, ControlError};
+
+/// An object of the catalog as it is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogObject {
+    /// Its id, or name.
+    pub id: String,
+    /// Its normal form. `None` if what is stored is no JSON.
+    pub definition: Option<Value>,
+    /// How often it was written.
+    pub revision: u64,
+    /// Another text whenever it was written, also where it was removed and made anew.
+    pub tag: String,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// When it was written last.
+    pub updated_at: SystemTime,
+    /// Who did that.
+    pub updated_by: String,
+    /// Why it cannot be used as it is stored (O39): only where somebody changed the store by hand,
+    /// or an earlier version took what this one does not.
+    pub errors: Vec<FieldError>,
+}
+
+/// Some objects of a kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogPage {
+    /// In the order of their ids.
+    pub items: Vec<CatalogObject>,
+    /// After which id the next page begins. `None`: there is no further one.
+    pub next: Option<String>,
+}
+
+/// What was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogWritten {
+    /// As it is now.
+    pub object: CatalogObject,
+    /// Whether there was one of this id before.
+    pub was_there: bool,
+    /// What a person should know: of the object itself, and of others that it leaves broken.
+    pub warnings: Vec<FieldWarning>,
+}
+
+impl Control {
+    /// The first `limit` objects of a kind whose ids come after `after`; an empty text is before
+    /// all of them.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn catalog_list(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        after: &str,
+        limit: u32,
+    ) -> Result<CatalogPage, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        // One more tells whether there is a further page.
+        let asked = store.catalog(kind).page(workspace, after, limit.saturating_add(1)).await;
+        let mut rows = asked.map_err(ControlError::Store)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(|row| row.id.clone());
+        let items = self.catalog_work(move || rows.iter().map(|row| object(kind, row)).collect());
+        let items = items.await?;
+        Ok(CatalogPage { items, next })
+    }
+
+    /// One object.
+    ///
+    /// # Errors
+    /// When there is none of this id, no store or no such workspace, or the store fails.
+    pub async fn catalog_get(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        id: &str,
+    ) -> Result<CatalogObject, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let row = store.catalog(kind).find(workspace, id).await.map_err(ControlError::Store)?;
+        let row = row.ok_or_else(|| unknown(kind, id))?;
+        self.catalog_work(move || object(kind, &row)).await
+    }
+
+    /// The servers of an agent with all levels merged, each value with its origin, and what is
+    /// wrong with them. Of what is hidden no literal is shown (O101).
+    ///
+    /// # Errors
+    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
+    /// the store or the vault fails.
+    pub async fn catalog_merged(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<Value, ControlError> {
+        let (kind, stored) = (CatalogKind::Agent, self.catalog_stored(workspace).await?);
+        let Some(row) = stored.find(kind, id).cloned() else {
+            return Err(unknown(kind, id).into());
+        };
+        let merged = self.catalog_work(move || {
+            stored.read().merged(&row.id).ok_or_else(|| {
+                let errors = object(kind, &row).errors;
+                CatalogError::Unreadable { kind, id: row.id, errors }
+            })
+        });
+        Ok(merged.await??)
+    }
+
+    /// Everything that a workspace has, and which of its secrets are set.
+    async fn catalog_stored(&self, workspace: &WorkspaceId) -> Result<Stored, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let rows = async |kind| {
+            let rows = store.catalog(kind).all(workspace).await;
+            rows.map_err(ControlError::Store)
+        };
+        let secrets = match &self.shared.vault {
+            Some(vault) => vault.list(workspace).await?,
+            None => Vec::new(),
+        };
+        let set = secrets.into_iter().filter(|secret| secret.is_set());
+        Ok(Stored {
+            servers: rows(CatalogKind::Server).await?,
+            capabilities: rows(CatalogKind::Capability).await?,
+            agents: rows(CatalogKind::Agent).await?,
+            secrets: set.map(|secret| secret.name).collect::<BTreeSet<_>>(),
+        })
+    }
+
+    /// The store, if it has this workspace.
+    async fn catalog_store(&self, workspace: &WorkspaceId) -> Result<&Store, ControlError> {
+        let store = self.shared.store.as_ref().ok_or(CatalogError::NoStore)?;
+        let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
+        match found {
+            Some(_) => Ok(store),
+            None => Err(CatalogError::NoWorkspace(workspace.clone()).into()),
+        }
+    }
+
+    /// Does work that takes processor time, away from what must answer soon.
+    async fn catalog_work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ControlError> {
+        self.shared.tasks.spawn_blocking(work).await.map_err(ControlError::Bug)
+    }
+}
+
+fn unknown(kind: CatalogKind, id: &str) -> CatalogError {
+    CatalogError::Unknown { kind, id: shortened(id) }
+}
+
+fn object(kind: CatalogKind, row: &CatalogRow) -> CatalogObject {
+    let CatalogRow { id, document, revision, created_at, updated_at, updated_by } = row.clone();
+    let read = Definition::parse(kind, document.as_bytes(), Some(&id));
+    CatalogObject {
+        definition: serde_json::from_str(&document).ok(),
+        tag: tag(row),
+        id,
+        revision,
+        created_at,
+        updated_at,
+        updated_by,
+        errors: read.err().unwrap_or_default(),
+    }
+}
+
+/// Tells apart all that ever had an id: each time it was made, and each time it was written.
+fn tag(row: &CatalogRow) -> String {
+    let since = row.created_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{}", since.as_millis(), row.revision)
+}

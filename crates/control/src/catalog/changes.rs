@@ -1,0 +1,335 @@
+//! Changes of the catalog, each of them whole or not at all.
+
+use narthex_model::{CatalogKind, WorkspaceId};
+use narthex_store::CatalogRow;
+use serde_json::Value;
+
+use super::{
+    CatalogWritten,
+    checks::{Definition, Stored},
+    error::{CatalogError, FieldWarning},
+    merge_patch, object, tag, unknown,
+};
+use crate::{Control, ControlError};
+
+/// What is to be changed, by whom, and when not.
+#[derive(Debug, Clone)]
+pub struct CatalogChange {
+    /// Whose object.
+    pub workspace: WorkspaceId,
+    /// Of what kind.
+    pub kind: CatalogKind,
+    /// What must hold of the object as it is.
+    pub precondition: Precondition,
+    /// Who asks.
+    pub by: String,
+}
+
+/// What must hold of an object, or it is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Precondition {
+    /// Anything.
+    None,
+    /// There is none of this id.
+    New,
+    /// There is one.
+    Exists,
+    /// It is as it was when it had one of these tags.
+    Tags(Vec<String>),
+}
+
+/// What an object is to become.
+enum Text {
+    Whole(Vec<u8>),
+    Patch(Vec<u8>),
+}
+
+/// An object that may be stored.
+struct Checked {
+    id: String,
+    document: String,
+    warnings: Vec<FieldWarning>,
+}
+
+/// A change that may be made.
+struct Prepared {
+    checked: Checked,
+    before: Option<CatalogRow>,
+}
+
+/// An object that could be stored as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogValid {
+    /// Its id, or name.
+    pub id: String,
+    /// Its normal form.
+    pub definition: Value,
+    /// What storing it would warn of.
+    pub warnings: Vec<FieldWarning>,
+}
+
+impl Control {
+    /// Stores a new object, of the id that stands in it.
+    ///
+    /// # Errors
+    /// When the id is taken, or anything is wrong with the object, by itself or beside the others;
+    /// when there is no store or no such workspace, or the store or the vault fails.
+    pub async fn catalog_create(
+        &self,
+        change: CatalogChange,
+        text: Vec<u8>,
+    ) -> Result<CatalogWritten, ControlError> {
+        self.write(change, None, Text::Whole(text)).await
+    }
+
+    /// Stores an object, in place of the one of its id, if there is one.
+    ///
+    /// # Errors
+    /// As for [`Control::catalog_create`], and when the precondition does not hold.
+    pub async fn catalog_put(
+        &self,
+        change: CatalogChange,
+        id: &str,
+        text: Vec<u8>,
+    ) -> Result<CatalogWritten, ControlError> {
+        self.write(change, Some(id.to_owned()), Text::Whole(text)).await
+    }
+
+    /// Changes some members of an object's normal form, as RFC 7396 says: null takes one out.
+    ///
+    /// # Errors
+    /// As for [`Control::catalog_put`], and when there is no such object.
+    pub async fn catalog_merge(
+        &self,
+        change: CatalogChange,
+        id: &str,
+        patch: Vec<u8>,
+    ) -> Result<CatalogWritten, ControlError> {
+        self.write(change, Some(id.to_owned()), Text::Patch(patch)).await
+    }
+
+    /// Removes an object. With `is_forced` also one that others refer to, which are then broken.
+    ///
+    /// # Errors
+    /// When there is no such object, it is in use, or the precondition does not hold; when there is
+    /// no store or no such workspace, or the store or the vault fails.
+    pub async fn catalog_delete(
+        &self,
+        change: CatalogChange,
+        id: &str,
+        is_forced: bool,
+    ) -> Result<(), ControlError> {
+        let id = id.to_owned();
+        let delete = async move |this: Self| {
+            let CatalogChange { workspace, kind, precondition, by } = change;
+            let _together = this.shared.cataloguing.lock().await;
+            let stored = this.catalog_stored(&workspace).await?;
+            let found = stored.find(kind, &id).cloned();
+            let row = found.ok_or_else(|| unknown(kind, &id))?;
+            precondition.hold(kind, &id, Some(&row))?;
+            if !is_forced {
+                let id = row.id.clone();
+                let users = this.catalog_work(move || stored.read().users_named(kind, &id));
+                let users = users.await?;
+                if !users.is_empty() {
+                    return Err(CatalogError::InUse { kind, id: row.id, users }.into());
+                }
+            }
+            let store = this.catalog_store(&workspace).await?;
+            let is_done = store.catalog(kind).delete(&workspace, &row).await;
+            if !is_done.map_err(ControlError::Store)? {
+                return Err(CatalogError::Changed { kind, id }.into());
+            }
+            let event = event(kind, What::Removed);
+            tracing::info!(event, %workspace, object.id = id, by);
+            Ok(())
+        };
+        self.to_the_end(delete).await
+    }
+
+    /// Checks an object as if it were stored, in place of one of its id, and stores nothing.
+    ///
+    /// # Errors
+    /// When anything is wrong with it, by itself or beside the others; when there is no store or no
+    /// such workspace, or the store or the vault fails.
+    pub async fn catalog_validate(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        text: Vec<u8>,
+    ) -> Result<CatalogValid, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let checked = self.catalog_work(move || check(&stored, kind, None, &text));
+        let Checked { id, document, warnings } = checked.await??;
+        let definition = serde_json::from_str(&document).expect("a normal form is JSON");
+        Ok(CatalogValid { id, definition, warnings })
+    }
+
+    /// The merged view of an agent that is not stored, whatever is wrong with its servers (O101).
+    ///
+    /// # Errors
+    /// When the text is no agent; when there is no store or no such workspace, or the store or the
+    /// vault fails.
+    pub async fn catalog_preview(
+        &self,
+        workspace: &WorkspaceId,
+        text: Vec<u8>,
+    ) -> Result<Value, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let preview = self.catalog_work(move || {
+            let parsed = Definition::parse(CatalogKind::Agent, &text, None);
+            let (definition, _) = parsed.map_err(CatalogError::Refused)?;
+            let (id, mut workspace) = (definition.id().to_owned(), stored.read());
+            workspace.put(definition);
+            Ok::<_, CatalogError>(workspace.merged(&id).expect("the agent was put there"))
+        });
+        Ok(preview.await??)
+    }
+
+    async fn write(
+        &self,
+        change: CatalogChange,
+        id: Option<String>,
+        text: Text,
+    ) -> Result<CatalogWritten, ControlError> {
+        let write = async move |this: Self| {
+            let _together = this.shared.cataloguing.lock().await;
+            let stored = this.catalog_stored(&change.workspace).await?;
+            let (kind, precondition) = (change.kind, change.precondition.clone());
+            let prepared =
+                this.catalog_work(move || prepare(&stored, kind, &precondition, id, text));
+            this.store_prepared(&change, prepared.await??).await
+        };
+        self.to_the_end(write).await
+    }
+
+    async fn store_prepared(
+        &self,
+        change: &CatalogChange,
+        prepared: Prepared,
+    ) -> Result<CatalogWritten, ControlError> {
+        let CatalogChange { workspace, kind, by, .. } = change;
+        let Prepared { checked: Checked { id, document, warnings }, before } = prepared;
+        let rows = self.catalog_store(workspace).await?.catalog(*kind);
+        let was_there = before.is_some();
+        let row = match before {
+            // Saying the same again does not make it newer.
+            Some(before) if before.document == document => before,
+            Some(before) => {
+                let written = rows.replace(workspace, &before, &document, by).await;
+                let changed = || CatalogError::Changed { kind: *kind, id: id.clone() };
+                let row = written.map_err(ControlError::Store)?.ok_or_else(changed)?;
+                told(change, &row, What::Updated);
+                row
+            }
+            None => {
+                let created = rows.create(workspace, &id, &document, by).await;
+                let row = created.map_err(ControlError::Store)?;
+                told(change, &row, What::Registered);
+                row
+            }
+        };
+        let kind = *kind;
+        let object = self.catalog_work(move || object(kind, &row)).await?;
+        Ok(CatalogWritten { object, was_there, warnings })
+    }
+}
+
+/// Reads what an object is to become, and holds it against everything that is stored.
+fn prepare(
+    stored: &Stored,
+    kind: CatalogKind,
+    precondition: &Precondition,
+    id: Option<String>,
+    text: Text,
+) -> Result<Prepared, CatalogError> {
+    let before = id.as_ref().and_then(|id| stored.find(kind, id));
+    let hold = || match &id {
+        Some(id) => precondition.hold(kind, id, before),
+        None => Ok(()),
+    };
+    let text = match (text, before) {
+        (Text::Whole(text), _) => {
+            hold()?;
+            text
+        }
+        (Text::Patch(patch), Some(before)) => {
+            hold()?;
+            merged(kind, before, &patch)?
+        }
+        (Text::Patch(_), None) => return Err(unknown(kind, id.as_deref().unwrap_or_default())),
+    };
+    let checked = check(stored, kind, id.as_deref(), &text)?;
+    if id.is_none() && stored.find(kind, &checked.id).is_some() {
+        return Err(CatalogError::Exists { kind, id: checked.id });
+    }
+    Ok(Prepared { checked, before: before.cloned() })
+}
+
+/// Reads an object, and holds it against everything that is stored.
+fn check(
+    stored: &Stored,
+    kind: CatalogKind,
+    id: Option<&str>,
+    text: &[u8],
+) -> Result<Checked, CatalogError> {
+    let parsed = Definition::parse(kind, text, id).map_err(CatalogError::Refused)?;
+    let (definition, mut warnings) = parsed;
+    let (id, document) = (definition.id().to_owned(), definition.document());
+    warnings.extend(stored.read().take(definition).map_err(CatalogError::Refused)?);
+    Ok(Checked { id, document, warnings })
+}
+
+/// The text of a stored object with a patch applied.
+fn merged(kind: CatalogKind, before: &CatalogRow, patch: &[u8]) -> Result<Vec<u8>, CatalogError> {
+    let patch = merge_patch::parse(patch).map_err(CatalogError::Refused)?;
+    let document: Value = serde_json::from_str(&before.document).map_err(|_no_json| {
+        let errors = object(kind, before).errors;
+        CatalogError::Unreadable { kind, id: before.id.clone(), errors }
+    })?;
+    Ok(merge_patch::apply(document, patch).to_string().into_bytes())
+}
+
+impl Precondition {
+    fn hold(
+        &self,
+        kind: CatalogKind,
+        id: &str,
+        before: Option<&CatalogRow>,
+    ) -> Result<(), CatalogError> {
+        let holds = match (self, before) {
+            (Self::None, _) | (Self::New, None) | (Self::Exists, Some(_)) => true,
+            (Self::Tags(tags), Some(before)) => tags.contains(&tag(before)),
+            (Self::New, Some(_)) | (Self::Exists | Self::Tags(_), None) => false,
+        };
+        if holds { Ok(()) } else { Err(CatalogError::Changed { kind, id: id.to_owned() }) }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Registered,
+    Updated,
+    Removed,
+}
+
+fn told(change: &CatalogChange, row: &CatalogRow, what: What) {
+    let CatalogChange { workspace, kind, by, .. } = change;
+    let (event, revision) = (event(*kind, what), row.revision);
+    tracing::info!(event, %workspace, object.id = row.id, object.revision = revision, by);
+}
+
+/// The names of X-M60, and the like for the other kinds.
+fn event(kind: CatalogKind, what: What) -> &'static str {
+    match (kind, what) {
+        (CatalogKind::Server, What::Registered) => "workspace.mcp.registered",
+        (CatalogKind::Server, What::Updated) => "workspace.mcp.updated",
+        (CatalogKind::Server, What::Removed) => "workspace.mcp.removed",
+        (CatalogKind::Capability, What::Registered) => "workspace.capability.registered",
+        (CatalogKind::Capability, What::Updated) => "workspace.capability.updated",
+        (CatalogKind::Capability, What::Removed) => "workspace.capability.removed",
+        (CatalogKind::Agent, What::Registered) => "workspace.agent.registered",
+        (CatalogKind::Agent, What::Updated) => "workspace.agent.updated",
+        (CatalogKind::Agent, What::Removed) => "workspace.agent.removed",
+    }
+}

@@ -1,0 +1,194 @@
+//! Why a change of the catalog is not made.
+
+use std::fmt;
+
+use narthex_model::{CatalogKind, ErrorKind, WorkspaceId};
+use narthex_resolve::{Fault, FaultCode, Warning};
+use serde::Serialize;
+
+/// How many faults a sentence names; the others are in the list alone.
+const TOLD_MAX: usize = 10;
+
+/// Nothing of what was asked for has happened.
+#[derive(Debug, thiserror::Error)]
+pub enum CatalogError {
+    /// There is nowhere to keep objects.
+    #[error("this process keeps no catalog; start the daemon with `narthex up`")]
+    NoStore,
+    /// There is no such workspace.
+    #[error("there is no workspace `{0}`")]
+    NoWorkspace(WorkspaceId),
+    /// There is no such object.
+    #[error("there is no {kind} `{id}`")]
+    Unknown {
+        /// Of what kind.
+        kind: CatalogKind,
+        /// Its id.
+        id: String,
+    },
+    /// The id is taken.
+    #[error("there is the {kind} `{id}` already; change that one, or choose another id")]
+    Exists {
+        /// Of what kind.
+        kind: CatalogKind,
+        /// Its id.
+        id: String,
+    },
+    /// The object is not what whoever asked had seen.
+    #[error(
+        "the {kind} `{id}` is not as was expected: it was made, changed or removed meanwhile; read \
+         it anew"
+    )]
+    Changed {
+        /// Of what kind.
+        kind: CatalogKind,
+        /// Its id.
+        id: String,
+    },
+    /// Others refer to it (O41).
+    #[error("the {kind} `{id}` is in use: {}", told(.users))]
+    InUse {
+        /// Of what kind.
+        kind: CatalogKind,
+        /// Its id.
+        id: String,
+        /// Every place that refers to it.
+        users: Vec<FieldError>,
+    },
+    /// The object is wrong, or does not fit the others.
+    #[error("nothing was stored: {}", told(.0))]
+    Refused(Vec<FieldError>),
+    /// What is stored cannot be used.
+    #[error("the {kind} `{id}` cannot be used as it is stored, write it anew: {}", told(.errors))]
+    Unreadable {
+        /// Of what kind.
+        kind: CatalogKind,
+        /// Its id.
+        id: String,
+        /// Everything that is wrong with it.
+        errors: Vec<FieldError>,
+    },
+}
+
+/// What is wrong with one field. Shows names and places, never the value of a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldError {
+    /// Where: in the object that was sent, such as `default_config.api_key`, or in another one,
+    /// which then stands in front: `capabilities.papers.mcpServers.library.ref`. Empty: all of it.
+    pub field: String,
+    /// What kind of fault it is, for programs.
+    pub code: FieldCode,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Something that a person should know and that stops nothing. Never holds a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FieldWarning {
+    /// Where, as in [`FieldError::field`].
+    pub field: String,
+    /// What it is and what to do.
+    pub message: String,
+}
+
+/// What kind of fault it is: a word with `_`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum FieldCode {
+    /// Of what configuration is made of.
+    Fault(FaultCode),
+    /// Of the catalog's own: `in_use`.
+    Own(&'static str),
+}
+
+impl CatalogError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoWorkspace(_) | Self::Unknown { .. } => ErrorKind::NotFound,
+            Self::NoStore
+            | Self::Exists { .. }
+            | Self::Changed { .. }
+            | Self::InUse { .. }
+            | Self::Unreadable { .. } => ErrorKind::Conflict,
+            Self::Refused(_) => ErrorKind::Invalid,
+        }
+    }
+
+    /// Everything that is wrong, field by field.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldError] {
+        match self {
+            Self::InUse { users: fields, .. }
+            | Self::Refused(fields)
+            | Self::Unreadable { errors: fields, .. } => fields,
+            Self::NoStore
+            | Self::NoWorkspace(_)
+            | Self::Unknown { .. }
+            | Self::Exists { .. }
+            | Self::Changed { .. } => &[],
+        }
+    }
+}
+
+impl FieldError {
+    /// A fault that concerns a field of the request itself.
+    #[must_use]
+    pub fn invalid(field: &str, message: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(field, FieldCode::Fault(FaultCode::ValueInvalid), message, remedy)
+    }
+
+    pub(super) fn new(
+        field: &str,
+        code: FieldCode,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self { field: field.to_owned(), code, message: message.into(), remedy: remedy.into() }
+    }
+
+    /// A fault of an object that stands at `own`; without that in front, if it is inside.
+    pub(super) fn of(fault: &Fault, own: &str) -> Self {
+        let field = inside(&fault.path, own);
+        Self::new(field, FieldCode::Fault(fault.code), &fault.message, &fault.remedy)
+    }
+}
+
+impl FieldWarning {
+    /// A warning about an object that stands at `own`.
+    pub(super) fn of(warning: &Warning, own: &str) -> Self {
+        let field = inside(&warning.path, own).to_owned();
+        Self { field, message: warning.message.clone() }
+    }
+}
+
+/// A place without the object that stands in front of it, if it is that one.
+fn inside<'p>(path: &'p str, own: &str) -> &'p str {
+    let Some(rest) = path.strip_prefix(own) else { return path };
+    match rest.chars().next() {
+        Some('.') => &rest[1..],
+        Some('[') | None => rest,
+        // Of another object, whose name only begins the same.
+        Some(_) => path,
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.field.is_empty() {
+            write!(f, "`{}`: ", self.field)?;
+        }
+        write!(f, "{}; {}", self.message, self.remedy)
+    }
+}
+
+fn told(errors: &[FieldError]) -> String {
+    let mut told: Vec<_> = errors.iter().take(TOLD_MAX).map(ToString::to_string).collect();
+    if errors.len() > TOLD_MAX {
+        told.push(format!("and {} more", errors.len() - TOLD_MAX));
+    }
+    told.join("; ")
+}

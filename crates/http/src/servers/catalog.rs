@@ -1,0 +1,198 @@
+//! The catalog: servers, capabilities and agents of a workspace, listed, shown and changed.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body::Body;
+use narthex_control::{CatalogChange, CatalogObject, CatalogValid, CatalogWritten, Precondition};
+use narthex_model::{CatalogKind, ErrorKind, Timestamp};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use super::{ADMIN, Answered, Asked, document, ok, query::Query};
+use crate::{problem::Problem, respond};
+
+impl Asked<'_> {
+    /// All objects of a kind, page by page, or a new one.
+    pub(super) async fn objects<B>(&self, kind: CatalogKind, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        if self.parts.method == Method::POST {
+            self.query(&[])?;
+            let change = self.change(kind)?;
+            let text = self.entry(body, &[]).await?;
+            return self.written(&control.catalog_create(change, text.into_bytes()).await?);
+        }
+        let query = self.query(&["after", "limit"])?;
+        let (after, limit) = (query.text("after"), query.limit()?);
+        let page = control.catalog_list(&workspace, kind, after, limit).await?;
+        let items: Vec<_> = page.items.iter().map(shown).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next })))
+    }
+
+    /// One object: shown, replaced, changed or removed.
+    pub(super) async fn object<B>(&self, kind: CatalogKind, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let control = self.control()?;
+        let id = percent_decode_str(self.segments[1]).decode_utf8_lossy();
+        match self.parts.method {
+            Method::PUT => {
+                self.query(&[])?;
+                let change = self.change(kind)?;
+                let text = self.entry(body, &[]).await?;
+                self.written(&control.catalog_put(change, &id, text.into_bytes()).await?)
+            }
+            Method::PATCH => {
+                self.query(&[])?;
+                let change = self.change(kind)?;
+                let patch = self.entry(body, &["application/merge-patch+json"]).await?;
+                self.written(&control.catalog_merge(change, &id, patch.into_bytes()).await?)
+            }
+            Method::DELETE => {
+                let is_forced = self.query(&["force"])?.flag("force")?;
+                control.catalog_delete(self.change(kind)?, &id, is_forced).await?;
+                Ok(respond::empty(StatusCode::NO_CONTENT))
+            }
+            _ => self.show(kind, &id).await,
+        }
+    }
+
+    /// Says what storing an object would say, and stores nothing.
+    pub(super) async fn validate<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        let kind = match self.query(&["kind"])?.word("kind", &["agent", "capability", "server"])? {
+            "server" => CatalogKind::Server,
+            "capability" => CatalogKind::Capability,
+            _ => CatalogKind::Agent,
+        };
+        let text = self.entry(body, &[]).await?.into_bytes();
+        let valid = control.catalog_validate(&workspace, kind, text).await?;
+        let CatalogValid { id, definition, warnings } = valid;
+        Ok(ok(&json!({ "id": id, "definition": definition, "warnings": warnings })))
+    }
+
+    /// The merged view of the agent that is sent.
+    pub(super) async fn preview<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        self.query(&[])?;
+        let text = self.entry(body, &[]).await?.into_bytes();
+        Ok(ok(&control.catalog_preview(&workspace, text).await?))
+    }
+
+    async fn show(&self, kind: CatalogKind, id: &str) -> Answered {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        let is_merged = match kind {
+            CatalogKind::Agent => {
+                self.query(&["view"])?.word("view", &["raw", "merged"])? == "merged"
+            }
+            CatalogKind::Server | CatalogKind::Capability => {
+                self.query(&[])?;
+                false
+            }
+        };
+        if is_merged {
+            return Ok(ok(&control.catalog_merged(&workspace, id).await?));
+        }
+        let object = control.catalog_get(&workspace, kind, id).await?;
+        Ok(with_tag(ok(&shown(&object)), &object))
+    }
+
+    fn query(&self, known: &[&str]) -> Result<Query, Problem> {
+        Query::of(&self.parts.uri, known)
+    }
+
+    fn change(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
+        let precondition = self.precondition()?;
+        let by = ADMIN.to_owned();
+        Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by })
+    }
+
+    /// What `If-Match` and `If-None-Match` ask for (RFC 9110, 13.1).
+    fn precondition(&self) -> Result<Precondition, Problem> {
+        let (wanted, unwanted) =
+            (self.tags(&header::IF_MATCH)?, self.tags(&header::IF_NONE_MATCH)?);
+        match (wanted, unwanted) {
+            (None, None) => Ok(Precondition::None),
+            (Some(tags), None) if tags == ["*"] => Ok(Precondition::Exists),
+            (Some(tags), None) => {
+                // A tag that is weak, or of another form, is none of ours.
+                let inside = |tag: &&str| {
+                    tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(str::to_owned)
+                };
+                Ok(Precondition::Tags(tags.iter().filter_map(inside).collect()))
+            }
+            (None, Some(tags)) if tags == ["*"] => Ok(Precondition::New),
+            (_, Some(_)) => {
+                let text = "a change takes `If-Match`, or `If-None-Match: *` alone";
+                Err(Problem::new(ErrorKind::Invalid, text))
+            }
+        }
+    }
+
+    /// The tags of all headers of a name.
+    fn tags(&self, name: &HeaderName) -> Result<Option<Vec<&str>>, Problem> {
+        let mut all = None;
+        for value in self.parts.headers.get_all(name) {
+            let text = value.to_str().map_err(|_bytes| {
+                Problem::new(ErrorKind::Invalid, format!("the header `{name}` is no text"))
+            })?;
+            all.get_or_insert_with(Vec::new).extend(text.split(',').map(str::trim));
+        }
+        Ok(all)
+    }
+
+    fn written(&self, written: &CatalogWritten) -> Answered {
+        let CatalogWritten { object, was_there, warnings } = written;
+        let mut told = shown(object);
+        told["warnings"] = json!(warnings);
+        let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
+        let mut response = document(status, &told);
+        if !was_there {
+            let own = self.parts.uri.path();
+            let place = match self.parts.method == Method::POST {
+                // Ids need no escapes.
+                true => format!("{own}/{}", object.id),
+                false => own.to_owned(),
+            };
+            if let Ok(place) = HeaderValue::from_str(&place) {
+                response.headers_mut().insert(header::LOCATION, place);
+            }
+        }
+        Ok(with_tag(response, object))
+    }
+}
+
+fn with_tag(mut response: respond::Response, object: &CatalogObject) -> respond::Response {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", object.tag)) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn shown(object: &CatalogObject) -> Value {
+    let CatalogObject { id, definition, revision, tag, .. } = object;
+    let mut shown = json!({
+        "id": id,
+        "definition": definition,
+        "revision": revision,
+        "etag": format!("\"{tag}\""),
+        "created_at": Timestamp::new(object.created_at).to_string(),
+        "updated_at": Timestamp::new(object.updated_at).to_string(),
+        "updated_by": object.updated_by,
+    });
+    if !object.errors.is_empty() {
+        shown["errors"] = json!(object.errors);
+    }
+    shown
+}

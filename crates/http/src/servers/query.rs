@@ -1,0 +1,91 @@
+//! The part of an address after `?`, of which nothing is ignored.
+
+use std::collections::BTreeMap;
+
+use narthex_control::FieldError;
+use narthex_model::json::shortened;
+use percent_encoding::percent_decode_str;
+
+use crate::problem::Problem;
+
+/// How many objects a page has, if nothing is said.
+const PAGE: u32 = 50;
+/// And at most.
+const PAGE_MAX: u32 = 100;
+
+/// What was asked for, by name.
+pub(super) struct Query(BTreeMap<String, String>);
+
+impl Query {
+    /// Reads it, if there is nothing in it but these names, each once.
+    pub(super) fn of(uri: &http::Uri, known: &[&str]) -> Result<Self, Problem> {
+        let mut found = BTreeMap::new();
+        let mut faults = Vec::new();
+        let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        for pair in pairs {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
+            let (name, value) = (decoded(name), decoded(value));
+            if !known.contains(&name.as_str()) {
+                let remedy = match known {
+                    [] => "leave it out".to_owned(),
+                    known => format!("the names here are `{}`", known.join("`, `")),
+                };
+                let message = format!("`{}` is not known here", shortened(&name));
+                faults.push(FieldError::invalid("", message, remedy));
+            } else if found.insert(name.clone(), value).is_some() {
+                faults.push(FieldError::invalid(&name, "it is said twice", "keep one"));
+            }
+        }
+        if faults.is_empty() { Ok(Self(found)) } else { Err(refused(&faults)) }
+    }
+
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// `true` or `false`, which is also meant by nothing.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.text(name) {
+            "true" => Ok(true),
+            "" | "false" => Ok(false),
+            _ => Err(refused(&[FieldError::invalid(
+                name,
+                "it is neither true nor false",
+                format!("write `{name}=true`"),
+            )])),
+        }
+    }
+
+    /// How many objects are wanted.
+    pub(super) fn limit(&self) -> Result<u32, Problem> {
+        let Some(text) = self.0.get("limit") else { return Ok(PAGE) };
+        let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+        limit.ok_or_else(|| {
+            let message = "it is no whole number of objects that a page may have";
+            refused(&[FieldError::invalid(
+                "limit",
+                message,
+                format!("write one from 1 to {PAGE_MAX}"),
+            )])
+        })
+    }
+
+    /// One of these words; the first is meant by nothing.
+    pub(super) fn word<'w>(&self, name: &str, words: &[&'w str]) -> Result<&'w str, Problem> {
+        let text = self.text(name);
+        let found = match text {
+            "" => words.first(),
+            text => words.iter().find(|word| **word == text),
+        };
+        found.copied().ok_or_else(|| {
+            let remedy = format!("write one of `{}`", words.join("`, `"));
+            refused(&[FieldError::invalid(name, "this is not known here", remedy)])
+        })
+    }
+}
+
+fn refused(faults: &[FieldError]) -> Problem {
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    Problem::of_fields(format!("the address cannot be used: {}", told.join("; ")), faults)
+}

@@ -1,0 +1,258 @@
+//! The catalog of workspaces: servers, capabilities and agents, one table each, of the same shape.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use narthex_model::{CatalogKind, WorkspaceId};
+
+use super::{now_ms, time};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+/// The statements of one table.
+#[derive(Debug, Clone, Copy)]
+struct Statements {
+    find: Statement,
+    all: Statement,
+    page: Statement,
+    create: Statement,
+    replace: Statement,
+    delete: Statement,
+}
+
+macro_rules! statements {
+    ($table:literal) => {
+        Statements {
+            find: Statement {
+                name: concat!($table, ".find"),
+                sql: concat!(
+                    "SELECT id, document, revision, created_at, updated_at, updated_by FROM ",
+                    $table,
+                    " WHERE workspace = $1 AND id = $2"
+                ),
+            },
+            all: Statement {
+                name: concat!($table, ".all"),
+                sql: concat!(
+                    "SELECT id, document, revision, created_at, updated_at, updated_by FROM ",
+                    $table,
+                    " WHERE workspace = $1"
+                ),
+            },
+            page: Statement {
+                name: concat!($table, ".page"),
+                sql: concat!(
+                    "SELECT id, document, revision, created_at, updated_at, updated_by FROM ",
+                    $table,
+                    " WHERE workspace = $1 AND id > $2 ORDER BY id LIMIT $3"
+                ),
+            },
+            create: Statement {
+                name: concat!($table, ".create"),
+                sql: concat!(
+                    "INSERT INTO ",
+                    $table,
+                    " (workspace, id, document, revision, created_at, updated_at, updated_by)",
+                    " VALUES ($1, $2, $3, 1, $4, $4, $5)"
+                ),
+            },
+            replace: Statement {
+                name: concat!($table, ".replace"),
+                sql: concat!(
+                    "UPDATE ",
+                    $table,
+                    " SET document = $5, revision = $4 + 1, updated_at = $6, updated_by = $7",
+                    " WHERE workspace = $1 AND id = $2 AND created_at = $3 AND revision = $4"
+                ),
+            },
+            delete: Statement {
+                name: concat!($table, ".delete"),
+                sql: concat!(
+                    "DELETE FROM ",
+                    $table,
+                    " WHERE workspace = $1 AND id = $2 AND created_at = $3 AND revision = $4"
+                ),
+            },
+        }
+    };
+}
+
+const SERVERS: Statements = statements!("mcp_servers");
+const CAPABILITIES: Statements = statements!("capabilities");
+const AGENTS: Statements = statements!("agents");
+
+/// Access to the objects of one kind.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogRows<'a> {
+    database: &'a Database,
+    statements: &'static Statements,
+}
+
+/// An object as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogRow {
+    /// Unique among those of its kind in the workspace.
+    pub id: String,
+    /// Its JSON.
+    pub document: String,
+    /// How often it was written. With `created_at` it tells apart all that ever had this id.
+    pub revision: u64,
+    pub created_at: SystemTime,
+    /// When it was written last.
+    pub updated_at: SystemTime,
+    /// Who did that.
+    pub updated_by: String,
+}
+
+impl<'a> CatalogRows<'a> {
+    pub(crate) fn new(database: &'a Database, kind: CatalogKind) -> Self {
+        let statements = match kind {
+            CatalogKind::Server => &SERVERS,
+            CatalogKind::Capability => &CAPABILITIES,
+            CatalogKind::Agent => &AGENTS,
+        };
+        Self { database, statements }
+    }
+
+    /// The one of this id, if there is one.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<Option<CatalogRow>, StatementError> {
+        let values = [Value::Text(workspace.as_str()), Value::Text(id)];
+        let rows = self.database.read(self.statements.find, &values).await?;
+        rows.first().map(row).transpose()
+    }
+
+    /// All of a workspace, in the order of their ids.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn all(&self, workspace: &WorkspaceId) -> Result<Vec<CatalogRow>, StatementError> {
+        let values = [Value::Text(workspace.as_str())];
+        let rows = self.database.read(self.statements.all, &values).await?;
+        let mut all: Vec<_> = rows.iter().map(row).collect::<Result<_, _>>()?;
+        // Here, since databases differ in how they order texts.
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(all)
+    }
+
+    /// The first `limit` of those whose ids come after `after`, in the database's own order; an
+    /// empty text is before all of them.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn page(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<CatalogRow>, StatementError> {
+        let values =
+            [Value::Text(workspace.as_str()), Value::Text(after), Value::Integer(limit.into())];
+        let rows = self.database.read(self.statements.page, &values).await?;
+        rows.iter().map(row).collect()
+    }
+
+    /// Stores a new one; gives the row.
+    ///
+    /// # Errors
+    /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when the
+    /// statement fails.
+    pub async fn create(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        document: &str,
+        by: &str,
+    ) -> Result<CatalogRow, StatementError> {
+        let now = now_ms();
+        let values = [
+            Value::Text(workspace.as_str()),
+            Value::Text(id),
+            Value::Text(document),
+            Value::Integer(now),
+            Value::Text(by),
+        ];
+        self.database.write(self.statements.create, &values).await?;
+        Ok(CatalogRow {
+            id: id.to_owned(),
+            document: document.to_owned(),
+            revision: 1,
+            created_at: of_ms(now),
+            updated_at: of_ms(now),
+            updated_by: by.to_owned(),
+        })
+    }
+
+    /// Writes a document in place of the one that was read; gives the new row. `None`, and nothing
+    /// happens, if that is not what is stored any more.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn replace(
+        &self,
+        workspace: &WorkspaceId,
+        read: &CatalogRow,
+        document: &str,
+        by: &str,
+    ) -> Result<Option<CatalogRow>, StatementError> {
+        let now = now_ms();
+        let mut values = known(workspace, read);
+        values.extend([Value::Text(document), Value::Integer(now), Value::Text(by)]);
+        let steps = [Step::must_change(self.statements.replace, values)];
+        let is_done = self.database.write_steps(&steps).await?;
+        Ok(is_done.then(|| CatalogRow {
+            document: document.to_owned(),
+            revision: read.revision.saturating_add(1),
+            updated_at: of_ms(now),
+            updated_by: by.to_owned(),
+            ..read.clone()
+        }))
+    }
+
+    /// Removes what was read. `false`, and nothing happens, if that is not what is stored any more.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn delete(
+        &self,
+        workspace: &WorkspaceId,
+        read: &CatalogRow,
+    ) -> Result<bool, StatementError> {
+        let steps = [Step::must_change(self.statements.delete, known(workspace, read))];
+        self.database.write_steps(&steps).await
+    }
+}
+
+/// What a row is known by: its place, and its state.
+fn known<'v>(workspace: &'v WorkspaceId, read: &'v CatalogRow) -> Vec<Value<'v>> {
+    let since = read.created_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    vec![
+        Value::Text(workspace.as_str()),
+        Value::Text(&read.id),
+        Value::Integer(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)),
+        Value::Integer(i64::try_from(read.revision).unwrap_or(i64::MAX)),
+    ]
+}
+
+fn of_ms(now: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(u64::try_from(now).unwrap_or_default())
+}
+
+fn row(row: &Row) -> Result<CatalogRow, StatementError> {
+    Ok(CatalogRow {
+        id: row.text("id")?,
+        document: row.text("document")?,
+        revision: u64::try_from(row.integer("revision")?).map_err(|_negative| row.damaged())?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        updated_by: row.text("updated_by")?,
+    })
+}
