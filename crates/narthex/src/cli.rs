@@ -1,12 +1,13 @@
 //! The command line: what can be said, and who does it.
 
+mod catalog;
 mod operate;
 mod secrets;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     telemetry,
 };
 
+pub(crate) use catalog::{ApplyArgs, CatalogCommand, DeleteArgs, GetArgs};
 pub(crate) use operate::{
     AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
     StopArgs,
@@ -73,6 +75,15 @@ enum Command {
     /// Begin, see and end runs, which may have servers of their own
     #[command(subcommand)]
     Run(RunCommand),
+    /// The servers of the catalog: list, get, apply and delete them
+    #[command(subcommand)]
+    Servers(CatalogCommand),
+    /// The capabilities of the catalog, which agents include
+    #[command(subcommand)]
+    Capabilities(CatalogCommand),
+    /// The agents of the catalog
+    #[command(subcommand)]
+    Agents(CatalogCommand),
     /// Set, list and clear secrets, and change the key that they are sealed with
     #[command(subcommand)]
     Secrets(SecretsCommand),
@@ -247,6 +258,9 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Run(command) => Box::pin(commands::run::run(command, context)).await,
+        Command::Servers(command) => catalog(CatalogKind::Server, command, context).await,
+        Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
+        Command::Agents(command) => catalog(CatalogKind::Agent, command, context).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
@@ -255,6 +269,14 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Trust(args) => Box::pin(commands::trust::run(args, context)).await,
         Command::Completions(args) => commands::completions::run(&args, &context),
     }
+}
+
+async fn catalog(
+    kind: CatalogKind,
+    command: CatalogCommand,
+    context: Context,
+) -> Result<ExitCode, Failure> {
+    Box::pin(commands::catalog::run(kind, command, context)).await
 }
 
 fn flags(cli: &Cli) -> Flags {

@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod call;
+pub(crate) mod catalog;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod connect;

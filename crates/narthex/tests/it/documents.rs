@@ -63,7 +63,8 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 5] = ["check", "daemon", "mcp", "run", "secrets"];
+const GROUPS: [&str; 8] =
+    ["agents", "capabilities", "check", "daemon", "mcp", "run", "secrets", "servers"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -88,7 +89,12 @@ fn shown_commands_and_flags_exist() {
         seen.insert(path.join(" "));
     }
     let all = [
+        "agents apply",
+        "agents delete",
+        "agents get",
+        "agents list",
         "call",
+        "capabilities list",
         "check mcp",
         "completions",
         "connect",
@@ -112,6 +118,8 @@ fn shown_commands_and_flags_exist() {
         "secrets list",
         "secrets rotate-key",
         "secrets set",
+        "servers apply",
+        "servers list",
         "status",
         "tools",
         "trust",

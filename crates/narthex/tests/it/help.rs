@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 31] = [
+const COMMANDS: [&[&str]; 35] = [
     &[],
     &["up"],
     &["call"],
@@ -30,6 +30,10 @@ const COMMANDS: [&[&str]; 31] = [
     &["run", "list"],
     &["run", "show"],
     &["run", "end"],
+    &["servers", "list"],
+    &["capabilities", "get"],
+    &["agents", "apply"],
+    &["agents", "delete"],
     &["secrets", "set"],
     &["secrets", "list"],
     &["secrets", "clear"],

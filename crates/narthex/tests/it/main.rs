@@ -9,6 +9,7 @@
 mod app;
 mod attacks;
 mod call;
+mod catalog;
 mod check;
 mod connect;
 mod daemon;

@@ -1,0 +1,208 @@
+//! `narthex servers`, `capabilities` and `agents`: the catalog, through the daemon.
+
+use std::{
+    io::{Read, stdin},
+    path::Path,
+    process::ExitCode,
+};
+
+use fs_err as fs;
+use http::Method;
+use narthex_model::{CatalogKind, ErrorKind};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+
+use super::waiting::waiting;
+use crate::{
+    cli::{ApplyArgs, CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
+    daemon_client::{ApiRequest, DaemonClient},
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+/// More than the daemon takes.
+const DOCUMENT_MAX: u64 = 2 * 1024 * 1024;
+/// What ids have besides letters and digits may stand in a path as it is.
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+
+pub(crate) async fn run(
+    kind: CatalogKind,
+    command: CatalogCommand,
+    context: Context,
+) -> Result<ExitCode, Failure> {
+    match command {
+        CatalogCommand::List { place } => list(kind, &place, &context).await,
+        CatalogCommand::Get(args) => get(kind, &args, &context).await,
+        CatalogCommand::Apply(args) => apply(kind, &args, &context).await,
+        CatalogCommand::Delete(args) => delete(kind, &args, &context).await,
+    }
+}
+
+async fn list(
+    kind: CatalogKind,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let items = waiting("asking the daemon", context, all(&client, kind, place)).await?;
+    if context.format.is_json() {
+        output::done(&json!({ "items": items }))?;
+    } else if context.format.is_quiet() {
+        for item in &items {
+            output::line(&harmless(text(item, "id")))?;
+        }
+    } else if items.is_empty() {
+        output::line(&format!("There are none yet; store a {kind} with `apply --file FILE`."))?;
+    } else {
+        let rows: Vec<_> = items.iter().map(row).collect();
+        let header = ["id", "about", "revision", "updated", "by"];
+        output::line(&table::render(&header, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The objects of all pages.
+async fn all(
+    client: &DaemonClient,
+    kind: CatalogKind,
+    place: &WorkspaceArgs,
+) -> Result<Vec<Value>, Failure> {
+    let path = objects_path(kind, place);
+    let mut items = Vec::new();
+    let mut after = String::new();
+    loop {
+        let mut page = client.api_get(format!("{path}?limit=100&after={after}")).await?;
+        if let Value::Array(of_page) = page["items"].take() {
+            items.extend(of_page);
+        }
+        match page["next"].as_str() {
+            Some(next) => after = utf8_percent_encode(next, KEPT).to_string(),
+            None => return Ok(items),
+        }
+    }
+}
+
+fn row(item: &Value) -> Vec<String> {
+    let definition = &item["definition"];
+    let about = match item.get("errors") {
+        Some(_) => "cannot be used as it is stored",
+        None => definition["description"].as_str().or(definition["name"].as_str()).unwrap_or("-"),
+    };
+    vec![
+        harmless(text(item, "id")),
+        harmless(about),
+        item["revision"].as_u64().unwrap_or_default().to_string(),
+        harmless(text(item, "updated_at")),
+        harmless(text(item, "updated_by")),
+    ]
+}
+
+async fn get(kind: CatalogKind, args: &GetArgs, context: &Context) -> Result<ExitCode, Failure> {
+    if args.merged && kind != CatalogKind::Agent {
+        return Err(Failure::usage("only agents have a merged view"));
+    }
+    let client = DaemonClient::operator(&context.settings)?;
+    let query = if args.merged { "?view=merged" } else { "" };
+    let path = format!("{}{query}", object_path(kind, &args.place, &args.id));
+    let found = waiting("asking the daemon", context, client.api_get(path)).await?;
+    if context.format.is_json() {
+        output::done(&found)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let shown = if args.merged { &found } else { &found["definition"] };
+    let lines = format!("{shown:#}");
+    let lines: Vec<_> = lines.split('\n').map(harmless).collect();
+    output::line(&lines.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn apply(
+    kind: CatalogKind,
+    args: &ApplyArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let document = document(&args.file)?;
+    let id = id(kind, &document)?;
+    let client = DaemonClient::operator(&context.settings)?;
+    let path = object_path(kind, &args.place, &id);
+    let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&document));
+    let stored = waiting(&format!("storing {id}"), context, asked).await?;
+    if context.format.is_json() {
+        output::done(&stored)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for warning in stored["warnings"].as_array().into_iter().flatten() {
+        let (field, message) = (text(warning, "field"), text(warning, "message"));
+        output::notice(&format!("warning: `{field}`: {message}"));
+    }
+    let revision = stored["revision"].as_u64().unwrap_or_default();
+    told(&format!("stored the {kind} {id}, revision {revision}"), context)
+}
+
+/// The text of a file, or of standard input.
+fn document(file: &Path) -> Result<String, Failure> {
+    if file != Path::new("-") {
+        return Ok(fs::read_to_string(file)?);
+    }
+    let mut text = String::new();
+    stdin().take(DOCUMENT_MAX).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// What an object calls itself. All else about it is for the daemon to judge.
+fn id(kind: CatalogKind, document: &str) -> Result<String, Failure> {
+    let member = match kind {
+        CatalogKind::Server => "id",
+        CatalogKind::Capability | CatalogKind::Agent => "name",
+    };
+    let read: Value = serde_json::from_str(document).map_err(|error| {
+        Failure::new(ErrorKind::Invalid, format!("the file is no JSON: {error}"))
+    })?;
+    read[member].as_str().filter(|id| !id.is_empty()).map(str::to_owned).ok_or_else(|| {
+        let text = format!("the file must be one {kind}, with its `{member}`");
+        Failure::new(ErrorKind::Invalid, text)
+    })
+}
+
+async fn delete(
+    kind: CatalogKind,
+    args: &DeleteArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let query = if args.force { "?force=true" } else { "" };
+    let path = format!("{}{query}", object_path(kind, &args.place, &args.id));
+    let asked = client.api(ApiRequest::new(Method::DELETE, path));
+    waiting(&format!("deleting {}", args.id), context, asked).await?;
+    if context.format.is_json() {
+        output::done(&json!({ "id": args.id }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    told(&format!("deleted the {kind} {}", args.id), context)
+}
+
+fn objects_path(kind: CatalogKind, place: &WorkspaceArgs) -> String {
+    let workspace = utf8_percent_encode(&place.workspace, KEPT);
+    let group = match kind {
+        CatalogKind::Server => "mcp-servers",
+        CatalogKind::Capability => "capabilities",
+        CatalogKind::Agent => "agents",
+    };
+    format!("/api/workspaces/{workspace}/{group}")
+}
+
+fn object_path(kind: CatalogKind, place: &WorkspaceArgs, id: &str) -> String {
+    format!("{}/{}", objects_path(kind, place), utf8_percent_encode(id, KEPT))
+}
+
+fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+    value[member].as_str().unwrap_or_default()
+}
+
+fn told(sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
+    if !context.format.is_quiet() {
+        output::line(&harmless(sentence))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
