@@ -23,11 +23,12 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
     let path = args.file.unwrap_or_else(source::usual);
     let folder = Folder::read(&path)?;
     let loaded = unfilled(&folder, &path)?;
-    let data = DataDir::open(&context.settings.data)?;
+    let data = DataDir::open(&context.settings.data)?.with_store(&context.settings);
     let store = data.store().await?;
     let approved = folder.approve(store.trusted_files()).await;
     store.close().await;
     approved?;
+    data.note_approval(&folder.hash())?;
     let servers: Vec<_> =
         loaded.entries.iter().map(|entry| shown(entry, &loaded.warnings)).collect();
     if context.format.is_json() {

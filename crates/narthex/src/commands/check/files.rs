@@ -80,7 +80,7 @@ async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
 
 /// Looks without making anything: where there is no store, nothing was approved.
 async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
-    let data = DataDir::at(&settings.data);
+    let data = DataDir::at(&settings.data).with_store(settings);
     if !data.has_store() {
         return Ok(Standing::Unknown);
     }
