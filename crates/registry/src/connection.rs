@@ -208,7 +208,12 @@ impl Connection {
 
     /// Waits until the server is not asleep, or the connection is given up.
     pub(crate) async fn awake(&self) -> Arc<Found> {
-        self.once(|found| !found.is_asleep).await
+        self.once(|found| {
+            // It may have been awake and fallen asleep again since it was last looked at.
+            self.wake();
+            !found.is_asleep
+        })
+        .await
     }
 
     async fn once(&self, is_so: impl Fn(&Found) -> bool) -> Arc<Found> {

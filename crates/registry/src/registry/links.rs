@@ -136,9 +136,17 @@ impl Registry {
             return link.enter();
         }
         let connection = self.shared.connection(row)?;
-        connection.wake();
-        drop(timeout(within, connection.awake()).await);
-        connection.found().link.as_ref()?.enter()
+        let entering = async {
+            loop {
+                let found = connection.awake().await;
+                // One whose limit is short may sleep again before it is entered.
+                match found.link.as_ref().and_then(Link::enter) {
+                    None if !found.is_asleep && connection.found().is_asleep => {}
+                    entered => return entered,
+                }
+            }
+        };
+        timeout(within, entering).await.ok().flatten()
     }
 }
 
