@@ -7,6 +7,7 @@ mod changes;
 mod checks;
 mod error;
 mod merge_patch;
+mod parts;
 
 use std::{collections::BTreeSet, time::SystemTime};
 
@@ -15,6 +16,7 @@ use narthex_store::{CatalogRow, Store};
 use serde_json::Value;
 
 use self::checks::{Definition, Stored};
+pub(crate) use self::parts::AgentParts;
 pub use self::{
     changes::{CatalogChange, CatalogValid, Precondition},
     error::{CatalogError, FieldCode, FieldError, FieldWarning},
@@ -150,7 +152,10 @@ impl Control {
     }
 
     /// The store, if it has this workspace.
-    async fn catalog_store(&self, workspace: &WorkspaceId) -> Result<&Store, ControlError> {
+    pub(crate) async fn catalog_store(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<&Store, ControlError> {
         let store = self.shared.store.as_ref().ok_or(CatalogError::NoStore)?;
         let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
         match found {

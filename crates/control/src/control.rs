@@ -1,10 +1,17 @@
 //! Registry, files and store as one.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use narthex_model::WorkspaceId;
 use narthex_registry::{
-    Declared, Registry,
+    CutReason, Declared, MountIdentity, Registry,
     layers::{DefaultServer, SettingsFile},
     watch::{LayerFiles, LayerOptions},
 };
@@ -47,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) cataloguing: tokio::sync::Mutex<()>,
     /// What was applied last; held while that changes, so that the newest comes last (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
+    /// How often something was cut off that runs are made of.
+    pub(crate) cuts: AtomicU64,
     pub(crate) tasks: TaskTracker,
     pub(crate) closing: CancellationToken,
 }
@@ -76,6 +85,7 @@ impl Control {
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
             applied: std::sync::Mutex::default(),
+            cuts: AtomicU64::new(0),
             tasks,
             closing: CancellationToken::new(),
         });
@@ -93,6 +103,18 @@ impl Control {
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.shared.registry
+    }
+
+    /// Cuts off what runs have mounted and what is meant, at once (D10). What it is meant by must
+    /// have been taken away before.
+    pub(crate) fn cut(&self, reason: &CutReason, is_meant: impl Fn(&MountIdentity) -> bool) {
+        self.shared.cuts.fetch_add(1, Ordering::AcqRel);
+        self.shared.registry.cut(reason, is_meant);
+    }
+
+    /// Another number after each cut.
+    pub(crate) fn cuts(&self) -> u64 {
+        self.shared.cuts.load(Ordering::Acquire)
     }
 
     /// Stops following files and applies nothing more. The registry and its servers go on until

@@ -23,7 +23,11 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use narthex_store::{RunFilter, RunRow, SessionRow};
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
-pub use runs::{Begun, RunError, RunFault, Runs, RunsOptions};
+pub use runs::{
+    Created, Creator, RunError, RunFault, RunPage, RunStatus, Runs, RunsOptions, SeenRun,
+    SessionPage,
+};
 pub use secrets::SecretRows;
 pub use servers::Saved;

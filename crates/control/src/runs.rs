@@ -1,28 +1,44 @@
-//! Runs that operators begin, with servers of their own (E7): all of a run or nothing (D17).
+//! Runs of workspaces: of agents of the catalog (O24, X-M50), or with servers of their own (E7).
+//! All of a run begins, or nothing (D17); what it is frozen with outlives the daemon (D10).
 
 mod asked;
+mod create;
 mod error;
+mod expiry;
+mod family;
+mod frozen;
+mod kept;
+pub(crate) mod prepare;
+mod seen;
 
 use std::{
     fmt,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Weak, atomic::AtomicU64},
+    time::{Duration, SystemTime},
 };
 
-use narthex_gateway::{Gateway, RunId, RunToken, RunView};
-use narthex_model::Alias;
-use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountOptions, Sharing, Snapshot, config::Variables};
+use narthex_gateway::{Gateway, RunView};
+use narthex_model::{RunEnd, RunId, WorkspaceId};
+use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
+use narthex_store::Store;
+use narthex_vault::Vault;
+use tokio::time::Instant;
 
-use self::asked::Asked;
-pub use self::error::{RunError, RunFault};
+pub use self::{
+    create::{Created, Creator},
+    error::{RunError, RunFault},
+    seen::{RunPage, RunStatus, SeenRun, SessionPage},
+};
+use self::{expiry::Expiries, kept::Kept};
+use crate::{Control, ControlError};
 
 /// The most runs at one time.
-const RUNS_MAX: usize = 10_000;
+const RUNS_MAX: usize = 20_000;
+/// How long until the end of a run is tried again that could not be stored.
+const END_AGAIN: Duration = Duration::from_secs(60);
+/// How many runs are read at a time.
+const BATCH: u32 = 1000;
 
 /// What runs are begun with.
 #[derive(Clone)]
@@ -37,109 +53,167 @@ pub struct RunsOptions {
     pub local: RunId,
 }
 
-/// The runs of a gateway. Clones are handles to the same ones. They end with the daemon.
+/// The runs of all workspaces. Clones are handles to the same ones.
 #[derive(Debug, Clone)]
 pub struct Runs {
-    gateway: Gateway,
-    options: RunsOptions,
-    begun: Arc<AtomicU64>,
+    shared: Arc<Shared>,
 }
 
-/// A run that has begun.
 #[derive(Debug)]
-pub struct Begun {
-    /// The run.
-    pub run: Arc<RunView>,
-    /// What opens it; kept nowhere else.
-    pub token: RunToken,
-    /// The optional servers that did not start.
-    pub faults: Vec<MountFault>,
-    /// What a person should know of the entries.
-    pub warnings: Vec<String>,
-    /// The shared servers that the run asks for and that there are none of.
-    pub missing: Vec<Alias>,
+struct Shared {
+    /// For tasks that outlive who asked for them.
+    this: Weak<Self>,
+    gateway: Gateway,
+    control: Control,
+    options: RunsOptions,
+    /// Gives each run a number, by which nobody shares what it has for itself.
+    numbers: AtomicU64,
+    expiries: Expiries,
+    kept: Kept,
 }
 
 impl Runs {
-    /// The runs of this gateway.
-    #[must_use]
-    pub fn new(gateway: Gateway, options: RunsOptions) -> Self {
-        Self { gateway, options, begun: Arc::default() }
-    }
-
-    /// Begins a run as a JSON document asks for it: `servers` are entries as in an `mcp.json`, each
-    /// of which may be `optional`; `tools` names the shared servers that it has as well, none if it
-    /// is absent. Waits until every server is ready or has failed.
+    /// The runs of this gateway. Those that have begun before, and live, go on when their token is
+    /// shown; the time of all of them is watched from here on.
     ///
     /// # Errors
-    /// When the document or an entry is faulty, an alias is that of a shared server, or a server
-    /// that is not optional does not start: then nothing is left, and every fault is named (D9).
-    pub async fn begin(&self, text: &str) -> Result<Begun, RunError> {
-        if self.gateway.runs().len() >= RUNS_MAX {
-            return Err(RunError::TooMany(RUNS_MAX));
+    /// When the store fails.
+    pub async fn start(
+        gateway: Gateway,
+        control: Control,
+        options: RunsOptions,
+    ) -> Result<Self, ControlError> {
+        let shared = Arc::new_cyclic(|this| Shared {
+            this: this.clone(),
+            gateway,
+            control,
+            options,
+            numbers: AtomicU64::new(1),
+            expiries: Expiries::default(),
+            kept: Kept::default(),
+        });
+        let runs = Self { shared };
+        if let Some(store) = &runs.shared.control.shared.store {
+            runs.load(store).await?;
+            let (watching, closing) = (runs.clone(), runs.control().shared.closing.clone());
+            runs.control().shared.tasks.spawn(async move {
+                closing.run_until_cancelled(watching.end_in_time()).await;
+            });
+            runs.shared.gateway.set_run_source(runs.shared.clone());
         }
-        let snapshot = self.gateway.registry().snapshot();
-        let Asked { servers, policy, warnings } = asked::read(text, &self.options, &snapshot)?;
-        let token = RunToken::generate().map_err(RunError::Randomness)?;
-        let options = MountOptions {
-            timeout: self.options.start_timeout,
-            is_strict: true,
-            // What a run has for itself is connected for it alone (D12).
-            sharing: Sharing::Only(self.begun.fetch_add(1, Ordering::Relaxed)),
-            credential: None,
-        };
-        let mounted = self.gateway.registry().mount(servers, &options).await;
-        let set = mounted.map_err(|error| RunError::Mount(error.faults))?;
-        let faults = set.faults().to_vec();
-        let missing = missing(&policy, &snapshot);
-        let run = Arc::new(RunView::with_servers(&token, policy, set));
-        self.gateway.begin_run(&run).map_err(RunError::Record)?;
-        Ok(Begun { run, token, faults, warnings, missing })
+        Ok(runs)
     }
 
-    /// Every run, the oldest first.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<RunView>> {
-        self.gateway.runs().all()
+    /// Notes when the runs end that live.
+    async fn load(&self, store: &Store) -> Result<(), ControlError> {
+        let mut after = None;
+        loop {
+            let batch = store.runs().live(after, BATCH).await.map_err(ControlError::Store)?;
+            let Some(last) = batch.last() else { return Ok(()) };
+            after = Some(last.id);
+            for run in &batch {
+                self.shared.expiries.add(instant(run.expires_at), run.id);
+            }
+        }
+    }
+
+    /// Ends runs whose time is over, for as long as it is polled.
+    async fn end_in_time(&self) {
+        loop {
+            let id = self.shared.expiries.next().await;
+            if let Err(error) = self.expire(id).await {
+                tracing::warn!(run.id = %id, "a run could not be ended in time: {error}");
+                self.shared.expiries.add(Instant::now() + END_AGAIN, id);
+            }
+        }
+    }
+
+    async fn expire(&self, id: RunId) -> Result<(), RunError> {
+        let found = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
+        match found {
+            Some(run) if run.ended.is_none() => {
+                self.end_stored(&run.workspace, id, RunEnd::Expired).await.map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether a run is the one of the process itself.
     #[must_use]
     pub fn is_local(&self, run: &RunView) -> bool {
-        run.id == self.options.local
+        run.id == self.shared.options.local
     }
 
-    /// One run.
+    /// Ends a run: its token opens nothing any more, its sessions and streams end, and its servers
+    /// do after the calls that are open. What it was frozen with is forgotten (O82).
     ///
     /// # Errors
-    /// When there is none of this id.
-    pub fn get(&self, id: &str) -> Result<Arc<RunView>, RunError> {
-        let run = RunId::parse(id).and_then(|id| self.gateway.runs().get(id));
-        run.ok_or_else(|| RunError::Unknown(id.chars().take(100).collect()))
-    }
-
-    /// Ends a run: its token opens nothing any more, its sessions and streams end, and its own
-    /// servers do after the calls that are open.
-    ///
-    /// # Errors
-    /// When there is none of this id, or it is the one of the process itself.
-    pub async fn end(&self, id: &str) -> Result<(), RunError> {
-        let run = self.get(id)?;
-        if self.is_local(&run) {
+    /// When the workspace has no such run, it has ended before, it is the one of the process
+    /// itself, or the store fails.
+    pub async fn end(&self, workspace: &WorkspaceId, id: &str) -> Result<(), RunError> {
+        let unknown = || RunError::Unknown(id.chars().take(100).collect());
+        let id = RunId::parse(id).ok_or_else(unknown)?;
+        if id == self.shared.options.local && self.is_home(workspace) {
             return Err(RunError::Local);
         }
-        let ended = self.gateway.end_run(run.id).await;
-        ended.map(|_| ()).ok_or_else(|| RunError::Unknown(id.to_owned()))
+        self.stored(workspace, id).await?.ok_or_else(unknown)?;
+        match self.end_stored(workspace, id, RunEnd::Ended).await? {
+            true => Ok(()),
+            false => Err(RunError::HasEnded(id)),
+        }
+    }
+
+    /// Ends a run that is stored; `false` if it had ended before.
+    async fn end_stored(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        how: RunEnd,
+    ) -> Result<bool, RunError> {
+        let (runs, workspace) = (self.clone(), workspace.clone());
+        let ending = self.control().to_the_end(async move |control: Control| {
+            let store = control.catalog_store(&workspace).await?;
+            // First: whoever shows the token from now on finds nothing to begin again.
+            let is_ended = store.runs().end(&workspace, id, how).await;
+            if !is_ended.map_err(ControlError::Store)? {
+                return Ok(false);
+            }
+            let event = "session.run.ended";
+            tracing::info!(event, %workspace, run.id = %id, outcome = how.as_str());
+            runs.shared.gateway.end_run(id).await;
+            Ok(true)
+        });
+        Ok(ending.await?)
+    }
+
+    async fn mount(&self, servers: Vec<Mountable>, is_strict: bool) -> Result<MountSet, RunError> {
+        let options = MountOptions { timeout: self.shared.options.start_timeout, is_strict };
+        let mounted = self.shared.gateway.registry().mount(servers, &options).await;
+        mounted.map_err(|error| RunError::Mount(error.faults))
+    }
+
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    fn store(&self) -> Result<&Store, RunError> {
+        let store = self.control().shared.store.as_ref();
+        Ok(store.ok_or(crate::CatalogError::NoStore).map_err(ControlError::from)?)
+    }
+
+    fn vault(&self) -> Result<&Vault, RunError> {
+        Ok(self.control().vault()?)
+    }
+
+    /// Whether a workspace is the one whose servers the live configuration has.
+    fn is_home(&self, workspace: &WorkspaceId) -> bool {
+        *workspace == self.control().shared.workspace
     }
 }
 
-fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
-    match policy {
-        RunPolicy::AllAttached => Vec::new(),
-        RunPolicy::Attached(named) => {
-            named.iter().filter(|alias| snapshot.get(alias.as_str()).is_none()).cloned().collect()
-        }
-    }
+/// The time on the clock of timers.
+fn instant(at: SystemTime) -> Instant {
+    Instant::now() + at.duration_since(SystemTime::now()).unwrap_or_default()
 }
 
 impl fmt::Debug for RunsOptions {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use narthex_model::{
     KeyId, SealedSecret, Secret, SecretName, SecretSummary, SecretVersion, WorkspaceId,
 };
+use narthex_registry::CutReason;
 use narthex_store::{StatementError, Store};
 use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
 
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, runs::prepare::secret_key};
 
 impl Control {
     /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
@@ -63,6 +64,10 @@ impl Control {
         let (workspace, name, by) = (workspace.clone(), name.clone(), by.to_owned());
         let clear = async move |this: Self| {
             this.vault()?.clear(&workspace, &name, &by).await?;
+            let key = secret_key(&workspace, &name);
+            this.cut(&CutReason::SecretCleared(name.as_str().into()), |identity| {
+                identity.secrets.iter().any(|(held, _)| *held == key)
+            });
             let event = "workspace.secret.cleared";
             tracing::info!(event, %workspace, secret.name = %name, by);
             Ok(())
@@ -85,7 +90,7 @@ impl Control {
         self.to_the_end(rotate).await
     }
 
-    fn vault(&self) -> Result<&Vault, ControlError> {
+    pub(crate) fn vault(&self) -> Result<&Vault, ControlError> {
         self.shared.vault.as_ref().ok_or(ControlError::NoVault)
     }
 }

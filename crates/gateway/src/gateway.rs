@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     num::NonZeroU64,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Audit, Caller, Endpoint, Metrics, RunTable, RunView, Session, Tracer,
+    Answering, Audit, Caller, Endpoint, Metrics, RunSource, RunTable, RunView, Session, Tracer,
     exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
@@ -95,6 +95,7 @@ pub struct Gateway {
 pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) runs: RunTable,
+    pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
     pub(crate) options: GatewayOptions,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
@@ -128,6 +129,7 @@ impl Gateway {
             sessions: SessionTable::new(options.sessions_max),
             registry,
             runs: RunTable::default(),
+            run_source: OnceLock::new(),
             options,
             metrics: Metrics::new(&audit),
             audit,

@@ -146,7 +146,7 @@ impl Shared {
             if !row.state.is_settled() {
                 Box::pin(self.wait_for(&caller.run, alias)).await?;
             } else if is_as_before() {
-                return Err(refusal);
+                return Err(cut_off(row).unwrap_or(refusal));
             }
         }
     }
@@ -255,6 +255,13 @@ impl Shared {
             | Handling::Vendor => Err(Refusal::unknown_method(request.method())),
         }
     }
+}
+
+/// Why nothing of a server is there that somebody has cut off from a run (D10).
+fn cut_off(row: &ServerRow) -> Option<Refusal> {
+    let kind = row.error.as_ref()?.kind;
+    let is_cut = matches!(kind, CallErrorKind::SecretCleared | CallErrorKind::ServerDisabled);
+    is_cut.then(|| unusable(row))
 }
 
 pub(crate) fn unknown_server(alias: &Alias) -> Refusal {

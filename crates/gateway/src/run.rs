@@ -3,15 +3,14 @@
 mod own;
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
+    collections::BTreeSet,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
 
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::{Alias, Secret};
+use narthex_model::{Alias, RunId, Secret};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountSet, Registry, Snapshot};
 use sha2::{Digest, Sha256};
@@ -25,12 +24,8 @@ use crate::{tool_set::ToolSet, view::View};
 
 /// What every run token starts with, so that secret scanners can find leaked ones.
 const PREFIX: &str = "nxt_";
-const ID_BYTES: usize = 9;
+const ID_BYTES: usize = RunId::BYTES;
 const RANDOM_BYTES: usize = 32;
-
-/// The identifier of a run; no secret.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RunId([u8; ID_BYTES]);
 
 /// A token that proves to act for one run. It carries the run's id and 256 random bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,35 +55,7 @@ pub struct RunView {
 /// All live runs. Reading takes no lock.
 #[derive(Debug, Default)]
 pub struct RunTable {
-    runs: ArcSwap<HashMap<RunId, Arc<RunView>>>,
-}
-
-impl RunId {
-    /// Reads an id as [`RunId::to_text`] writes it; `None` if it is none.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut bytes = [0; ID_BYTES];
-        let length = URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
-        (length == bytes.len()).then_some(Self(bytes))
-    }
-
-    /// The id as text.
-    #[must_use]
-    pub fn to_text(self) -> String {
-        URL_SAFE_NO_PAD.encode(self.0)
-    }
-}
-
-impl fmt::Display for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
-    }
-}
-
-impl fmt::Debug for RunId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RunId({self})")
-    }
+    runs: papaya::HashMap<RunId, Arc<RunView>>,
 }
 
 impl RunToken {
@@ -99,10 +66,6 @@ impl RunToken {
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
         getrandom::fill(&mut bytes)?;
-        // On a command line, an id that begins with a hyphen would be taken for a flag.
-        while URL_SAFE_NO_PAD.encode(&bytes[..ID_BYTES]).starts_with('-') {
-            getrandom::fill(&mut bytes[..1])?;
-        }
         Ok(Self(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))))
     }
 
@@ -121,10 +84,13 @@ impl RunToken {
     /// The id of the run that the token names.
     #[must_use]
     pub fn run_id(&self) -> RunId {
-        let bytes = decode(self.0.expose()).unwrap_or([0; ID_BYTES + RANDOM_BYTES]);
-        let mut id = [0; ID_BYTES];
-        id.copy_from_slice(&bytes[..ID_BYTES]);
-        RunId(id)
+        id_in(&decode(self.0.expose()).unwrap_or([0; ID_BYTES + RANDOM_BYTES]))
+    }
+
+    /// What is kept of the token: its SHA-256.
+    #[must_use]
+    pub fn hash(&self) -> [u8; 32] {
+        Sha256::digest(self.0.expose()).into()
     }
 }
 
@@ -132,6 +98,12 @@ fn decode(text: &str) -> Option<[u8; ID_BYTES + RANDOM_BYTES]> {
     let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
     let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
     (length == bytes.len()).then_some(bytes)
+}
+
+fn id_in(bytes: &[u8; ID_BYTES + RANDOM_BYTES]) -> RunId {
+    let mut id = [0; ID_BYTES];
+    id.copy_from_slice(&bytes[..ID_BYTES]);
+    RunId::new(id)
 }
 
 impl RunView {
@@ -145,7 +117,7 @@ impl RunView {
             own: OwnServers::default(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
-            token_hash: Sha256::digest(token.expose()).into(),
+            token_hash: token.hash(),
             view: ArcSwapOption::empty(),
             missing: Mutex::default(),
         }
@@ -251,27 +223,18 @@ impl RunView {
 impl RunTable {
     /// Adds a run.
     pub(crate) fn insert(&self, run: &Arc<RunView>) {
-        self.runs.rcu(|runs| {
-            let mut runs = HashMap::clone(runs);
-            runs.insert(run.id, Arc::clone(run));
-            runs
-        });
+        self.runs.pin().insert(run.id, run.clone());
     }
 
     /// Takes a run out: its token opens nothing any more. `None` if there is none.
     pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
-        let before = self.runs.rcu(|runs| {
-            let mut runs = HashMap::clone(runs);
-            runs.remove(&id);
-            runs
-        });
-        before.get(&id).cloned()
+        self.runs.pin().remove(&id).cloned()
     }
 
     /// Every run, the oldest first.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<RunView>> {
-        let mut all: Vec<_> = self.runs.load().values().cloned().collect();
+        let mut all: Vec<_> = self.runs.pin().values().cloned().collect();
         all.sort_by_key(|run| (run.began, run.id));
         all
     }
@@ -279,7 +242,7 @@ impl RunTable {
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.runs.load().len()
+        self.runs.len()
     }
 
     /// Whether there is none.
@@ -291,16 +254,13 @@ impl RunTable {
     /// The run of an id.
     #[must_use]
     pub fn get(&self, id: RunId) -> Option<Arc<RunView>> {
-        self.runs.load().get(&id).cloned()
+        self.runs.pin().get(&id).cloned()
     }
 
     /// The run that a token opens; `None` for any other text.
     #[must_use]
     pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
-        let bytes = decode(token)?;
-        let mut id = [0; ID_BYTES];
-        id.copy_from_slice(&bytes[..ID_BYTES]);
-        let run = self.runs.load().get(&RunId(id))?.clone();
+        let run = self.get(id_in(&decode(token)?))?;
         let hash: [u8; 32] = Sha256::digest(token).into();
         bool::from(hash.ct_eq(&run.token_hash)).then_some(run)
     }

@@ -1,13 +1,13 @@
 //! Beginning and ending runs, and what is told and recorded of one while it lives.
 
-use std::sync::Arc;
+use std::{pin::Pin, sync::Arc};
 
 use narthex_registry::Snapshot;
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
 use crate::{
-    AuditFull, Endpoint, Gateway, RunId, RunView, Session, ToolSet,
+    AuditFull, Endpoint, Gateway, RunId, RunToken, RunView, Session, ToolSet,
     gateway::Shared,
     hub::{Change, LISTS, Seen},
     links::LinkKind,
@@ -15,7 +15,39 @@ use crate::{
     view::View,
 };
 
+/// Looks for a run.
+pub type FindingRun<'a> = Pin<Box<dyn Future<Output = Option<Arc<RunView>>> + Send + 'a>>;
+
+/// Where runs are that this process has not seen since its start, though they live.
+pub trait RunSource: Send + Sync + std::fmt::Debug {
+    /// The run that a token opens, which has begun when this resolves; `None` if there is none, or
+    /// it cannot begin now.
+    fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
+}
+
 impl Gateway {
+    /// Names where runs are looked for that are not in the table. Only the first call counts.
+    pub fn set_run_source(&self, source: Arc<dyn RunSource>) {
+        if self.shared.run_source.set(source).is_err() {
+            tracing::warn!("runs are looked for in one place alone; the second is not used");
+        }
+    }
+
+    /// The run that a token opens, also one that began before this process did; `None` for any
+    /// other text.
+    pub async fn find_run(&self, token: &str) -> Option<Arc<RunView>> {
+        if let Some(run) = self.shared.runs.identify(token) {
+            return Some(run);
+        }
+        let source = self.shared.run_source.get()?;
+        let token = RunToken::parse(token)?;
+        // What lives here is opened by its own token alone, whatever is kept elsewhere.
+        match self.shared.runs.get(token.run_id()) {
+            Some(_) => None,
+            None => source.find(&token).await,
+        }
+    }
+
     /// Lets a run begin: its token opens it from now on, and what it sees is recorded (E20). Needs
     /// a tokio runtime.
     ///

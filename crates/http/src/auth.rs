@@ -42,7 +42,7 @@ pub(crate) enum Principal {
 
 impl Principal {
     /// Finds out who calls; `None` without a token, or with one that proves nothing.
-    pub(crate) fn identify(
+    pub(crate) async fn identify(
         gateway: &Gateway,
         admin: Option<&TokenHash>,
         headers: &HeaderMap,
@@ -51,7 +51,11 @@ impl Principal {
         if let Some(run) = gateway.runs().identify(token) {
             return Some(Self::Run(run));
         }
-        admin.is_some_and(|admin| admin.opens_for(token)).then_some(Self::Admin)
+        if admin.is_some_and(|admin| admin.opens_for(token)) {
+            return Some(Self::Admin);
+        }
+        // Boxed, as it is rare, so that calls stay small.
+        Box::pin(gateway.find_run(token)).await.map(Self::Run)
     }
 }
 

@@ -118,7 +118,8 @@ impl Door {
             return self.health(route, &parts.method);
         }
         let admin = self.options.admin_token.as_ref();
-        let Some(principal) = Principal::identify(&self.gateway, admin, &parts.headers) else {
+        let identified = Principal::identify(&self.gateway, admin, &parts.headers).await;
+        let Some(principal) = identified else {
             self.gateway.metrics().refused("token");
             return unauthorized();
         };

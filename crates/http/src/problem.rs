@@ -3,7 +3,7 @@
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldError, RunError};
 use narthex_model::ErrorKind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::respond::{self, Response};
 
@@ -15,6 +15,8 @@ pub(crate) struct Problem {
     detail: String,
     /// Everything that is wrong, one by one: servers of a run, or fields of an object.
     errors: Vec<Value>,
+    /// Further members, for readers that know one error only (O61).
+    members: Map<String, Value>,
 }
 
 /// The HTTP status of an error kind: this door's table.
@@ -34,7 +36,8 @@ pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
 
 impl Problem {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        Self { kind, status: status_of_kind(kind), detail: detail.into(), errors: Vec::new() }
+        let (errors, members) = (Vec::new(), Map::new());
+        Self { kind, status: status_of_kind(kind), detail: detail.into(), errors, members }
     }
 
     /// With a status that says more of HTTP itself than the kind's own.
@@ -57,6 +60,9 @@ impl Problem {
             "detail": self.detail,
             "kind": self.kind.as_str(),
         });
+        for (name, value) in &self.members {
+            body[name] = value.clone();
+        }
         if !self.errors.is_empty() {
             body["errors"] = json!(self.errors);
         }
@@ -94,8 +100,17 @@ impl From<ControlError> for Problem {
 
 impl From<RunError> for Problem {
     fn from(error: RunError) -> Self {
+        let members = error.members();
+        let error = match error {
+            RunError::Control(error) => return error.into(),
+            error => error,
+        };
         let errors = error.faults().iter().map(|fault| json!(fault)).collect();
-        Self { errors, ..Self::new(error.kind(), error.to_string()) }
+        let members = match members {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        };
+        Self { errors, members, ..Self::new(error.kind(), error.to_string()) }
     }
 }
 

@@ -52,9 +52,9 @@ pub(crate) enum Target {
     Files,
     Events,
     Runs,
-    RunBegin,
     Run,
-    RunEnd,
+    Sessions,
+    Session,
     Secrets,
     Secret,
     RotateKey,
@@ -67,7 +67,7 @@ pub(crate) enum Target {
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 34] = [
+pub const ROUTES: [Route; 35] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -87,10 +87,17 @@ pub const ROUTES: [Route; 34] = [
     route("/api/reload", "POST", Access::Admin, Target::Reload),
     route("/api/files", READ, Access::Admin, Target::Files),
     route("/api/events", READ, Access::Operator, Target::Events),
-    route("/api/runs", READ, Access::Admin, Target::Runs),
-    route("/api/runs", "POST", Access::Admin, Target::RunBegin),
-    route("/api/runs/{id}", READ, Access::Admin, Target::Run),
-    route("/api/runs/{id}", "DELETE", Access::Admin, Target::RunEnd),
+    // A run creates its children here, and sees none.
+    route("/api/workspaces/{workspace}/runs", "POST", Access::Operator, Target::Runs),
+    route("/api/workspaces/{workspace}/runs", READ, Access::Admin, Target::Runs),
+    route("/api/workspaces/{workspace}/runs/{id}", "GET, HEAD, DELETE", Access::Admin, Target::Run),
+    route("/api/workspaces/{workspace}/sessions", READ, Access::Admin, Target::Sessions),
+    route(
+        "/api/workspaces/{workspace}/sessions/{id}",
+        "GET, HEAD, DELETE",
+        Access::Admin,
+        Target::Session,
+    ),
     route("/api/workspaces/{workspace}/secrets", READ, Access::Admin, Target::Secrets),
     // There is no way to read one (X-M21).
     route(

@@ -14,6 +14,7 @@ mod names;
 mod provenance;
 mod qualified;
 mod run_scope;
+mod runs;
 mod secret;
 mod secrets;
 mod server;
@@ -33,6 +34,7 @@ pub use names::{AgentName, CapabilityName, NameError, ServerId, ToolScope};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;
+pub use runs::{Pid, RunEnd, RunId, SessionId};
 pub use secret::Secret;
 pub use secrets::{
     KeyId, SealedSecret, SecretName, SecretNameError, SecretReference, SecretReferenceError,

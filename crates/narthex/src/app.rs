@@ -102,7 +102,7 @@ pub struct App {
     gateway: Gateway,
     /// What operators work with, if the servers come from files.
     control: Option<Control>,
-    runs: Runs,
+    runs: Option<Runs>,
     local: Arc<RunView>,
     /// Ends what accepts callers.
     closing: CancellationToken,
@@ -140,15 +140,19 @@ impl App {
         begin_run(&gateway, &local)?;
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers).await?;
-        let runs = Runs::new(
-            gateway.clone(),
-            RunsOptions {
-                workspace_root: config::workspace_root()?,
-                env: Arc::new(config::variable),
-                start_timeout: connections.deadlines.connect,
-                local: local.id,
-            },
-        );
+        let runs = match &control {
+            None => None,
+            Some(control) => {
+                let runs = RunsOptions {
+                    workspace_root: config::workspace_root()?,
+                    env: Arc::new(config::variable),
+                    start_timeout: connections.deadlines.connect,
+                    local: local.id,
+                };
+                let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
+                Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)
+            }
+        };
         let mut app = Self {
             gateway,
             control,
@@ -174,7 +178,7 @@ impl App {
         let Doors { listener, mut http, serve, socket_dirs } = doors;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
-        http.runs = Some(self.runs.clone());
+        http.runs.clone_from(&self.runs);
         let router = narthex_http::router(self.gateway.clone(), http);
         let (closing, tasks) = (self.closing.clone(), self.tasks.clone());
         self.tasks.spawn(narthex_http::serve(listener, router, serve, closing, tasks));

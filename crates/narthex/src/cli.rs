@@ -72,9 +72,9 @@ enum Command {
     /// See, try and change the servers of the daemon
     #[command(subcommand)]
     Mcp(McpCommand),
-    /// Begin, see and end runs, which may have servers of their own
+    /// Create, see and end runs: of agents, or with servers of their own
     #[command(subcommand)]
-    Run(RunCommand),
+    Runs(RunCommand),
     /// The servers of the catalog: list, get, apply and delete them
     #[command(subcommand)]
     Servers(CatalogCommand),
@@ -257,7 +257,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Tools(args) => Box::pin(commands::tools::run(args, context)).await,
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
-        Command::Run(command) => Box::pin(commands::run::run(command, context)).await,
+        Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
         Command::Servers(command) => catalog(CatalogKind::Server, command, context).await,
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(command) => catalog(CatalogKind::Agent, command, context).await,

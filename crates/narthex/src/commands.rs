@@ -10,7 +10,7 @@ mod in_process;
 pub(crate) mod init;
 pub(crate) mod mcp;
 mod progress;
-pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod secrets;
 mod source;
 pub(crate) mod status;

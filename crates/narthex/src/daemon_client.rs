@@ -2,7 +2,7 @@
 
 mod api;
 
-pub(crate) use api::{ApiRequest, EventReader, run_path, server_path};
+pub(crate) use api::{ApiRequest, EventReader, run_path, runs_path, server_path};
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use narthex_gateway::RunToken;

@@ -8,15 +8,15 @@ mod open;
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use narthex_model::{Alias, ServerDefinition, ServerState, Target};
-use narthex_upstream::{Deadlines, Ended, Link};
+use narthex_model::{Alias, CallError, ServerDefinition, ServerState, Target};
+use narthex_upstream::{CutReason, Deadlines, Ended, Link};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +64,10 @@ pub(crate) struct Connection {
     retired: CancellationToken,
     /// Whatever is open ends at once: the registry is closed, or the server was switched off.
     cut: CancellationToken,
-    is_off: AtomicBool,
+    /// Why it was cut, unless the registry is closed.
+    off: OnceLock<CutReason>,
+    /// Whether that is shown as what is known of it.
+    is_told: AtomicBool,
     /// A row of the registry shows it, or did: it is not some mount's alone.
     is_shown: AtomicBool,
     /// The shared link is being opened.
@@ -104,7 +107,8 @@ impl Connection {
             opening: AtomicUsize::new(0),
             retired: CancellationToken::new(),
             cut: shared.shutdown.child_token(),
-            is_off: AtomicBool::new(false),
+            off: OnceLock::new(),
+            is_told: AtomicBool::new(false),
             is_shown: AtomicBool::new(false),
             is_connecting: AtomicBool::new(false),
             ended: watch::Sender::new(None),
@@ -164,7 +168,19 @@ impl Connection {
 
     /// Ends at once: the server was switched off.
     pub(crate) fn cut(&self) {
-        self.is_off.store(true, Ordering::Release);
+        self.cut_because(CutReason::SwitchedOff);
+    }
+
+    /// Ends at once, and shows whoever has it mounted why.
+    pub(crate) fn cut_for(&self, shared: &Shared, reason: CutReason) {
+        self.cut_because(reason);
+        self.is_told.store(true, Ordering::Release);
+        self.update(shared, |_cut_off| {});
+    }
+
+    fn cut_because(&self, reason: CutReason) {
+        // The first reason is the one that open calls hear.
+        drop(self.off.set(reason));
         self.cut.cancel();
         self.refuse_calls();
     }
@@ -189,6 +205,16 @@ impl Connection {
         let _in_order = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found = Found::clone(&self.found.load());
         change(&mut found);
+        // Nothing that comes later brings it back.
+        if self.is_told.load(Ordering::Acquire)
+            && let Some(reason) = self.off.get()
+        {
+            found.state = ServerState::Error;
+            found.activity = None;
+            found.link = None;
+            found.is_asleep = false;
+            found.error = Some(CallError::new(reason.call_kind(), reason.to_string()));
+        }
         let found = Arc::new(found);
         self.found.store(found.clone());
         self.changed.send_modify(|seq| *seq += 1);

@@ -25,7 +25,10 @@ mod subscription;
 pub use event::ServerEvent;
 pub use layers::{Declared, Layer};
 pub use log_follower::LogFollower;
-pub use mount::{MountError, MountFault, MountOptions, MountSet, Mountable, Sharing, Unmounted};
+pub use mount::{
+    MountError, MountFault, MountIdentity, MountOptions, MountSet, Mountable, Sharing, Unmounted,
+};
+pub use narthex_upstream::CutReason;
 pub use outcome::{ServerResult, VerbError};
 pub use pool::Mount;
 pub use registry::{Applied, Enabling, Notice, OpenError, Registry, RegistryOptions};

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
-use narthex_upstream::{Deadlines, Ended};
+use narthex_upstream::{CutReason, Deadlines, Ended};
 
 use crate::{Found, Mount, Registry, connection::Settings, pool::PoolKey};
 
@@ -23,21 +23,16 @@ pub struct MountOptions {
     /// Whether one failure undoes the whole set. Default: yes; servers marked as optional may
     /// still fail.
     pub is_strict: bool,
-    /// With whom the connections may be shared. Default: with everybody.
-    pub sharing: Sharing,
-    /// Whose credential is used, if it is not in the definition.
-    pub credential: Option<Arc<str>>,
 }
 
 impl Default for MountOptions {
     fn default() -> Self {
-        let sharing = Sharing::Everybody;
-        Self { timeout: MOUNT_TIMEOUT, is_strict: true, sharing, credential: None }
+        Self { timeout: MOUNT_TIMEOUT, is_strict: true }
     }
 }
 
 /// With whom connections may be shared (D12).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sharing {
     /// Whoever has the same server, configuration and credential.
     Everybody,
@@ -52,6 +47,33 @@ pub struct Mountable {
     pub definition: Arc<ServerDefinition>,
     /// Whether a strict set goes on without it (D17).
     pub is_optional: bool,
+    /// With whom the connection may be shared.
+    pub sharing: Sharing,
+    /// What it is besides its configuration.
+    pub identity: Arc<MountIdentity>,
+}
+
+/// What a mounted server is besides its configuration: two mounts share a connection only if they
+/// are the same in this, too (D12).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct MountIdentity {
+    /// Which server of a catalog it is, across all workspaces. `None`: the one that the live
+    /// configuration has under this alias, which is switched off there.
+    pub server: Option<Arc<str>>,
+    /// The secrets of which its configuration is made, across all workspaces, each as `name` and
+    /// version.
+    pub secrets: Vec<(Arc<str>, u64)>,
+    /// Whose credential is used, if it is not in the definition.
+    pub credential: Option<Arc<str>>,
+}
+
+impl Mountable {
+    /// A server that must start, of the live configuration, shared with everybody.
+    #[must_use]
+    pub fn new(definition: Arc<ServerDefinition>) -> Self {
+        let (sharing, identity) = (Sharing::Everybody, Arc::default());
+        Self { definition, is_optional: false, sharing, identity }
+    }
 }
 
 /// What is mounted. Dropping it gives everything back; [`MountSet::unmount`] also waits.
@@ -144,6 +166,15 @@ impl Registry {
         Ok(set)
     }
 
+    /// Ends the connections of mounts whose identity is meant, at once, as if their server had been
+    /// switched off (D10): calls that are open, and all that come, fail for this reason. Rows of
+    /// the configuration are not concerned.
+    pub fn cut(&self, reason: &CutReason, is_meant: impl Fn(&MountIdentity) -> bool) {
+        for mount in self.shared.pool.of_identity(is_meant) {
+            mount.connection().cut_for(&self.shared, reason.clone());
+        }
+    }
+
     /// Starts what may be started. In a strict set with a server that may not, that is nothing.
     fn begin(&self, set: Vec<Mountable>, options: &MountOptions) -> Result<Begun, MountError> {
         // Nobody switches a server off between the look and the start.
@@ -152,16 +183,22 @@ impl Registry {
         let mut wanted = Vec::with_capacity(set.len());
         let mut faults = Vec::new();
         let mut is_refused = false;
-        for Mountable { definition, is_optional } in set {
+        for mountable in set {
+            let definition = &mountable.definition;
+            let is_optional = mountable.is_optional;
             let is_twice = !seen.insert(definition.alias.clone());
+            let is_off = match mountable.identity.server {
+                Some(_) => definition.is_disabled,
+                None => rows.is_off(definition),
+            };
             let error = if is_twice {
                 let text = "another server of the set has this alias";
                 CallError::new(CallErrorKind::TransportError, text.to_owned())
-            } else if rows.is_off(&definition) {
+            } else if is_off {
                 let text = "it is switched off; switch it on first";
                 CallError::new(CallErrorKind::ServerDisabled, text.to_owned())
             } else {
-                wanted.push((definition, is_optional));
+                wanted.push(mountable);
                 continue;
             };
             faults.push(MountFault { alias: definition.alias.clone(), error });
@@ -170,20 +207,17 @@ impl Registry {
         if is_refused {
             return Err(MountError { faults });
         }
-        let start = |(definition, is_optional)| (self.mount_one(&definition, options), is_optional);
+        let start = |one: Mountable| (self.mount_one(&one, options), one.is_optional);
         Ok(Begun { mounted: wanted.into_iter().map(start).collect(), faults })
     }
 
-    fn mount_one(&self, definition: &Arc<ServerDefinition>, options: &MountOptions) -> Mount {
-        let shared = &self.shared;
+    fn mount_one(&self, mountable: &Mountable, options: &MountOptions) -> Mount {
+        let (shared, definition) = (&self.shared, &mountable.definition);
         let key = PoolKey {
             alias: definition.alias.clone(),
             digest: shared.key.of(definition),
-            credential: options.credential.clone(),
-            isolation: match options.sharing {
-                Sharing::Everybody => None,
-                Sharing::Only(number) => Some(number),
-            },
+            identity: mountable.identity.clone(),
+            sharing: mountable.sharing,
         };
         let timeout = options.timeout;
         let deadlines = Deadlines {

@@ -13,7 +13,7 @@ use narthex_upstream::Ended;
 use tokio::sync::watch;
 
 use crate::{
-    ConnectionId, Found, ServerRow,
+    ConnectionId, Found, MountIdentity, ServerRow, Sharing,
     connection::{self, Connection, Settings},
     digest::Digest,
     registry::Shared,
@@ -24,10 +24,8 @@ use crate::{
 pub(crate) struct PoolKey {
     pub(crate) alias: Alias,
     pub(crate) digest: Digest,
-    /// Whose credential the connection uses; `None` for what the definition itself holds.
-    pub(crate) credential: Option<Arc<str>>,
-    /// Set where sharing is forbidden.
-    pub(crate) isolation: Option<u64>,
+    pub(crate) identity: Arc<MountIdentity>,
+    pub(crate) sharing: Sharing,
 }
 
 /// What is held, by key.
@@ -135,10 +133,19 @@ impl Pool {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// References to all connections to a server.
+    /// References to all connections to a server of the live configuration.
     pub(crate) fn of(&self, alias: &Alias) -> Vec<Mount> {
+        self.those(|key| key.alias == *alias && key.identity.server.is_none())
+    }
+
+    /// References to all connections of such an identity.
+    pub(crate) fn of_identity(&self, is_meant: impl Fn(&MountIdentity) -> bool) -> Vec<Mount> {
+        self.those(|key| is_meant(&key.identity))
+    }
+
+    fn those(&self, is_meant: impl Fn(&PoolKey) -> bool) -> Vec<Mount> {
         let mounted = self.mounted();
-        let of = mounted.iter().filter(|(key, _)| key.alias == *alias);
+        let of = mounted.iter().filter(|(key, _)| is_meant(key));
         of.filter_map(|(_, held)| held.upgrade()).map(Mount).collect()
     }
 

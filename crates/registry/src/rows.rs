@@ -12,7 +12,7 @@ use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerSta
 use narthex_supervisor::LogRing;
 
 use crate::{
-    Declared, Found, Mount, ServerRow,
+    Declared, Found, Mount, ServerRow, Sharing,
     config::Entry,
     digest::Digest,
     outcome::{Awaited, ServerResult, disabled},
@@ -289,8 +289,8 @@ impl Shared {
         let key = crate::pool::PoolKey {
             alias: definition.alias.clone(),
             digest,
-            credential: None,
-            isolation: None,
+            identity: Arc::default(),
+            sharing: Sharing::Everybody,
         };
         let mount = self.mount(key, definition, self.settings(), before);
         mount.connection().has_row();

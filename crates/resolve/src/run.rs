@@ -27,8 +27,19 @@ pub struct RunRequest {
     pub params: Map<String, Value>,
     /// What no model sees.
     pub scope: RunScope,
+    /// Whether a scope was given at all, be it an empty one.
+    pub has_scope: bool,
     /// The folder that `${runtime.project_dir}` stands for.
     pub project_dir: Option<String>,
+    /// The run whose child this is to be, where its caller may say so.
+    pub parent_run_id: Option<String>,
+    /// After how many seconds it ends by itself.
+    pub expires_in: Option<u64>,
+    /// Whether it is to have Unix sockets of its own.
+    pub sockets: bool,
+    /// Whether it brings servers of its own instead of an agent's: `servers` and `tools`, which are
+    /// read elsewhere.
+    pub has_own_servers: bool,
     is_prompt_inside: bool,
 }
 
@@ -41,8 +52,25 @@ pub enum RunKind {
     ResumeSession,
 }
 
-const KEYS: [&str; 8] =
-    ["type", "agent_name", "session_id", "prompt", "params", "parameters", "scope", "project_dir"];
+/// How long a run may live, in seconds: 30 days.
+const LIFE_MAX: u64 = 30 * 24 * 60 * 60;
+const KEYS: [&str; 13] = [
+    "type",
+    "agent_name",
+    "session_id",
+    "prompt",
+    "params",
+    "parameters",
+    "scope",
+    "project_dir",
+    "parent_run_id",
+    "expires_in",
+    "sockets",
+    "servers",
+    "tools",
+];
+/// What a run with servers of its own has not.
+const OF_AGENTS: [&str; 5] = ["agent_name", "params", "parameters", "scope", "project_dir"];
 const KINDS: [(&str, RunKind); 2] =
     [("start_session", RunKind::StartSession), ("resume_session", RunKind::ResumeSession)];
 
@@ -81,6 +109,12 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
     let params = values(reader, object, key);
     let scope = RunScope::new(values(reader, object, "scope"));
     let project_dir = reader.owned(object, "project_dir");
+    let own = ["servers", "tools"].into_iter().find(|key| object.get(key).is_some());
+    for key in OF_AGENTS.into_iter().filter(|key| own.is_some() && object.get(key).is_some()) {
+        let message = format!("a run with servers of its own has no `{key}`");
+        let remedy = "remove it, or name an agent instead of `servers` and `tools`";
+        reader.fault(&object.at.key(key), FaultCode::FieldsExclude, message, remedy);
+    }
     let inner = params.get("prompt").and_then(Value::as_str).map(str::to_owned);
     let outer = reader.owned(object, "prompt");
     let is_prompt_inside = outer.is_none() && inner.is_some();
@@ -90,11 +124,16 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
     };
     match kind {
         RunKind::StartSession => {
-            if object.get("agent_name").is_none() {
+            if object.get("agent_name").is_none() && own.is_none() {
                 reader.missing(object, "agent_name", "the agent to run");
             }
         }
         RunKind::ResumeSession => {
+            if let Some(own) = own {
+                let message = format!("a session that goes on takes no `{own}`");
+                let remedy = "remove it, or start a new session";
+                reader.fault(&object.at.key(own), FaultCode::FieldsExclude, message, remedy);
+            }
             if object.get("session_id").is_none() {
                 reader.missing(object, "session_id", "the session that goes on");
             }
@@ -113,9 +152,24 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
         prompt,
         params,
         scope,
+        has_scope: object.get("scope").is_some(),
         project_dir,
+        parent_run_id: reader.owned(object, "parent_run_id"),
+        expires_in: expires_in(reader, object),
+        sockets: reader.flag(object, "sockets").unwrap_or(false),
+        has_own_servers: own.is_some(),
         is_prompt_inside,
     })
+}
+
+fn expires_in(reader: &mut Reader, object: &Object<'_>) -> Option<u64> {
+    let seconds = reader.amount(object, "expires_in")?;
+    if seconds > LIFE_MAX {
+        let at = object.at.key("expires_in");
+        let message = format!("a run lives {LIFE_MAX} seconds at most");
+        reader.invalid(&at, message, "ask for less, and go on with the session afterwards");
+    }
+    Some(seconds)
 }
 
 fn values(reader: &mut Reader, object: &Object<'_>, key: &str) -> Map<String, Value> {

@@ -16,9 +16,11 @@ mod statement;
 mod store;
 
 pub use objects::catalog::{CatalogRow, CatalogRows};
+pub use objects::runs::{LiveRun, NewRun, RunFilter, RunRow, RunRows};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;
+pub use objects::sessions::{SessionRow, SessionRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, Workspaces};
 pub use open::OpenError;

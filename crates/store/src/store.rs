@@ -5,8 +5,8 @@ use std::path::Path;
 use narthex_model::CatalogKind;
 
 use crate::{
-    CatalogRows, OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles, Workspaces,
-    database::Database, open,
+    CatalogRows, OpenError, RunRows, Secrets, SeededDefaults, ServerFlags, SessionRows,
+    TrustedFiles, Workspaces, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may have the file open at a time.
@@ -63,6 +63,18 @@ impl Store {
     #[must_use]
     pub fn secrets(&self) -> Secrets<'_> {
         Secrets::new(&self.database)
+    }
+
+    /// What agents are doing, over all their runs.
+    #[must_use]
+    pub fn sessions(&self) -> SessionRows<'_> {
+        SessionRows::new(&self.database)
+    }
+
+    /// Runs, which are activations of sessions.
+    #[must_use]
+    pub fn runs(&self) -> RunRows<'_> {
+        RunRows::new(&self.database)
     }
 
     /// The objects of one kind of the catalog.

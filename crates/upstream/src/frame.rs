@@ -47,15 +47,37 @@ pub enum LinkEvent {
     Closed(Arc<str>),
 }
 
+/// Why a server is cut off, in the midst of whatever it does (D10).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CutReason {
+    /// A person has switched the server off.
+    #[error("the server was switched off")]
+    SwitchedOff,
+    /// A person has cleared a secret that it holds.
+    #[error("the secret `{0}` was cleared, which the server needs; set it, and start a new run")]
+    SecretCleared(Arc<str>),
+}
+
+impl CutReason {
+    /// The kind of a failed call (D16).
+    #[must_use]
+    pub fn call_kind(&self) -> CallErrorKind {
+        match self {
+            Self::SwitchedOff => CallErrorKind::ServerDisabled,
+            Self::SecretCleared(_) => CallErrorKind::SecretCleared,
+        }
+    }
+}
+
 /// Why a request brought no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LinkError {
     /// The link has ended: the process died, or the stream broke.
     #[error("the connection to the server has ended: {0}")]
     Closed(Arc<str>),
-    /// A person has switched the server off.
-    #[error("the server was switched off")]
-    SwitchedOff,
+    /// A person has cut the server off.
+    #[error("{0}")]
+    Cut(CutReason),
     /// The server does not know our session any more; the request was not handled.
     #[error("the server ended the session")]
     SessionEnded,
@@ -104,7 +126,7 @@ impl LinkError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Closed(_) | Self::SessionEnded | Self::SwitchedOff | Self::Status { .. } => {
+            Self::Closed(_) | Self::SessionEnded | Self::Cut(_) | Self::Status { .. } => {
                 ErrorKind::Unavailable
             }
             Self::Client(error) => error.kind(),
@@ -120,7 +142,7 @@ impl LinkError {
     pub fn side(&self) -> Side {
         match self {
             Self::Request(_) => Side::Downstream,
-            Self::SwitchedOff => Side::Own,
+            Self::Cut(_) => Side::Own,
             Self::Closed(_)
             | Self::SessionEnded
             | Self::Client(_)
@@ -138,7 +160,7 @@ impl LinkError {
         match self {
             Self::AuthRejected { .. } => CallErrorKind::AuthUnavailable,
             Self::Deadline(_) => CallErrorKind::Timeout,
-            Self::SwitchedOff => CallErrorKind::ServerDisabled,
+            Self::Cut(reason) => reason.call_kind(),
             Self::Request(_) => CallErrorKind::InvalidArguments,
             Self::Client(error) if error.kind() == ErrorKind::Timeout => CallErrorKind::Timeout,
             Self::Closed(_)
@@ -157,7 +179,7 @@ impl LinkError {
             Self::SessionEnded | Self::Request(_) => true,
             Self::Client(error) => !error.may_have_arrived(),
             Self::Closed(_)
-            | Self::SwitchedOff
+            | Self::Cut(_)
             | Self::Status { .. }
             | Self::AuthRejected { .. }
             | Self::Protocol(_)
@@ -176,10 +198,9 @@ impl LinkError {
             Self::Refused { code, text } => Self::Refused { code, text: clean(&text) },
             Self::Request(text) => Self::Request(clean(&text)),
             Self::Client(error) => Self::Client(error.redacted(redactor).map_or(error, Arc::new)),
-            Self::SessionEnded
-            | Self::SwitchedOff
-            | Self::AuthRejected { .. }
-            | Self::Deadline(_) => self,
+            Self::SessionEnded | Self::Cut(_) | Self::AuthRejected { .. } | Self::Deadline(_) => {
+                self
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ pub use connect::{
     ConnectContext, ConnectError, Deadlines, Dialect, OnPhase, Phase, Supervision, connect,
 };
 pub use connect_stdio::may_install;
-pub use frame::{Frame, LinkError, LinkEvent};
+pub use frame::{CutReason, Frame, LinkError, LinkEvent};
 pub use inventory::{Inventory, InventoryEntry};
 pub use link::{
     ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link, ServerCapabilities,

@@ -19,6 +19,9 @@ pub enum VaultError {
     /// Neither a variable nor a header can carry it.
     #[error("the value of a secret cannot hold a zero byte")]
     ZeroByte,
+    /// The name is the vault's own.
+    #[error("the name `{0}` is kept for narthex itself; choose another")]
+    Reserved(SecretName),
     /// There is no such workspace.
     #[error("there is no workspace `{0}`")]
     UnknownWorkspace(WorkspaceId),
@@ -45,6 +48,17 @@ pub enum VaultError {
         name: SecretName,
         /// Which of its values.
         version: SecretVersion,
+    },
+    /// A document is not what was sealed, or lies where it does not belong.
+    #[error(
+        "what is stored for {place} in workspace `{workspace}` does not open: it was changed or \
+         moved in the store"
+    )]
+    DocumentDamaged {
+        /// Where it lies.
+        workspace: WorkspaceId,
+        /// What it belongs to.
+        place: String,
     },
     /// The key ring lacks keys that are in use.
     #[error(
@@ -108,7 +122,9 @@ impl VaultError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::EmptyValue | Self::LongValue { .. } | Self::ZeroByte => ErrorKind::Invalid,
+            Self::EmptyValue | Self::LongValue { .. } | Self::ZeroByte | Self::Reserved(_) => {
+                ErrorKind::Invalid
+            }
             Self::UnknownWorkspace(_) | Self::NotSet(_) | Self::VersionGone { .. } => {
                 ErrorKind::NotFound
             }
@@ -116,9 +132,10 @@ impl VaultError {
             | Self::RotationRuns
             | Self::Stuck { .. }
             | Self::Contended(_) => ErrorKind::Conflict,
-            Self::Damaged { .. } | Self::KeysMissing { .. } | Self::Randomness(_) => {
-                ErrorKind::Unavailable
-            }
+            Self::Damaged { .. }
+            | Self::DocumentDamaged { .. }
+            | Self::KeysMissing { .. }
+            | Self::Randomness(_) => ErrorKind::Unavailable,
             Self::Ring(_) => ErrorKind::Exhausted,
             Self::Keeper(error) => error.kind(),
             Self::Rows(error) => error.kind,

@@ -4,12 +4,14 @@
 //! * [`SealedBackend`] is the backend that narthex brings: AES-256-GCM under the keys of a
 //!   [`KeyRing`], over [`SealedRows`], which a database keeps. What is sealed opens only as the
 //!   same version of the same name in the same workspace.
+//! * Whole texts are sealed for one place by [`Vault::seal_document`].
 //! * [`Keeper`] is where the key ring lives: a [`KeyFile`], or [`GivenKeys`] of the environment.
 //!
 //! A value is a `model::Secret` from end to end, and no error repeats one. Nothing here knows a
 //! database, and nothing decides who may ask.
 
 mod backend;
+mod document;
 mod error;
 mod keeper;
 mod key;

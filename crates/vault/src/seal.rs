@@ -57,38 +57,69 @@ impl<'a> Place<'a> {
         key: &MasterKey,
         value: &Secret,
     ) -> Result<SealedSecret, getrandom::Error> {
-        let mut nonce = [0; NONCE_BYTES];
-        getrandom::fill(&mut nonce)?;
         Ok(SealedSecret {
             workspace: self.workspace.clone(),
             name: self.name.clone(),
             version: self.version,
             key: key.id().clone(),
-            sealed: self.seal_with(key, nonce, value),
+            sealed: seal_text(key, &self.bytes(), value)?,
         })
     }
 
+    #[cfg(test)]
     fn seal_with(&self, key: &MasterKey, nonce: [u8; NONCE_BYTES], value: &Secret) -> String {
-        let payload = Payload { msg: value.expose().as_bytes(), aad: &self.bytes() };
-        let sealed = Aes256Gcm::new(key.bytes().into()).encrypt(&nonce.into(), payload);
-        // The only limit is 64 GiB.
-        let sealed = sealed.expect("a value is shorter than AES-GCM can seal");
-        URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+        seal_with(key, nonce, &self.bytes(), value)
     }
 
     /// Opens what was sealed for this place under this key.
     pub(crate) fn open(&self, key: &MasterKey, sealed: &str) -> Result<Secret, Closed> {
-        let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_malformed| Closed)?;
-        let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Closed)?;
-        let payload = Payload { msg: sealed, aad: &self.bytes() };
-        let cipher = Aes256Gcm::new(key.bytes().into());
-        let value = cipher.decrypt(&(*nonce).into(), payload).map_err(|_closed| Closed)?;
-        String::from_utf8(value).map(Secret::new).map_err(|error| {
-            // Nothing but text is ever sealed.
-            error.into_bytes().zeroize();
-            Closed
-        })
+        open_text(key, &self.bytes(), sealed)
     }
+}
+
+/// Seals a text, bound to what is said with it.
+///
+/// # Errors
+/// When the system has no randomness to give.
+pub(crate) fn seal_text(
+    key: &MasterKey,
+    associated: &[u8],
+    value: &Secret,
+) -> Result<String, getrandom::Error> {
+    let mut nonce = [0; NONCE_BYTES];
+    getrandom::fill(&mut nonce)?;
+    Ok(seal_with(key, nonce, associated, value))
+}
+
+fn seal_with(
+    key: &MasterKey,
+    nonce: [u8; NONCE_BYTES],
+    associated: &[u8],
+    value: &Secret,
+) -> String {
+    let payload = Payload { msg: value.expose().as_bytes(), aad: associated };
+    let sealed = Aes256Gcm::new(key.bytes().into()).encrypt(&nonce.into(), payload);
+    // The only limit is 64 GiB.
+    let sealed = sealed.expect("a value is shorter than AES-GCM can seal");
+    URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+}
+
+/// Opens a text that was sealed with the same words.
+pub(crate) fn open_text(
+    key: &MasterKey,
+    associated: &[u8],
+    sealed: &str,
+) -> Result<Secret, Closed> {
+    let bytes = URL_SAFE_NO_PAD.decode(sealed).map_err(|_malformed| Closed)?;
+    let (nonce, sealed) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Closed)?;
+    let payload = Payload { msg: sealed, aad: associated };
+    let cipher = Aes256Gcm::new(key.bytes().into());
+    let value = cipher.decrypt(&(*nonce).into(), payload).map_err(|_closed| Closed)?;
+    String::from_utf8(value).map(Secret::new).map_err(|error| {
+        // Nothing but text is ever sealed.
+        error.into_bytes().zeroize();
+        Closed
+    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use narthex_model::{SecretName, SecretReference, SecretSummary, WorkspaceId};
 use crate::{
     Backend, VaultError,
     backend::{Opened, Put, Rotation, Stored},
+    document::{DocumentKeys, is_reserved},
 };
 
 /// The longest value, in bytes: half of what Linux takes as one variable of a process.
@@ -18,14 +19,15 @@ pub const VERSIONS_KEPT: u64 = 32;
 /// Keeps the secrets of all workspaces. Clones are the same one.
 #[derive(Debug, Clone)]
 pub struct Vault {
-    backend: Arc<dyn Backend>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) documents: DocumentKeys,
 }
 
 impl Vault {
     /// A vault that keeps its secrets there.
     #[must_use]
     pub fn new(backend: Arc<dyn Backend>) -> Self {
-        Self { backend }
+        Self { backend, documents: DocumentKeys::default() }
     }
 
     /// All secrets of a workspace that ever were set, by name; never a value.
@@ -33,15 +35,20 @@ impl Vault {
     /// # Errors
     /// `UnknownWorkspace`, or when the backend fails.
     pub async fn list(&self, workspace: &WorkspaceId) -> Result<Vec<SecretSummary>, VaultError> {
-        self.backend.list(workspace).await
+        let mut all = self.backend.list(workspace).await?;
+        all.retain(|secret| !is_reserved(&secret.name));
+        Ok(all)
     }
 
     /// Keeps a value, which is the newest of its name from now on.
     ///
     /// # Errors
-    /// When the value is empty, longer than [`VALUE_MAX`] or holds a zero byte;
+    /// `Reserved`; when the value is empty, longer than [`VALUE_MAX`] or holds a zero byte;
     /// `UnknownWorkspace`; or when the backend fails.
     pub async fn put(&self, put: Put<'_>) -> Result<Stored, VaultError> {
+        if is_reserved(put.name) {
+            return Err(VaultError::Reserved(put.name.clone()));
+        }
         let value = put.value.expose();
         if value.is_empty() {
             return Err(VaultError::EmptyValue);
@@ -66,19 +73,25 @@ impl Vault {
         workspace: &WorkspaceId,
         reference: &SecretReference,
     ) -> Result<Opened, VaultError> {
+        if is_reserved(&reference.name) {
+            return Err(VaultError::NotSet(reference.name.clone()));
+        }
         self.backend.open(workspace, reference).await
     }
 
     /// Takes all values of a name away, those that are pinned too (D10).
     ///
     /// # Errors
-    /// `NotSet`, or when the backend fails.
+    /// `NotSet`, `Reserved`, or when the backend fails.
     pub async fn clear(
         &self,
         workspace: &WorkspaceId,
         name: &SecretName,
         by: &str,
     ) -> Result<(), VaultError> {
+        if is_reserved(name) {
+            return Err(VaultError::Reserved(name.clone()));
+        }
         self.backend.clear(workspace, name, by).await
     }
 

@@ -1,6 +1,8 @@
 //! Changes of the catalog, each of them whole or not at all.
 
 use narthex_model::{CatalogKind, WorkspaceId};
+use narthex_registry::{CutReason, MountIdentity};
+use narthex_resolve::ServerEntry;
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
@@ -10,7 +12,7 @@ use super::{
     error::{CatalogError, FieldWarning},
     merge_patch, object, tag, unknown,
 };
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, runs::prepare::server_key};
 
 /// What is to be changed, by whom, and when not.
 #[derive(Debug, Clone)]
@@ -229,10 +231,21 @@ impl Control {
                 row
             }
         };
+        if *kind == CatalogKind::Server && is_off(&row) {
+            let key = server_key(workspace, &row.id);
+            let is_meant = |identity: &MountIdentity| identity.server.as_ref() == Some(&key);
+            self.cut(&CutReason::SwitchedOff, is_meant);
+        }
         let kind = *kind;
         let object = self.catalog_work(move || object(kind, &row)).await?;
         Ok(CatalogWritten { object, was_there, warnings })
     }
+}
+
+/// Whether a server is switched off (D10).
+fn is_off(row: &CatalogRow) -> bool {
+    let parsed = ServerEntry::parse(row.document.as_bytes(), None);
+    parsed.is_ok_and(|parsed| parsed.value.settings.disabled)
 }
 
 /// Reads what an object is to become, and holds it against everything that is stored.

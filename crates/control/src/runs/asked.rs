@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
 use narthex_model::ErrorKind;
 use narthex_policy::RunPolicy;
 use narthex_registry::{
-    Mountable, Snapshot,
+    Mountable, Sharing, Snapshot,
     config::{self, Entry, LoadContext},
 };
 use serde::{
@@ -14,22 +14,15 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{RunError, RunFault, RunsOptions};
+use super::{RunError, RunFault, RunsOptions, prepare::Prepared};
 
 /// What messages call the document.
 const PLACE: &str = "the request";
 /// What an entry of a run may have besides what one of a file has (D17).
 const OPTIONAL: &str = "optional";
 
-/// What is to be begun.
-pub(super) struct Asked {
-    pub(super) servers: Vec<Mountable>,
-    pub(super) policy: RunPolicy,
-    pub(super) warnings: Vec<String>,
-}
-
+/// Its other members have been read before.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Document {
     #[serde(default)]
     servers: Members,
@@ -75,11 +68,16 @@ impl Members {
 }
 
 /// Reads a document, and finds everything that is wrong with its entries.
+///
+/// # Errors
+/// Every fault of an entry. Of a run that began `before`, whose entries were looked at then, an
+/// alias may be that of a server which all share since.
 pub(super) fn read(
     text: &str,
     options: &RunsOptions,
-    snapshot: &Snapshot,
-) -> Result<Asked, RunError> {
+    taken: Option<&Snapshot>,
+    isolation: u64,
+) -> Result<Prepared, RunError> {
     let malformed = |error: serde_json::Error| {
         let text = format!(
             "the request is no {{\"servers\": {{\"NAME\": {{…}}}}, \"tools\": [\"NAME\"]}}: {error}"
@@ -95,7 +93,7 @@ pub(super) fn read(
     let mut faults = Vec::new();
     let (plain, optional) = without_optional(servers, &mut faults)?;
     if plain.0.is_empty() {
-        return Ok(Asked { servers: Vec::new(), policy, warnings: Vec::new() });
+        return Ok(prepared(Vec::new(), policy, Vec::new()));
     }
     let text = format!("{{\"servers\":{}}}", plain.to_text());
     let context = LoadContext {
@@ -107,21 +105,28 @@ pub(super) fn read(
         .map_err(|error| RunError::Malformed(error.to_string()))?;
     let mut servers = Vec::new();
     for entry in loaded.entries {
-        if let Some(fault) = fault(&entry, snapshot) {
+        if let Some(fault) = fault(&entry, taken) {
             faults.push(fault);
         }
         if let Entry::Server(definition) = entry {
             let is_optional = optional.contains(definition.alias.as_str());
-            servers.push(Mountable { definition: Arc::new(definition), is_optional });
+            // What a run has for itself is connected for it alone (D12).
+            let sharing = Sharing::Only(isolation);
+            let one = Mountable::new(Arc::new(definition));
+            servers.push(Mountable { is_optional, sharing, ..one });
         }
     }
     match faults.is_empty() {
         true => {
             let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
-            Ok(Asked { servers, policy, warnings })
+            Ok(prepared(servers, policy, warnings))
         }
         false => Err(RunError::Entries(faults)),
     }
+}
+
+fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
+    Prepared { servers, policy, warnings, skipped: Vec::new(), failed: Vec::new() }
 }
 
 /// Takes out of the entries what only those of a run have.
@@ -156,13 +161,15 @@ fn without_optional(
 }
 
 /// Why an entry cannot be a run's own server.
-fn fault(entry: &Entry, snapshot: &Snapshot) -> Option<RunFault> {
+fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
     let (kind, message, details) = match entry {
         Entry::Fault(fault) => {
             let error = &fault.error;
             (ErrorKind::Invalid, error.message.clone(), error.details.clone())
         }
-        Entry::Server(definition) if snapshot.get(definition.alias.as_str()).is_some() => {
+        Entry::Server(definition)
+            if taken.is_some_and(|taken| taken.get(definition.alias.as_str()).is_some()) =>
+        {
             let text =
                 "there is a shared server of this name; choose another, or name it in `tools`";
             (ErrorKind::Conflict, text.to_owned(), None)

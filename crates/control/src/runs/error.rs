@@ -1,10 +1,13 @@
 //! Why a run does not begin, or is not found.
 
 use narthex_gateway::AuditFull;
-use narthex_model::ErrorKind;
+use narthex_model::{AgentName, ErrorKind, RunId, SessionId};
 use narthex_registry::MountFault;
+use narthex_resolve::Faults;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::ControlError;
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +15,43 @@ pub enum RunError {
     /// The document is not what it should be.
     #[error("{0}")]
     Malformed(String),
+    /// What was asked for does not fit: everything that is wrong with it.
+    #[error("no run was begun: {}", first_of(.0))]
+    Refused(Faults),
+    /// There is no such agent.
+    #[error("there is no agent `{0}` in this workspace")]
+    NoAgent(AgentName),
+    /// Whoever asks may not say this.
+    #[error("`{field}`: {message}")]
+    Denied {
+        /// The field of the request.
+        field: &'static str,
+        /// Why not.
+        message: String,
+    },
+    /// The run that should be its parent does not live here.
+    #[error("`parent_run_id`: there is no such run here that lives")]
+    NoParent,
+    /// The session has ended, or cannot go on.
+    #[error("the session `{id}` does not go on: {why}")]
+    SessionOver {
+        /// Which session.
+        id: SessionId,
+        /// Why not.
+        why: &'static str,
+    },
+    /// There is no such session.
+    #[error("there is no session `{0}`")]
+    UnknownSession(String),
+    /// The run has come to its end before.
+    #[error("the run `{0}` has ended already")]
+    HasEnded(RunId),
+    /// What runs are made of changed all the time.
+    #[error("servers or secrets were taken away at the same time; try again")]
+    Changed,
+    /// The store, the vault or the catalog does not do it.
+    #[error(transparent)]
+    Control(#[from] ControlError),
     /// Entries cannot be used, or have aliases that are taken.
     #[error("no run was begun: {}", told(.0))]
     Entries(Vec<RunFault>),
@@ -52,7 +92,11 @@ pub struct RunFault {
 }
 
 impl RunFault {
-    fn of_all(faults: &[MountFault]) -> Vec<Self> {
+    pub(super) fn invalid(server: String, message: String) -> Self {
+        Self { server, kind: ErrorKind::Invalid.as_str(), message, details: None }
+    }
+
+    pub(super) fn of_all(faults: &[MountFault]) -> Vec<Self> {
         let fault = |MountFault { alias, error }: &MountFault| Self {
             server: alias.as_str().to_owned(),
             kind: error.kind.as_str(),
@@ -68,7 +112,12 @@ impl RunError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Malformed(_) => ErrorKind::Invalid,
+            Self::Malformed(_) | Self::NoAgent(_) | Self::NoParent => ErrorKind::Invalid,
+            Self::Refused(faults) => faults.kind(),
+            Self::Denied { .. } => ErrorKind::Denied,
+            Self::UnknownSession(_) => ErrorKind::NotFound,
+            Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
+            Self::Control(error) => error.kind(),
             Self::Entries(faults) => {
                 let taken = ErrorKind::Conflict.as_str();
                 match faults.iter().all(|fault| fault.kind == taken) {
@@ -84,6 +133,33 @@ impl RunError {
         }
     }
 
+    /// What readers of one error want to see beside it, as members of the answer (O61): `error` and
+    /// `code` of the first, what it concerns, and all of them.
+    #[must_use]
+    pub fn members(&self) -> Option<Value> {
+        match self {
+            Self::Refused(faults) => Some(faults.rejection()),
+            Self::NoAgent(_) => {
+                Some(json!({ "error": self.to_string(), "code": "agent_not_found" }))
+            }
+            Self::Denied { field, .. } => {
+                Some(json!({ "error": self.to_string(), "code": "denied", "field": field }))
+            }
+            Self::Entries(faults) => {
+                let server = faults.first().map(|fault| &fault.server);
+                Some(json!({ "error": self.to_string(), "server_name": server }))
+            }
+            Self::Mount(faults) => {
+                let first = faults.first();
+                let (server, kind) =
+                    (first.map(|one| &one.alias), first.map(|one| one.error.kind.as_str()));
+                let error = self.to_string();
+                Some(json!({ "error": error, "code": kind, "server_name": server }))
+            }
+            _ => None,
+        }
+    }
+
     /// Every fault of a server.
     #[must_use]
     pub fn faults(&self) -> Vec<RunFault> {
@@ -91,12 +167,30 @@ impl RunError {
             Self::Entries(faults) => faults.clone(),
             Self::Mount(faults) => RunFault::of_all(faults),
             Self::Malformed(_)
+            | Self::Refused(_)
+            | Self::NoAgent(_)
+            | Self::Denied { .. }
+            | Self::NoParent
+            | Self::SessionOver { .. }
+            | Self::UnknownSession(_)
+            | Self::HasEnded(_)
+            | Self::Changed
+            | Self::Control(_)
             | Self::TooMany(_)
             | Self::Record(_)
             | Self::Randomness(_)
             | Self::Unknown(_)
             | Self::Local => Vec::new(),
         }
+    }
+}
+
+fn first_of(faults: &Faults) -> String {
+    let mut told = faults.iter().map(ToString::to_string);
+    let first = told.next().unwrap_or_default();
+    match told.count() {
+        0 => first,
+        more => format!("{first} (and {more} more)"),
     }
 }
 

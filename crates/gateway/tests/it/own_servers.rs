@@ -29,8 +29,8 @@ pub(crate) async fn begin(
 ) -> (Arc<RunView>, RunToken) {
     static NUMBERS: AtomicU64 = AtomicU64::new(1);
     let sharing = Sharing::Only(NUMBERS.fetch_add(1, Ordering::Relaxed));
-    let options = MountOptions { timeout: SOON, sharing, ..MountOptions::default() };
-    let mountable = |definition| Mountable { definition: Arc::new(definition), is_optional: false };
+    let options = MountOptions { timeout: SOON, ..MountOptions::default() };
+    let mountable = |own| Mountable { sharing, ..Mountable::new(Arc::new(own)) };
     let set = own.into_iter().map(mountable).collect();
     let set = world.gateway.registry().mount(set, &options).await.unwrap();
     let token = RunToken::generate().unwrap();

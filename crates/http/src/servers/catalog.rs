@@ -108,7 +108,7 @@ impl Asked<'_> {
         Ok(with_tag(ok(&shown(&object)), &object))
     }
 
-    fn query(&self, known: &[&str]) -> Result<Query, Problem> {
+    pub(super) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
         Query::of(&self.parts.uri, known)
     }
 

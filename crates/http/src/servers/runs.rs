@@ -1,54 +1,125 @@
-//! Runs: begun, seen and ended.
+//! Runs and sessions of workspaces: created, seen and ended.
 
 use std::fmt;
 
 use bytes::Bytes;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
-use narthex_control::{Begun, Runs};
+use narthex_control::{Created, Creator, FieldError, RunFilter, RunRow, Runs, SeenRun, SessionRow};
 use narthex_gateway::{RunView, ToolSet};
-use narthex_model::{Alias, ErrorKind, Timestamp};
+use narthex_model::{Alias, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, document, ok};
-use crate::{guard::single, problem::Problem, respond, rows};
+use super::{ADMIN, Answered, Asked, document, ok};
+use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
 
 impl Asked<'_> {
-    pub(super) fn runs(&self) -> Answered {
-        let all = self.known_runs()?.all();
-        let shown = |run: &std::sync::Arc<RunView>| self.shown_run(run, false);
-        let runs: Result<Vec<_>, _> = all.iter().map(shown).collect();
-        Ok(ok(&json!({ "runs": runs? })))
-    }
-
-    pub(super) fn run(&self) -> Answered {
-        let run = self.known_runs()?.get(self.segments[0])?;
-        Ok(ok(&self.shown_run(&run, true)?))
-    }
-
-    pub(super) async fn begin_run<B>(&self, body: B) -> Answered
+    /// All runs of a workspace, page by page, or a new one.
+    pub(super) async fn workspace_runs<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let runs = self.known_runs()?;
+        match self.parts.method {
+            Method::POST => self.create_run(body).await,
+            _ => self.list_runs().await,
+        }
+    }
+
+    /// One run: shown, or ended.
+    pub(super) async fn workspace_run(&self) -> Answered {
+        let (workspace, id) = (self.workspace()?, self.second());
+        self.query(&[])?;
+        if self.parts.method == Method::DELETE {
+            self.known_runs()?.end(&workspace, &id).await?;
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        let run = self.known_runs()?.get(&workspace, &id).await?;
+        Ok(ok(&self.shown_run(&run, true)?))
+    }
+
+    /// All sessions of a workspace, page by page.
+    pub(super) async fn sessions(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["after", "limit"])?;
+        let page = self.known_runs()?;
+        let page = page.sessions(&workspace, query.text("after"), query.limit()?).await?;
+        let items: Vec<_> = page.items.iter().map(shown_session).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
+    }
+
+    /// One session with its runs: shown, or ended.
+    pub(super) async fn session(&self) -> Answered {
+        let (workspace, id) = (self.workspace()?, self.second());
+        self.query(&[])?;
+        if self.parts.method == Method::DELETE {
+            self.known_runs()?.session_end(&workspace, &id).await?;
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        let (session, runs) = self.known_runs()?.session(&workspace, &id).await?;
+        let mut shown = shown_session(&session);
+        shown["pids"] = runs.iter().map(|run| run.pid.get()).collect();
+        shown["runs"] = runs.iter().map(shown_row).collect();
+        Ok(ok(&shown))
+    }
+
+    async fn list_runs(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["after", "limit", "session", "status"])?;
+        let status = match query.word("status", &["all", "running", "ended", "expired"])? {
+            "running" => Some(None),
+            "ended" => Some(Some(RunEnd::Ended)),
+            "expired" => Some(Some(RunEnd::Expired)),
+            _ => None,
+        };
+        let unfit = |name, remedy| {
+            let fault = FieldError::invalid(name, "this is none", remedy);
+            let text = format!("the address cannot be used: {fault}");
+            Problem::of_fields(text, std::slice::from_ref(&fault))
+        };
+        let session = match query.text("session") {
+            "" => None,
+            text => Some(
+                SessionId::parse(text)
+                    .ok_or_else(|| unfit("session", "write an id such as ses_0a1b2c3d4e5f"))?,
+            ),
+        };
+        let after = match query.text("after") {
+            "" => 0,
+            text => text.parse().map_err(|_no_number| unfit("after", "write `next` of a page"))?,
+        };
+        let filter = RunFilter { session, status };
+        let page = self.known_runs()?.list(&workspace, filter, after, query.limit()?).await?;
+        let items: Result<Vec<_>, _> =
+            page.items.iter().map(|run| self.shown_run(run, false)).collect();
+        Ok(ok(&json!({ "items": items?, "next": page.next.map(|pid| pid.to_string()) })))
+    }
+
+    async fn create_run<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (runs, workspace) = (self.known_runs()?, self.workspace()?);
+        self.query(&[])?;
+        let by = match &self.principal {
+            Principal::Run(run) => Creator::Run(run.clone()),
+            Principal::Admin => Creator::Operator(ADMIN.to_owned()),
+        };
         let text = self.entry(body, &[]).await?;
-        let begun = runs.begin(&text).await?;
-        let mut shown = self.shown_run(&begun.run, false)?;
-        self.add_secrets(&begun, &mut shown);
+        let created = runs.create(&workspace, &text, by).await?;
+        let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
+        let mut shown = self.shown_run(&run, false)?;
+        self.add_secrets(&created, &mut shown);
         let mut response = document(StatusCode::CREATED, &shown);
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Ok(place) = HeaderValue::from_str(&format!("/api/runs/{}", begun.run.id)) {
+        let place = format!("/api/workspaces/{workspace}/runs/{}", created.row.id);
+        if let Ok(place) = HeaderValue::from_str(&place) {
             headers.insert(header::LOCATION, place);
         }
         Ok(response)
-    }
-
-    pub(super) async fn end_run(&self) -> Answered {
-        self.known_runs()?.end(self.segments[0]).await?;
-        Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
     fn known_runs(&self) -> Result<&Runs, Problem> {
@@ -57,9 +128,14 @@ impl Asked<'_> {
         })
     }
 
-    /// What the one who begins a run is told, and nobody later.
-    fn add_secrets(&self, begun: &Begun, shown: &mut Value) {
-        let Begun { run, token, faults, warnings, missing } = begun;
+    /// What stands for the second braces.
+    fn second(&self) -> String {
+        percent_decode_str(self.segments[1]).decode_utf8_lossy().into_owned()
+    }
+
+    /// What the one who creates a run is told, and nobody later.
+    fn add_secrets(&self, created: &Created, shown: &mut Value) {
+        let Created { row: _, run, token, faults, skipped, warnings, missing } = created;
         // The very name under which we were reached, which the guard has let in.
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         let base = format!("http://{host}/mcp");
@@ -78,34 +154,81 @@ impl Asked<'_> {
         let failed = faults
             .iter()
             .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }));
+        let skipped = skipped.iter().map(|fault| {
+            let error = json!({ "kind": fault.kind, "message": fault.message });
+            json!({ "alias": fault.server, "state": "error", "error": error })
+        });
         if let Some(servers) = shown["servers"].as_array_mut() {
             servers.extend(failed);
+            servers.extend(skipped);
         }
         shown["warnings"] = json!(warnings);
         shown["missing"] = json!(missing);
     }
 
-    fn shown_run(&self, run: &RunView, is_whole: bool) -> Result<Value, Problem> {
-        let gateway = &self.door.gateway;
-        let snapshot = gateway.snapshot(run);
-        let own = run.own_servers().filter_map(|alias| snapshot.get(alias.as_str()));
-        let shared = match &run.policy {
-            RunPolicy::AllAttached => json!(["*"]),
-            RunPolicy::Attached(named) => {
-                let is_own = |alias: &&Alias| run.own_servers().any(|own| own == *alias);
-                json!(named.iter().filter(|alias| !is_own(alias)).collect::<Vec<_>>())
-            }
+    fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Value, Problem> {
+        let mut shown = match (&run.row, &run.view) {
+            (Some(row), _) => shown_row(row),
+            (None, Some(view)) => json!({
+                "run_id": view.id.to_text(),
+                "created_at": Timestamp::new(view.began).to_string(),
+            }),
+            (None, None) => json!({}),
         };
-        Ok(json!({
-            "id": run.id.to_text(),
-            "is_local": self.known_runs()?.is_local(run),
-            "began": Timestamp::new(run.began).to_string(),
-            "sessions": gateway.sessions_of(run.id),
-            "tools": shared,
-            "servers": own.map(|row| own_server(row)).collect::<Vec<_>>(),
-            "tool_set": run.tools().map(|tools| tool_set(&tools, is_whole)),
-        }))
+        shown["status"] = json!(run.status().as_str());
+        // What was not used since the start of the process has nothing to show here.
+        let Some(view) = &run.view else { return Ok(shown) };
+        let gateway = &self.door.gateway;
+        let snapshot = gateway.snapshot(view);
+        let own = view.own_servers().filter_map(|alias| snapshot.get(alias.as_str()));
+        shown["is_local"] = json!(self.known_runs()?.is_local(view));
+        shown["mcp_sessions"] = json!(gateway.sessions_of(view.id));
+        shown["tools"] = shared(view);
+        shown["servers"] = own.map(|row| own_server(row)).collect();
+        shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
+        Ok(shown)
     }
+}
+
+/// The shared servers that a run has.
+fn shared(run: &RunView) -> Value {
+    match &run.policy {
+        RunPolicy::AllAttached => json!(["*"]),
+        RunPolicy::Attached(named) => {
+            let is_own = |alias: &&Alias| run.own_servers().any(|own| own == *alias);
+            json!(named.iter().filter(|alias| !is_own(alias)).collect::<Vec<_>>())
+        }
+    }
+}
+
+/// What is stored of a run, without what it is frozen with (O81).
+fn shown_row(row: &RunRow) -> Value {
+    let RunRow { id, session, pid, agent, parent, created_at, created_by, expires_at, .. } = row;
+    json!({
+        "run_id": id.to_text(),
+        "session_id": session.to_text(),
+        "pid": pid.get(),
+        "agent_name": (!agent.is_empty()).then_some(agent),
+        "parent_run_id": parent.map(RunId::to_text),
+        "status": row.ended.map_or("running", |(_, how)| how.as_str()),
+        "created_at": Timestamp::new(*created_at).to_string(),
+        "created_by": created_by,
+        "expires_at": Timestamp::new(*expires_at).to_string(),
+        "ended_at": row.ended.map(|(at, _)| Timestamp::new(at).to_string()),
+    })
+}
+
+fn shown_session(session: &SessionRow) -> Value {
+    let SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } = session;
+    json!({
+        "session_id": id.to_text(),
+        "agent_name": (!agent.is_empty()).then_some(agent),
+        "parent_run_id": parent.map(RunId::to_text),
+        "status": if ended_at.is_some() { "ended" } else { "running" },
+        "created_at": Timestamp::new(*created_at).to_string(),
+        "created_by": created_by,
+        "ended_at": ended_at.map(|at| Timestamp::new(at).to_string()),
+    })
 }
 
 fn own_server(row: &ServerRow) -> Value {

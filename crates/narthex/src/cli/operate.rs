@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
+use super::WorkspaceArgs;
 use crate::config;
 
 /// What can be done with the servers of a daemon.
@@ -100,40 +101,63 @@ pub(crate) struct AddArgs {
     pub(crate) command: Vec<String>,
 }
 
-/// What can be done with runs: each has a token of its own, and the servers that it was begun with.
+/// What can be done with runs: each has a token of its own, and the servers that it was created
+/// with.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunCommand {
-    /// Begin a run; nothing of it is left if one of its servers does not start
+    /// Create a run; nothing of it is left if one of its servers does not start
     Create(CreateArgs),
     /// List the runs
-    #[command(after_help = "Example:\n  narthex run list --quiet")]
-    List,
+    #[command(after_help = "Example:\n  narthex runs list --status running --quiet")]
+    List {
+        /// Only those that stand so
+        #[arg(long, value_name = "STATUS", value_parser = ["running", "ended", "expired"])]
+        status: Option<String>,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
     /// Show a run with the tools that it sees
-    #[command(after_help = "Example:\n  narthex run show ID --json | jq .data.tool_set")]
+    #[command(after_help = "Example:\n  narthex runs show ID --json | jq .data.tool_set")]
     Show {
         /// The run
         id: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
     },
     /// End a run: its token opens nothing any more, and its own servers end
-    #[command(after_help = "Example:\n  narthex run end ID")]
+    #[command(after_help = "Example:\n  narthex runs end ID")]
     End {
         /// The run
         id: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
     },
 }
 
-/// Begins a run for one task and prints what its client needs. The file is like an mcp.json, read
-/// by the daemon; an entry with "optional": true may fail.
+/// Creates a run for one task and prints what its client needs. The file says whose agent it is of,
+/// with parameters and scope, or has servers of the run's own, like an mcp.json that the daemon
+/// reads; an entry with "optional": true may fail.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex run create task.json\n  \
-    narthex run create --tools git,docs\n  \
-    narthex run create --json - < task.json | jq .data.mcpServers")]
+#[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
+    narthex runs create task.json\n  \
+    narthex runs create --tools git,docs\n  \
+    narthex runs create --json - < task.json | jq .data.mcpServers\n\n\
+    A scope may hold credentials, so it is given in the file alone.")]
 pub(crate) struct CreateArgs {
-    /// Its own servers, and maybe `tools`; - reads standard input
+    /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
+    /// standard input
     pub(crate) file: Option<PathBuf>,
+    /// The agent of the catalog that it is a run of
+    #[arg(long, value_name = "NAME", conflicts_with = "tools")]
+    pub(crate) agent: Option<String>,
+    /// What the model is told
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) prompt: Option<String>,
     /// The shared servers that it has as well, separated by commas; `*` is all of them
     #[arg(long, value_name = "ALIAS,…")]
     pub(crate) tools: Option<String>,
+    #[command(flatten)]
+    pub(crate) place: WorkspaceArgs,
 }
 
 /// What can be looked at.

@@ -48,11 +48,20 @@ pub(crate) fn server_path(name: &str, below: &str) -> String {
     format!("/api/servers/{}{below}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
+/// The path of a workspace's runs.
+pub(crate) fn runs_path(workspace: &str) -> String {
+    format!("/api/workspaces/{}/runs", in_path(workspace))
+}
+
 /// The path of a run.
-pub(crate) fn run_path(id: &str) -> String {
+pub(crate) fn run_path(workspace: &str, id: &str) -> String {
+    format!("{}/{}", runs_path(workspace), in_path(id))
+}
+
+fn in_path(id: &str) -> impl std::fmt::Display {
     // What an id has besides letters and digits may stand in a path as it is.
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
-    format!("/api/runs/{}", utf8_percent_encode(id, KEPT))
+    utf8_percent_encode(id, KEPT)
 }
 
 impl DaemonClient {

@@ -10,17 +10,17 @@ use crate::{
 };
 
 /// The fixture as a program that first notes its process id.
-fn noting(pids: &std::path::Path) -> Value {
+pub(crate) fn noting(pids: &std::path::Path) -> Value {
     let script = format!("echo $$ >> '{}'; exec '{}' --stdio", pids.display(), fixture().display());
     json!({ "transport": "stdio", "command": "sh", "args": ["-c", script] })
 }
 
-fn started(pids: &std::path::Path) -> Vec<u32> {
+pub(crate) fn started(pids: &std::path::Path) -> Vec<u32> {
     let text = fs::read_to_string(pids).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-fn is_alive(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     let state = fs::read_to_string(format!("/proc/{pid}/stat"));
     state.is_ok_and(|text| !text.contains(") Z "))
 }
@@ -29,10 +29,13 @@ fn missing() -> Value {
     json!({ "transport": "stdio", "command": "no-such-program" })
 }
 
-struct Operator<'w>(&'w World);
+/// The runs of the workspace that is there from the start.
+pub(crate) const RUNS: &str = "/api/workspaces/default/runs";
+
+pub(crate) struct Operator<'w>(pub(crate) &'w World);
 
 impl Operator<'_> {
-    async fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
         let client = self.0.client_as(path, ADMIN);
         let headers: &[_] = if method == "POST" || body.is_empty() {
             &[]
@@ -42,24 +45,24 @@ impl Operator<'_> {
         client.whole(method, headers, body.to_owned()).await
     }
 
-    async fn begin(&self, document: &Value) -> Value {
-        let reply = self.ask("POST", "/api/runs", &document.to_string()).await;
+    pub(crate) async fn begin(&self, document: &Value) -> Value {
+        let reply = self.ask("POST", RUNS, &document.to_string()).await;
         assert_eq!(reply.status, StatusCode::CREATED, "{reply:?}");
         assert_eq!(reply.headers["cache-control"], "no-store");
         let begun = reply.json();
         let place = reply.headers["location"].to_str().unwrap();
-        assert_eq!(place, format!("/api/runs/{}", begun["id"].as_str().unwrap()));
+        assert_eq!(place, format!("{RUNS}/{}", begun["run_id"].as_str().unwrap()));
         begun
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let reply = self.ask("GET", path, "").await;
         assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
         reply.json()
     }
 
-    async fn refused(&self, document: &str, status: StatusCode, kind: &str) -> Value {
-        let reply = self.ask("POST", "/api/runs", document).await;
+    pub(crate) async fn refused(&self, document: &str, status: StatusCode, kind: &str) -> Value {
+        let reply = self.ask("POST", RUNS, document).await;
         assert_eq!(reply.status, status, "{document} {reply:?}");
         assert_eq!(reply.headers["content-type"], "application/problem+json");
         let problem: Value = serde_json::from_slice(&reply.body).unwrap();
@@ -68,9 +71,9 @@ impl Operator<'_> {
     }
 
     /// No run but the one of the process is there.
-    async fn has_none(&self) {
-        let runs = self.get("/api/runs").await;
-        let runs = runs["runs"].as_array().unwrap();
+    pub(crate) async fn has_none(&self) {
+        let runs = self.get(&format!("{RUNS}?status=running")).await;
+        let runs = runs["items"].as_array().unwrap();
         assert_eq!(runs.len(), 1, "{runs:?}");
         assert_eq!(runs[0]["is_local"], true);
     }
@@ -118,7 +121,7 @@ async fn is_hidden_from_others(world: &World, token: &str) {
 /// seen by nobody else, and ended; what it needs is in the answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn e7_a_run_is_begun_used_and_ended() {
-    let world = World::over(&json!({ "all": fixture_entry() })).await;
+    let world = World::operated(&json!({ "all": fixture_entry() })).await;
     let operator = Operator(&world);
     let servers = json!({ "mine": fixture_entry() });
     let begun = operator.begin(&json!({ "servers": servers, "tools": ["all", "later"] })).await;
@@ -153,35 +156,36 @@ async fn e7_a_run_is_begun_used_and_ended() {
     is_hidden_from_others(&world, token).await;
 
     // E20: what it sees is recorded.
-    let id = begun["id"].as_str().unwrap();
-    let shown = operator.get(&format!("/api/runs/{id}")).await;
+    let id = begun["run_id"].as_str().unwrap();
+    let shown = operator.get(&format!("{RUNS}/{id}")).await;
     let recorded = shown["tool_set"]["tools"].as_array().unwrap();
     let recorded: Vec<_> = recorded.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(recorded, seen);
     assert_eq!(shown["tool_set"]["count"], seen.len());
     assert_eq!(shown["tool_set"]["digest"], begun["tool_set"]["digest"]);
-    assert_eq!((&shown["sessions"], shown.get("token")), (&json!(2), None));
+    assert_eq!((&shown["mcp_sessions"], shown.get("token")), (&json!(2), None));
 
     let mut stream = both.listen().await;
-    let reply = operator.ask("DELETE", &format!("/api/runs/{id}"), "").await;
+    let reply = operator.ask("DELETE", &format!("{RUNS}/{id}"), "").await;
     assert_eq!(reply.status, StatusCode::NO_CONTENT);
     while stream.next().await.is_some() {}
     for path in ["/mcp", "/mcp/mine", "/mcp/all", "/api/servers"] {
         let reply = world.client_as(path, token).whole("GET", &[], "").await;
         assert_eq!(reply.status, StatusCode::UNAUTHORIZED, "{path}");
     }
-    let reply = operator.ask("GET", &format!("/api/runs/{id}"), "").await;
-    assert_eq!(reply.status, StatusCode::NOT_FOUND);
+    assert_eq!(operator.get(&format!("{RUNS}/{id}")).await["status"], "ended");
+    let reply = operator.ask("DELETE", &format!("{RUNS}/{id}"), "").await;
+    assert_eq!(reply.status, StatusCode::CONFLICT);
     operator.has_none().await;
 }
 
 /// E20: the record of tools is in the audit file, for runs that are begun and for the local one.
 #[tokio::test(flavor = "multi_thread")]
 async fn e20_the_audit_file_says_which_tools_a_run_sees() {
-    let world = World::over(&json!({ "all": fixture_entry() })).await;
+    let world = World::operated(&json!({ "all": fixture_entry() })).await;
     let operator = Operator(&world);
     let begun = operator.begin(&json!({ "servers": { "mine": fixture_entry() } })).await;
-    let local = operator.get("/api/runs").await["runs"][0]["id"].take();
+    let local = operator.get(RUNS).await["items"][0]["run_id"].take();
     world.app.drain().await;
     let text = fs::read_to_string(world.audit_file()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -189,7 +193,7 @@ async fn e20_the_audit_file_says_which_tools_a_run_sees() {
         let is_it = |line: &&Value| line["event"] == "tools" && line["run"] == *run;
         lines.iter().filter(is_it).collect::<Vec<_>>()
     };
-    let own = of(&begun["id"]);
+    let own = of(&begun["run_id"]);
     assert_eq!(own[0]["digest"], begun["tool_set"]["digest"], "{text}");
     let names = |line: &Value| {
         let tools = line["tools"].as_array().unwrap().iter();
@@ -207,7 +211,7 @@ async fn e20_the_audit_file_says_which_tools_a_run_sees() {
 /// failed is named. One that is optional may fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn d17_a_run_that_cannot_start_leaves_nothing() {
-    let world = World::over(&json!({})).await;
+    let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let dir = tempfile::tempdir().unwrap();
     let pids = dir.path().join("pids");
@@ -238,7 +242,7 @@ async fn d17_a_run_that_cannot_start_leaves_nothing() {
     assert_eq!(client.modern(&ping()).await.status, StatusCode::NOT_FOUND);
     let last = *started(&pids).last().unwrap();
     assert!(is_alive(last));
-    let path = format!("/api/runs/{}", begun["id"].as_str().unwrap());
+    let path = format!("{RUNS}/{}", begun["run_id"].as_str().unwrap());
     assert_eq!(operator.ask("DELETE", &path, "").await.status, StatusCode::NO_CONTENT);
     let gone = async {
         while is_alive(last) {
@@ -251,7 +255,7 @@ async fn d17_a_run_that_cannot_start_leaves_nothing() {
 /// D9: everything that is wrong with a document is told at once, and only operators begin runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn d9_what_is_wrong_with_a_document_is_told_at_once() {
-    let world = World::over(&json!({ "all": fixture_entry() })).await;
+    let world = World::operated(&json!({ "all": fixture_entry() })).await;
     let operator = Operator(&world);
     let conflict = json!({ "servers": { "all": fixture_entry(), "other": fixture_entry() } });
     let problem = operator.refused(&conflict.to_string(), StatusCode::CONFLICT, "conflict").await;
@@ -295,18 +299,21 @@ async fn d9_what_is_wrong_with_a_document_is_told_at_once() {
     ] {
         operator.refused(document, StatusCode::BAD_REQUEST, "invalid").await;
     }
-    for path in ["/api/runs/nobody", "/api/runs/AAAAAAAAAAAA"] {
+    for path in ["nobody", "run_0a1b2c3d4e5f", "AAAAAAAAAAAA"].map(|id| format!("{RUNS}/{id}")) {
         for method in ["GET", "DELETE"] {
-            assert_eq!(operator.ask(method, path, "").await.status, StatusCode::NOT_FOUND);
+            assert_eq!(operator.ask(method, &path, "").await.status, StatusCode::NOT_FOUND);
         }
     }
-    let local = operator.get("/api/runs").await["runs"][0]["id"].take();
-    let path = format!("/api/runs/{}", local.as_str().unwrap());
+    let local = operator.get(RUNS).await["items"][0]["run_id"].take();
+    let path = format!("{RUNS}/{}", local.as_str().unwrap());
     assert_eq!(operator.ask("DELETE", &path, "").await.status, StatusCode::CONFLICT);
-    for (method, path) in [("GET", "/api/runs"), ("POST", "/api/runs"), ("DELETE", &path)] {
-        let reply = world.client(path).whole(method, &[], "").await;
+    for (method, path) in [("GET", RUNS), ("POST", RUNS), ("DELETE", &path)] {
+        let reply = world.client(path).whole(method, &[], r#"{"tools": ["all"]}"#).await;
         assert_eq!(reply.status, StatusCode::FORBIDDEN, "{method} {path}");
     }
+    let of_agent = r#"{"agent_name": "reader"}"#;
+    let reply = world.client(RUNS).whole("POST", &[], of_agent).await;
+    assert_eq!(reply.status, StatusCode::FORBIDDEN, "the local run has no agent");
     operator.has_none().await;
     let listed = world.client("/mcp").modern(&ping()).await;
     assert!(has(&names(&listed), "mcp__all__echo"));
@@ -316,7 +323,7 @@ async fn d9_what_is_wrong_with_a_document_is_told_at_once() {
 /// that may be asked something.
 #[tokio::test(flavor = "multi_thread")]
 async fn e7_two_runs_have_different_servers_of_one_alias() {
-    let world = World::over(&json!({})).await;
+    let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     let dir = tempfile::tempdir().unwrap();
     let mut clients: Vec<(Client, std::path::PathBuf)> = Vec::new();
@@ -350,45 +357,47 @@ async fn e7_two_runs_have_different_servers_of_one_alias() {
 #[test]
 fn e7_the_command_line_begins_and_ends_runs() {
     let place = Place::new();
-    place.run(["run", "list"]).failed(1, &["no daemon runs", "narthex up"]);
+    place.run(["runs", "list"]).failed(1, &["no daemon runs", "narthex up"]);
     let document = json!({ "servers": { "mine": fixture_entry() } });
     place.write("task.json", &document.to_string());
     let _daemon = place.up();
-    let begun = place.run(["run", "create", "task.json", "--tools", "fixture", "--json"]);
+    let begun = place.run(["runs", "create", "task.json", "--tools", "fixture", "--json"]);
     let begun = begun.succeeded().json()["data"].take();
-    let (id, token) = (begun["id"].as_str().unwrap(), begun["token"].as_str().unwrap());
+    let (id, token) = (begun["run_id"].as_str().unwrap(), begun["token"].as_str().unwrap());
     assert!(token.starts_with("nxt_"), "{begun}");
     assert_eq!(begun["tools"], json!(["fixture"]));
 
-    let done = place.feed(&["run", "create", "-"], std::slice::from_ref(&document)).succeeded();
+    let done = place.feed(&["runs", "create", "-"], std::slice::from_ref(&document)).succeeded();
     assert!(done.stdout.contains("\"Authorization\": \"Bearer nxt_"), "{done:?}");
-    assert!(done.stdout.contains("narthex run end "), "{done:?}");
-    let quiet = place.feed(&["run", "create", "-", "--quiet"], &[document]).succeeded();
+    assert!(done.stdout.contains("narthex runs end "), "{done:?}");
+    let quiet = place.feed(&["runs", "create", "-", "--quiet"], &[document]).succeeded();
     let words: Vec<_> = quiet.stdout.split_whitespace().collect();
     assert!(words.len() == 2 && words[1].starts_with("nxt_"), "{quiet:?}");
 
-    let listed = place.run(["run", "list", "--quiet"]).succeeded().stdout;
+    let listed = place.run(["runs", "list", "--quiet"]).succeeded().stdout;
     assert_eq!(listed.lines().count(), 4, "{listed}");
-    let table = place.run(["run", "list"]).succeeded().stdout;
+    let table = place.run(["runs", "list"]).succeeded().stdout;
     assert!(table.contains("(local)") && table.contains("mine"), "{table}");
-    let shown = place.run(["run", "show", id]).succeeded().stdout;
+    let shown = place.run(["runs", "show", id]).succeeded().stdout;
     assert!(shown.contains("mcp__mine__echo") && shown.contains("sha256:"), "{shown}");
-    let shown = place.run(["run", "show", id, "--json"]).succeeded().json();
+    let shown = place.run(["runs", "show", id, "--json"]).succeeded().json();
     assert_eq!(shown["data"]["tool_set"]["digest"], begun["tool_set"]["digest"]);
     for done in [&table, &shown.to_string()] {
         assert!(!done.contains(token));
     }
-    place.run(["run", "end", id]).succeeded();
-    place.run(["run", "end", id]).failed(1, &["not_found", id, "narthex run list"]);
-    place.run(["run", "end", words[0], "--quiet"]).succeeded();
+    place.run(["runs", "end", id]).succeeded();
+    place.run(["runs", "end", id]).failed(1, &["conflict", id, "ended already"]);
+    let nobody = "run_0a1b2c3d4e5f";
+    place.run(["runs", "end", nobody]).failed(1, &["not_found", nobody, "narthex runs list"]);
+    place.run(["runs", "end", words[0], "--quiet"]).succeeded();
     let local = listed.lines().next().unwrap();
-    place.run(["run", "end", local]).failed(1, &["conflict", "daemon stop"]);
+    place.run(["runs", "end", local]).failed(1, &["conflict", "daemon stop"]);
 
-    place.run(["run", "create"]).failed(2, &["--tools"]);
-    place.run(["run", "create", "absent.json"]).failed(1, &["absent.json"]);
+    place.run(["runs", "create"]).failed(2, &["--tools"]);
+    place.run(["runs", "create", "absent.json"]).failed(1, &["absent.json"]);
     place.write("bad.json", &json!({ "servers": { "x": missing() } }).to_string());
-    place.run(["run", "create", "bad.json"]).failed(1, &["unavailable", "`x`", "no-such-program"]);
-    let failed = place.run(["run", "create", "bad.json", "--json"]);
+    place.run(["runs", "create", "bad.json"]).failed(1, &["unavailable", "`x`", "no-such-program"]);
+    let failed = place.run(["runs", "create", "bad.json", "--json"]);
     assert_eq!(failed.code, Some(1));
     assert_eq!(failed.json()["error"]["details"]["errors"][0]["server"], "x");
 }

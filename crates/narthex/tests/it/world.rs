@@ -7,12 +7,18 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
+use narthex_control::{ControlOptions, SecretRows};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
-use narthex_registry::config;
+use narthex_registry::{
+    config,
+    watch::{LayerOptions, ProjectFile},
+};
+use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
+use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -45,13 +51,58 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         fs_err::write(&file, json!({ "servers": servers }).to_string()).unwrap();
+        let fixed = Servers::Fixed(config::load_file(&file, dir.path(), &|_| None).unwrap());
+        Self::start(dir, fixed, gateway).await
+    }
+
+    /// With these servers, and a control plane that keeps everything in the world's folder.
+    pub(crate) async fn operated(servers: &Value) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::write(dir.path().join("mcp.json"), json!({ "servers": servers }).to_string())
+            .unwrap();
+        Self::operated_in(dir).await
+    }
+
+    /// The same in a folder in which a world was before.
+    pub(crate) async fn operated_in(dir: TempDir) -> Self {
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let keys = Arc::new(KeyFile::new(dir.path().join("master.key")));
+        let rows = Arc::new(SecretRows::new(store.clone()));
+        let backend = SealedBackend::start(rows, keys).await.unwrap();
+        let mut files = LayerOptions::new(dir.path(), Arc::new(|_name| None));
+        files.project = Some(ProjectFile {
+            path: dir.path().join("mcp.json"),
+            approve: Arc::new(|_path, _text| Ok(())),
+            approvals: None,
+        });
+        let followed = ControlOptions {
+            files,
+            store: Some(store),
+            vault: Some(Vault::new(Arc::new(backend))),
+            defaults: Vec::new(),
+        };
+        let servers = Servers::Followed(Box::new(followed));
+        Self::start(dir, servers, GatewayOptions::default()).await
+    }
+
+    /// Ends it as a signal would; what it has stored is in its folder.
+    pub(crate) async fn stop(self) -> TempDir {
+        self.app.drain().await;
+        self.dir
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    async fn start(dir: TempDir, servers: Servers, gateway: GatewayOptions) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let token = RunToken::generate().unwrap();
         let text = token.expose().to_owned();
         let workers = Workers::start().unwrap();
         let options = AppOptions {
-            servers: Servers::Fixed(config::load_file(&file, dir.path(), &|_| None).unwrap()),
+            servers,
             environment: BaseEnvironment::from_process(),
             connections: ConnectionOptions::default(),
             gateway,

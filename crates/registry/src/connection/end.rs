@@ -1,9 +1,6 @@
 //! The end of a connection: open calls finish on it, then every process and session goes.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use narthex_upstream::{Ended, Link};
 use tokio::{task::JoinSet, time::timeout};
@@ -47,8 +44,8 @@ impl Connection {
         let draining = timeout(DRAIN_MAX, link.drained());
         tokio::select! {
             biased;
-            () = self.cut.cancelled() => if self.is_off.load(Ordering::Acquire) {
-                link.switch_off();
+            () = self.cut.cancelled() => if let Some(reason) = self.off.get() {
+                link.cut(reason);
             },
             drained = draining => {
                 if drained.is_err() {

@@ -1,9 +1,9 @@
 //! Sets of servers for one owner, and references to what is shared.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerState};
-use narthex_registry::{MountOptions, Mountable, Registry, Sharing};
+use narthex_registry::{CutReason, MountIdentity, MountOptions, Mountable, Registry, Sharing};
 use narthex_testkit::fixture::{Options, Quirk, Running};
 use narthex_upstream::Ended;
 use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
@@ -11,7 +11,7 @@ use tokio::{io::AsyncReadExt, net::unix::pipe, sync::mpsc};
 use crate::world::{http, identity, in_time, program, shell, start, until_state, with_env};
 
 fn set(definitions: impl IntoIterator<Item = ServerDefinition>) -> Vec<Mountable> {
-    let mountable = |one| Mountable { definition: Arc::new(one), is_optional: false };
+    let mountable = |one| Mountable::new(Arc::new(one));
     definitions.into_iter().map(mountable).collect()
 }
 
@@ -48,19 +48,49 @@ async fn r_m14_the_last_reference_stops_the_server() {
 async fn d12_what_differs_is_not_shared() {
     let registry = start([shell("x")]);
     until_state(&registry, "x", ServerState::Ready).await;
-    let other = set([with_env(shell("x"), "A", "1")]);
-    let credential = MountOptions { credential: Some("alice".into()), ..patient() };
-    let alone = MountOptions { sharing: Sharing::Only(1), ..patient() };
-    let sets = [
-        in_time(registry.mount(set([shell("x")]), &patient())).await.unwrap(),
-        in_time(registry.mount(other, &patient())).await.unwrap(),
-        in_time(registry.mount(set([shell("x")]), &credential)).await.unwrap(),
-        in_time(registry.mount(set([shell("x")]), &alone)).await.unwrap(),
+    let team = |secrets: &[(&str, u64)]| MountIdentity {
+        server: Some("team/docs".into()),
+        secrets: secrets.iter().map(|(name, version)| ((*name).into(), *version)).collect(),
+        credential: None,
+    };
+    let alice = MountIdentity { credential: Some("alice".into()), ..MountIdentity::default() };
+    let as_it_is = || Mountable::new(Arc::new(shell("x")));
+    let of = |identity| Mountable { identity: Arc::new(identity), ..as_it_is() };
+    let alone = Mountable { sharing: Sharing::Only(1), ..as_it_is() };
+    let all = [
+        as_it_is(),
+        Mountable::new(Arc::new(with_env(shell("x"), "A", "1"))),
+        of(alice),
+        of(team(&[])),
+        of(team(&[("team/TOKEN", 1)])),
+        of(team(&[("team/TOKEN", 2)])),
+        alone,
     ];
-    let mut ids: Vec<_> = sets.iter().map(|set| set.get("x").unwrap().id()).collect();
+    let mut sets = Vec::new();
+    for one in all {
+        sets.push(in_time(registry.mount(vec![one], &patient())).await.unwrap());
+    }
+    let ids: Vec<_> = sets.iter().map(|set| set.get("x").unwrap().id()).collect();
     assert_eq!(Some(ids[0]), registry.get("x").unwrap().connection, "the same is shared");
-    ids.dedup();
-    assert_eq!(ids.len(), 4);
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 7);
+    let same = vec![of(team(&[("team/TOKEN", 2)]))];
+    sets.push(in_time(registry.mount(same, &patient())).await.unwrap());
+    assert_eq!(sets[7].get("x").unwrap().id(), ids[5]);
+
+    // D10: what holds a secret that is cleared is cut off, and nothing else; it stays so.
+    let reason = CutReason::SecretCleared("TOKEN".into());
+    let holds =
+        |identity: &MountIdentity| identity.secrets.iter().any(|(_, version)| *version == 2);
+    let link = sets[5].get("x").unwrap().found().link.clone().unwrap();
+    registry.cut(&reason, holds);
+    in_time(link.closed().cancelled()).await;
+    for (index, set) in sets.iter().enumerate() {
+        let found = set.get("x").unwrap().found();
+        let kind = found.error.as_ref().map(|error| error.kind);
+        let is_cut = index == 5 || index == 7;
+        assert_eq!(kind, is_cut.then_some(CallErrorKind::SecretCleared), "{index}");
+        assert_eq!(found.link.is_some(), !is_cut, "{index}");
+    }
     drop(sets);
     in_time(registry.close()).await;
 }
@@ -132,26 +162,29 @@ async fn d10_a_server_that_is_switched_off_is_not_mounted() {
     let script = format!("mkdir {}; {}", started.display(), crate::world::shell_script());
     let other = || program("other", "sh", &["-c", &script]);
     let registry = start([shell("x")]);
-    let alone = MountOptions { sharing: Sharing::Only(1), ..patient() };
-    let mounted = in_time(registry.mount(set([shell("x")]), &alone)).await.unwrap();
+    let alone = |definitions: Vec<ServerDefinition>| {
+        let only = |one| Mountable { sharing: Sharing::Only(1), ..one };
+        set(definitions).into_iter().map(only).collect::<Vec<_>>()
+    };
+    let mounted = in_time(registry.mount(alone(vec![shell("x")]), &patient())).await.unwrap();
     let link = mounted.get("x").unwrap().found().link.clone().unwrap();
     registry.disable("x").unwrap();
     in_time(link.closed().cancelled()).await;
-    let both = || set([other(), with_env(shell("x"), "A", "1")]);
-    let error = in_time(registry.mount(both(), &alone)).await.unwrap_err();
+    let both = || alone(vec![other(), with_env(shell("x"), "A", "1")]);
+    let error = in_time(registry.mount(both(), &patient())).await.unwrap_err();
     assert_eq!(error.faults.len(), 1);
     assert_eq!(error.faults[0].error.kind, CallErrorKind::ServerDisabled);
     assert!(error.to_string().contains("`x`: ") && error.to_string().contains("switched off"));
     assert!(!started.exists(), "nothing of the set was started");
     let mut optional = both();
     optional[1].is_optional = true;
-    let mounted = in_time(registry.mount(optional, &alone)).await.unwrap();
+    let mounted = in_time(registry.mount(optional, &patient())).await.unwrap();
     assert_eq!((mounted.mounts().len(), mounted.faults().len()), (1, 1));
     assert!(started.exists());
     assert!(in_time(registry.enable("x").unwrap().result()).await.is_ready());
-    assert!(in_time(registry.mount(set([shell("x")]), &alone)).await.is_ok());
+    assert!(in_time(registry.mount(alone(vec![shell("x")]), &patient())).await.is_ok());
     let off = ServerDefinition { is_disabled: true, ..shell("y") };
-    let error = in_time(registry.mount(set([off]), &alone)).await.unwrap_err();
+    let error = in_time(registry.mount(alone(vec![off]), &patient())).await.unwrap_err();
     assert_eq!(error.faults[0].error.kind, CallErrorKind::ServerDisabled, "by its own entry");
     in_time(registry.close()).await;
 }

@@ -11,6 +11,7 @@ mod looking;
 mod objects;
 mod processes;
 mod refusals;
+mod runs;
 mod secrets;
 mod support;
 mod versions;

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
-use narthex_model::{CatalogKind, SecretName};
+use narthex_model::{CatalogKind, RunId, SecretName};
 use narthex_store::Store;
 
 use crate::support::{Place, id, set};
@@ -89,6 +89,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
             let found = found.map(|row| (row.revision, row.document.contains(name)));
             assert_eq!(found, (version >= 5).then_some((revision, true)));
         }
+        let run = store.runs().find(RunId::parse("run_0a1b2c3d4e5f").unwrap()).await.unwrap();
+        let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
+        let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
+        assert_eq!(run, kept);
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

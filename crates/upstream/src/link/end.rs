@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Inner, Link};
-use crate::LinkError;
+use crate::{CutReason, LinkError};
 
 /// How a link ended (R-E18).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,14 +15,15 @@ pub enum Ended {
 }
 
 impl Link {
-    /// Ends the link because a person has switched the server off, as whoever waits is told; it is
+    /// Ends the link because a person has taken away what it needs, as whoever waits is told; it is
     /// still to be stopped.
-    pub fn switch_off(&self) {
+    pub fn cut(&self, reason: &CutReason) {
+        let error = LinkError::Cut(reason.clone());
         match &self.inner {
-            Inner::Stdio(stdio) => stdio.duplex.end(LinkError::SwitchedOff),
-            Inner::Sse(sse) => sse.duplex.end(LinkError::SwitchedOff),
+            Inner::Stdio(stdio) => stdio.duplex.end(error),
+            Inner::Sse(sse) => sse.duplex.end(error),
             Inner::Http(http) => {
-                http.outlet().close(LinkError::SwitchedOff);
+                http.outlet().close(error);
             }
         }
     }

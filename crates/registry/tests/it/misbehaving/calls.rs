@@ -2,7 +2,7 @@
 
 use narthex_model::ServerState;
 use narthex_registry::config::Entry;
-use narthex_upstream::LinkError;
+use narthex_upstream::{CutReason, LinkError};
 use serde_json::json;
 
 use crate::{
@@ -80,7 +80,7 @@ async fn d10_a_child_that_is_switched_off_ends_in_the_midst_of_a_call() {
     registry.disable("x").unwrap();
     assert!(link.enter().is_none());
     let ended = in_time(calling).await.unwrap();
-    assert!(matches!(ended, Err(LinkError::SwitchedOff)), "{ended:?}");
+    assert!(matches!(ended, Err(LinkError::Cut(CutReason::SwitchedOff))), "{ended:?}");
     mark.until(0).await;
     assert!(in_time(registry.enable("x").unwrap().result()).await.is_ready());
     assert_eq!(mark.alive().len(), 1);

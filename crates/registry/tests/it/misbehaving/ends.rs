@@ -15,7 +15,7 @@ use crate::{
 };
 
 async fn mount(registry: &Registry, servers: Vec<ServerDefinition>) -> MountSet {
-    let mountable = |one| Mountable { definition: Arc::new(one), is_optional: false };
+    let mountable = |one| Mountable::new(Arc::new(one));
     let options = MountOptions { timeout: Duration::from_secs(60), ..MountOptions::default() };
     let set = servers.into_iter().map(mountable).collect();
     in_time(registry.mount(set, &options)).await.unwrap()
@@ -147,7 +147,7 @@ async fn r_e3_a_failed_mount_leaves_nothing() {
     let mark = Mark::new();
     let registry = start([]);
     let server = || mark.server("x", &format!("fails=2,notes={}", notes.path().display()));
-    let mountable = Mountable { definition: Arc::new(server()), is_optional: false };
+    let mountable = Mountable::new(Arc::new(server()));
     let patient = MountOptions { timeout: Duration::from_secs(60), ..MountOptions::default() };
     let failed = in_time(registry.mount(vec![mountable], &patient)).await.unwrap_err();
     assert!(failed.to_string().contains("exit code 3"), "{failed}");
@@ -188,7 +188,7 @@ async fn r_e4_a_mount_in_progress_is_shared_and_delays_no_other() {
 async fn r_e1_an_alias_is_mounted_once_a_set() {
     let mark = Mark::new();
     let registry = start([]);
-    let mountable = || Mountable { definition: Arc::new(mark.server("x", "")), is_optional: false };
+    let mountable = || Mountable::new(Arc::new(mark.server("x", "")));
     let patient = MountOptions { timeout: Duration::from_secs(60), ..MountOptions::default() };
     let twice = in_time(registry.mount(vec![mountable(), mountable()], &patient)).await;
     assert!(twice.unwrap_err().to_string().contains("has this alias"));

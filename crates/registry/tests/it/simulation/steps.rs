@@ -308,12 +308,13 @@ impl Simulation {
                 && names.insert(name)
             {
                 let definition = Arc::new(definition);
-                set.push(Mountable { definition, is_optional: self.random.below(2) == 0 });
+                let is_optional = self.random.below(2) == 0;
+                set.push(Mountable { is_optional, ..Mountable::new(definition) });
             }
         }
         self.note(format!("mount {names:?}"));
         let is_strict = self.random.below(2) == 0;
-        let options = MountOptions { is_strict, timeout: DEADLINE, ..MountOptions::default() };
+        let options = MountOptions { is_strict, timeout: DEADLINE };
         let registry = self.registry.clone();
         self.under_way += 1;
         let mounting = async move { Done::Mounted(registry.mount(set, &options).await) };

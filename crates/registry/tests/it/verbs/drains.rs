@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use narthex_model::{ApiKeyAuth, Secret, ServerAuth, ServerState, Target};
 use narthex_registry::{Declared, RegistryOptions, config::Entry};
-use narthex_upstream::LinkError;
+use narthex_upstream::{CutReason, LinkError};
 
 use super::{Slow, call, call_in_background};
 use crate::world::{http, identity, in_time, shell, start, until, until_state};
@@ -67,7 +67,7 @@ async fn d10_a_server_that_is_switched_off_ends_its_calls() {
     server.called().await;
     registry.disable("x").unwrap();
     let ended = in_time(calling).await.unwrap();
-    assert!(matches!(ended, Err(LinkError::SwitchedOff)), "{ended:?}");
+    assert!(matches!(ended, Err(LinkError::Cut(CutReason::SwitchedOff))), "{ended:?}");
     assert_eq!(registry.get("x").unwrap().state, ServerState::Disabled);
     in_time(registry.close()).await;
 }

@@ -1,4 +1,4 @@
-//! `narthex run`: runs of the daemon, with servers of their own.
+//! `narthex runs`: runs of the daemon, of agents or with servers of their own.
 
 use std::{
     io::{Read as _, stdin},
@@ -10,8 +10,8 @@ use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{Context, CreateArgs, RunCommand},
-    daemon_client::{ApiRequest, DaemonClient, run_path},
+    cli::{Context, CreateArgs, RunCommand, WorkspaceArgs},
+    daemon_client::{ApiRequest, DaemonClient, run_path, runs_path},
     failure::Failure,
     output::{self, harmless},
     table,
@@ -23,9 +23,9 @@ const DOCUMENT_MAX: u64 = 1024 * 1024;
 pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
         RunCommand::Create(args) => create(&args, &context).await?,
-        RunCommand::List => list(&context).await?,
-        RunCommand::Show { id } => show(&id, &context).await?,
-        RunCommand::End { id } => end(&id, &context).await?,
+        RunCommand::List { status, place } => list(status.as_deref(), &place, &context).await?,
+        RunCommand::Show { id, place } => show(&run_path(&place.workspace, &id), &context).await?,
+        RunCommand::End { id, place } => end(&id, &place, &context).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -33,7 +33,8 @@ pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCod
 async fn create(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
     let document = document(args)?;
     let client = DaemonClient::operator(&context.settings)?;
-    let request = ApiRequest::new(Method::POST, "/api/runs").entry(&document.to_string());
+    let request = ApiRequest::new(Method::POST, runs_path(&args.place.workspace));
+    let request = request.entry(&document.to_string());
     let waiting = Box::pin(client.api(request));
     let begun =
         super::waiting::waiting("starting the servers of the run", context, waiting).await?;
@@ -53,7 +54,7 @@ async fn create(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
     if context.format.is_json() {
         return output::done(&begun);
     }
-    let (id, token) = (text(&begun, "id"), text(&begun, "token"));
+    let (id, token) = (text(&begun, "run_id"), text(&begun, "token"));
     if context.format.is_quiet() {
         return output::line(&format!("{id} {token}"));
     }
@@ -61,7 +62,8 @@ async fn create(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
     let snippet = json!({ "mcpServers": begun["mcpServers"] });
     output::line(&format!(
         "The run {id} has begun, with {count} tools. This is shown once:\n\n{snippet:#}\n\n\
-         `narthex run end {id}` ends it; it ends with the daemon in any case."
+         `narthex runs end {id}` ends it; it ends by itself at {}.",
+        text(&begun, "expires_at")
     ))
 }
 
@@ -90,40 +92,67 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
             tools.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
         document["tools"] = json!(names);
     }
+    if let Some(agent) = &args.agent {
+        document["agent_name"] = json!(agent);
+    }
+    if let Some(prompt) = &args.prompt {
+        document["prompt"] = json!(prompt);
+    }
     if document.as_object().is_some_and(serde_json::Map::is_empty) {
-        let text = "say what the run has: a FILE with `servers`, or --tools with shared ones";
+        let text = "say what the run has: --agent with its agent, a FILE with the whole request, \
+                    or --tools with shared servers";
         return Err(Failure::usage(text));
     }
     Ok(document)
 }
 
-async fn list(context: &Context) -> Result<(), Failure> {
+async fn list(
+    status: Option<&str>,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<(), Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let all = client.api_get("/api/runs").await?;
-    let runs = all["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let path = runs_path(&place.workspace);
+    let (mut runs, mut after) = (Vec::new(), String::new());
+    loop {
+        let status = status.unwrap_or("all");
+        let address = format!("{path}?status={status}&limit=100&after={after}");
+        let page = client.api_get(address).await?;
+        runs.extend(page["items"].as_array().cloned().unwrap_or_default());
+        match page["next"].as_str() {
+            Some(next) => next.clone_into(&mut after),
+            None => break,
+        }
+    }
     if context.format.is_json() {
-        return output::done(&all);
+        return output::done(&json!({ "items": runs }));
     }
     if context.format.is_quiet() {
-        return runs.iter().try_for_each(|run| output::line(text(run, "id")));
+        return runs.iter().try_for_each(|run| output::line(text(run, "run_id")));
     }
     let rows: Vec<_> = runs.iter().map(row).collect();
-    output::line(&table::render(&["id", "began", "servers", "shared", "tools", "sessions"], &rows))
+    let header =
+        ["id", "pid", "status", "agent", "created", "servers", "shared", "tools", "sessions"];
+    output::line(&table::render(&header, &rows))
 }
 
 fn row(run: &Value) -> Vec<String> {
     let id = match run["is_local"] == true {
-        true => format!("{} (local)", text(run, "id")),
-        false => text(run, "id").to_owned(),
+        true => format!("{} (local)", text(run, "run_id")),
+        false => text(run, "run_id").to_owned(),
     };
     let number = |value: &Value| value.as_u64().map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let or_none = |text: &str| if text.is_empty() { "-".to_owned() } else { harmless(text) };
     vec![
         id,
-        text(run, "began").to_owned(),
+        number(&run["pid"]),
+        text(run, "status").to_owned(),
+        or_none(text(run, "agent_name")),
+        text(run, "created_at").to_owned(),
         words(&run["servers"], |server| text(server, "alias")),
         words(&run["tools"], |name| name.as_str().unwrap_or_default()),
         number(&run["tool_set"]["count"]),
-        number(&run["sessions"]),
+        number(&run["mcp_sessions"]),
     ]
 }
 
@@ -132,9 +161,9 @@ fn words<'v>(list: &'v Value, word: impl Fn(&'v Value) -> &'v str) -> String {
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
-async fn show(id: &str, context: &Context) -> Result<(), Failure> {
+async fn show(path: &str, context: &Context) -> Result<(), Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let run = client.api_get(run_path(id)).await.map_err(with_remedy)?;
+    let run = client.api_get(path).await.map_err(with_remedy)?;
     if context.format.is_json() {
         return output::done(&run);
     }
@@ -143,14 +172,15 @@ async fn show(id: &str, context: &Context) -> Result<(), Failure> {
         return tools.iter().try_for_each(|tool| output::line(&harmless(text(tool, "name"))));
     }
     output::line(&format!(
-        "The run {} began at {}.\n\n  own servers     {}\n  shared servers  {}\n  \
-         sessions        {}\n  tools           {}, {}\n",
-        text(&run, "id"),
-        text(&run, "began"),
+        "The run {} was created at {} and is {}.\n\n  own servers     {}\n  \
+         shared servers  {}\n  sessions        {}\n  tools           {}, {}\n",
+        text(&run, "run_id"),
+        text(&run, "created_at"),
+        text(&run, "status"),
         words(&run["servers"], |server| text(server, "alias")),
         words(&run["tools"], |name| name.as_str().unwrap_or_default()),
-        run["sessions"],
-        run["tool_set"]["count"],
+        run["mcp_sessions"].as_u64().unwrap_or_default(),
+        run["tool_set"]["count"].as_u64().unwrap_or_default(),
         text(&run["tool_set"], "digest"),
     ))?;
     let cell = |tool: &Value, member: &str| text(tool, member).to_owned();
@@ -159,12 +189,12 @@ async fn show(id: &str, context: &Context) -> Result<(), Failure> {
     output::line(&table::render(&["tool", "server", "definition"], &rows))
 }
 
-async fn end(id: &str, context: &Context) -> Result<(), Failure> {
+async fn end(id: &str, place: &WorkspaceArgs, context: &Context) -> Result<(), Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let request = ApiRequest::new(Method::DELETE, run_path(id));
+    let request = ApiRequest::new(Method::DELETE, run_path(&place.workspace, id));
     client.api(request).await.map_err(with_remedy)?;
     if context.format.is_json() {
-        return output::done(&json!({ "id": id }));
+        return output::done(&json!({ "run_id": id }));
     }
     if !context.format.is_quiet() {
         output::line(&format!("The run {} has ended.", harmless(id)))?;
@@ -175,7 +205,7 @@ async fn end(id: &str, context: &Context) -> Result<(), Failure> {
 fn with_remedy(failure: Failure) -> Failure {
     match failure.kind.as_str() == ErrorKind::NotFound.as_str() {
         true => {
-            let message = format!("{}; `narthex run list` shows them", failure.message);
+            let message = format!("{}; `narthex runs list` shows them", failure.message);
             Failure { message, ..failure }
         }
         false => failure,

@@ -1,0 +1,91 @@
+//! What the runs of one agent are made of: it, its capabilities and their servers, and nothing
+//! else of the catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use narthex_model::{AgentName, CapabilityName, CatalogKind, ServerId, WorkspaceId};
+use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
+use narthex_store::Store;
+
+use super::{CatalogError, unknown};
+use crate::{Control, ControlError};
+
+/// An agent, and as much of the catalog as it uses.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AgentParts {
+    pub(crate) agent: Agent,
+    pub(crate) catalog: Catalog,
+}
+
+impl Control {
+    /// The parts of an agent. What is referred to and cannot be read, or is not there, is left out:
+    /// whoever makes a plan of it is told so.
+    ///
+    /// # Errors
+    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
+    /// the store fails.
+    pub(crate) async fn agent_parts(
+        &self,
+        workspace: &WorkspaceId,
+        name: &AgentName,
+    ) -> Result<AgentParts, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let kind = CatalogKind::Agent;
+        let Some(text) = document(store, workspace, kind, name.as_str()).await? else {
+            return Err(unknown(kind, name.as_str()).into());
+        };
+        let Ok(Parsed { value: agent, .. }) = Agent::parse(text.as_bytes(), Some(name)) else {
+            let (id, errors) = (name.as_str().to_owned(), Vec::new());
+            return Err(CatalogError::Unreadable { kind, id, errors }.into());
+        };
+        let capabilities = capabilities(store, workspace, &agent).await?;
+        let servers = servers(store, workspace, &agent, &capabilities).await?;
+        Ok(AgentParts { agent, catalog: Catalog { servers, capabilities } })
+    }
+}
+
+async fn capabilities(
+    store: &Store,
+    workspace: &WorkspaceId,
+    agent: &Agent,
+) -> Result<BTreeMap<CapabilityName, Capability>, ControlError> {
+    let mut found = BTreeMap::new();
+    for name in &agent.capabilities {
+        let text = document(store, workspace, CatalogKind::Capability, name.as_str()).await?;
+        let parsed = text.map(|text| Capability::parse(text.as_bytes(), Some(name)));
+        if let Some(Ok(Parsed { value, .. })) = parsed {
+            found.insert(name.clone(), value);
+        }
+    }
+    Ok(found)
+}
+
+async fn servers(
+    store: &Store,
+    workspace: &WorkspaceId,
+    agent: &Agent,
+    capabilities: &BTreeMap<CapabilityName, Capability>,
+) -> Result<BTreeMap<ServerId, ServerEntry>, ControlError> {
+    let included = capabilities.values().flat_map(|capability| capability.servers.values());
+    let all = included.chain(agent.servers.values());
+    let references: BTreeSet<&ServerId> = all.map(|attachment| &attachment.reference).collect();
+    let mut found = BTreeMap::new();
+    for id in references {
+        let text = document(store, workspace, CatalogKind::Server, id.as_str()).await?;
+        let parsed = text.map(|text| ServerEntry::parse(text.as_bytes(), Some(id)));
+        if let Some(Ok(Parsed { value, .. })) = parsed {
+            found.insert(id.clone(), value);
+        }
+    }
+    Ok(found)
+}
+
+async fn document(
+    store: &Store,
+    workspace: &WorkspaceId,
+    kind: CatalogKind,
+    id: &str,
+) -> Result<Option<String>, ControlError> {
+    let row = store.catalog(kind).find(workspace, id).await.map_err(ControlError::Store)?;
+    Ok(row.map(|row| row.document))
+}

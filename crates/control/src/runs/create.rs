@@ -1,0 +1,366 @@
+//! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use narthex_gateway::{RunToken, RunView};
+use narthex_model::{Alias, ErrorKind, RunId, Secret, SessionId, WorkspaceId};
+use narthex_policy::RunPolicy;
+use narthex_registry::{MountFault, MountSet, Snapshot};
+use narthex_resolve::{Parsed, RunKind, RunRequest};
+use narthex_store::{NewRun, RunRow, SessionRow};
+
+use super::{
+    RUNS_MAX, RunError, RunFault, Runs, asked,
+    family::Parent,
+    frozen::{Frozen, FrozenAgent, Inputs, Made},
+    instant,
+    prepare::{self, Of, Opened, Prepared},
+};
+use crate::ControlError;
+
+/// How long a run lives whose creator does not say.
+const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often a run is made anew because what it is made of was taken away meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// Who creates a run.
+#[derive(Debug, Clone)]
+pub enum Creator {
+    /// An operator, by name.
+    Operator(String),
+    /// A run, by its token: the new one is its child (O78).
+    Run(Arc<RunView>),
+}
+
+/// A run that has begun.
+#[derive(Debug)]
+pub struct Created {
+    /// The run as it is stored.
+    pub row: RunRow,
+    /// The run as the data plane sees it.
+    pub run: Arc<RunView>,
+    /// What opens it; kept nowhere else.
+    pub token: RunToken,
+    /// The optional servers that did not start.
+    pub faults: Vec<MountFault>,
+    /// The optional servers whose configuration could not be made.
+    pub skipped: Vec<RunFault>,
+    /// What a person should know.
+    pub warnings: Vec<String>,
+    /// The shared servers that the run asks for and that there are none of.
+    pub missing: Vec<Alias>,
+}
+
+/// What is to be created.
+pub(super) struct Draft {
+    pub(super) workspace: WorkspaceId,
+    pub(super) request: RunRequest,
+    /// As it was sent.
+    pub(super) text: String,
+    pub(super) by: String,
+    pub(super) parent: Option<Parent>,
+    pub(super) token: RunToken,
+    pub(super) session: SessionRow,
+    pub(super) inputs: Inputs,
+    pub(super) expires_at: SystemTime,
+}
+
+/// What a run consists of before it begins.
+struct Making {
+    set: MountSet,
+    policy: RunPolicy,
+    made: Made,
+    skipped: Vec<RunFault>,
+    warnings: Vec<String>,
+}
+
+impl Runs {
+    /// Creates a run as a JSON document asks for it, and lets it begin. Waits until every server is
+    /// ready or has failed. Whoever goes away meanwhile does not leave half a run.
+    ///
+    /// # Errors
+    /// When the document or what it refers to is faulty, its creator may not have what it asks for,
+    /// a secret is not set, a server that is not optional does not start, or the store or the vault
+    /// fails: then nothing is left, and everything of one kind that is wrong is told at once (D9).
+    pub async fn create(
+        &self,
+        workspace: &WorkspaceId,
+        text: &str,
+        by: Creator,
+    ) -> Result<Created, RunError> {
+        let (runs, workspace, text) = (self.clone(), workspace.clone(), text.to_owned());
+        let making = async move { runs.make(workspace, text, by).await };
+        let made = self.control().shared.tasks.spawn(making).await;
+        made.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+    }
+
+    async fn make(
+        &self,
+        workspace: WorkspaceId,
+        text: String,
+        by: Creator,
+    ) -> Result<Created, RunError> {
+        self.control().catalog_store(&workspace).await?;
+        let parsed = RunRequest::parse(text.as_bytes()).map_err(RunError::Refused)?;
+        let Parsed { value: request, warnings } = parsed;
+        if self.shared.gateway.runs().len() >= RUNS_MAX {
+            return Err(RunError::TooMany(RUNS_MAX));
+        }
+        let draft = self.draft(workspace, request, text, by).await?;
+        for _ in 0..ATTEMPTS {
+            let cuts = self.control().cuts();
+            let making = self.making(&draft).await?;
+            // What was cut off before it was mounted here was not cut off here.
+            if self.control().cuts() == cuts {
+                let warnings = warnings.iter().map(|one| one.message.clone());
+                return self.begin(draft, making, warnings.collect()).await;
+            }
+            making.set.unmount().await;
+        }
+        Err(RunError::Changed)
+    }
+
+    async fn draft(
+        &self,
+        workspace: WorkspaceId,
+        request: RunRequest,
+        text: String,
+        by: Creator,
+    ) -> Result<Draft, RunError> {
+        let parent = self.parent(&workspace, &request, &by).await?;
+        let by = match by {
+            Creator::Operator(name) => name,
+            Creator::Run(run) => run.id.to_text(),
+        };
+        let token = RunToken::generate().map_err(RunError::Randomness)?;
+        let life = request.expires_in.map_or(LIFE, Duration::from_secs);
+        let mut expires_at = SystemTime::now() + life;
+        if let Some(parent) = &parent {
+            expires_at = expires_at.min(parent.row.expires_at);
+        }
+        let (session, inputs) = match request.kind {
+            RunKind::StartSession => (self.new_session(&workspace, &request, &by)?, None),
+            RunKind::ResumeSession => {
+                let (session, inputs) = self.resumed(&workspace, &request).await?;
+                (session, Some(inputs))
+            }
+        };
+        let parent_id = parent.as_ref().map(|parent| parent.row.id);
+        let depth = parent.as_ref().map_or(session.depth, |parent| parent.depth + 1);
+        let session = match inputs {
+            None => SessionRow { parent: parent_id, depth, ..session },
+            Some(_) => session,
+        };
+        let inputs = inputs.unwrap_or_default();
+        Ok(Draft { workspace, request, text, by, parent, token, session, inputs, expires_at })
+    }
+
+    fn new_session(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        by: &str,
+    ) -> Result<SessionRow, RunError> {
+        let id = match &request.session_id {
+            Some(text) => SessionId::parse(text).ok_or_else(|| {
+                let text = "`session_id` is no id of a session, such as ses_0a1b2c3d4e5f; leave it \
+                            out to have one made";
+                RunError::Malformed(text.to_owned())
+            })?,
+            None => {
+                let mut bytes = [0; SessionId::BYTES];
+                getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+                SessionId::new(bytes)
+            }
+        };
+        let agent = request.agent_name.as_ref().map(ToString::to_string).unwrap_or_default();
+        Ok(SessionRow {
+            workspace: workspace.clone(),
+            id,
+            agent,
+            parent: None,
+            depth: 0,
+            sealed: String::new(),
+            created_at: SystemTime::now(),
+            created_by: by.to_owned(),
+            ended_at: None,
+        })
+    }
+
+    /// Has everything ready that the run needs, with its servers mounted.
+    async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
+        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let (prepared, made) = match draft.request.has_own_servers {
+            true => self.own(draft, isolation)?,
+            false => self.of_agent(draft, isolation).await?,
+        };
+        let Prepared { servers, policy, warnings, skipped, failed } = prepared;
+        if !failed.is_empty() {
+            return Err(RunError::Entries(failed));
+        }
+        let set = self.mount(servers, true).await?;
+        Ok(Making { set, policy, made, skipped, warnings })
+    }
+
+    fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
+        let snapshot = self.shared.gateway.registry().snapshot();
+        let options = &self.shared.options;
+        let prepared = asked::read(&draft.text, options, Some(&snapshot), isolation)?;
+        if prepared.policy != RunPolicy::default() && !self.is_home(&draft.workspace) {
+            let text = "`tools` names servers of the local configuration, which other workspaces \
+                        do not have; give the run servers of its own";
+            return Err(RunError::Malformed(text.to_owned()));
+        }
+        Ok((prepared, Made::Own(draft.text.clone())))
+    }
+
+    async fn of_agent(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
+        let Draft { workspace, request, session, .. } = draft;
+        let name = match &request.agent_name {
+            Some(name) => name.clone(),
+            None => narthex_model::AgentName::new(&session.agent)
+                .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
+        };
+        let parts =
+            self.control().agent_parts(workspace, &name).await.map_err(|error| {
+                match error.kind() {
+                    ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
+                    _ => error.into(),
+                }
+            })?;
+        let inputs = match request.kind {
+            RunKind::StartSession => Inputs {
+                params: request.params_for(&parts.agent),
+                project_dir: request.project_dir.clone(),
+            },
+            RunKind::ResumeSession => draft.inputs.clone(),
+        };
+        let scope = match &draft.parent {
+            Some(parent) => parent.scope.of_child(&request.scope),
+            None => request.scope.clone(),
+        };
+        let vault = self.vault()?;
+        let opened = Opened::newest(vault, workspace, &parts).await.map_err(ControlError::from)?;
+        let (run, session) = (draft.token.run_id(), session.id);
+        let of = Of { workspace, run, session, inputs: &inputs, scope: &scope };
+        let prepared = prepare::agent(of, &parts, &opened, isolation)?;
+        let frozen = FrozenAgent::new(&parts, inputs, &scope, opened.versions());
+        Ok((prepared, Made::Agent(Box::new(frozen))))
+    }
+
+    /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
+    async fn begin(
+        &self,
+        draft: Draft,
+        making: Making,
+        mut warnings: Vec<String>,
+    ) -> Result<Created, RunError> {
+        let Making { set, policy, made, skipped, warnings: more } = making;
+        warnings.extend(more);
+        let id = draft.token.run_id();
+        let inputs = match &made {
+            Made::Agent(agent) => Some(agent.inputs.text()),
+            Made::Own(_) => None,
+        };
+        let frozen = Frozen { prompt: draft.request.prompt.clone(), of: made };
+        let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
+        let mut session = draft.session.clone();
+        if let Some(inputs) = inputs
+            && draft.request.kind == RunKind::StartSession
+        {
+            let place = session_place(session.id);
+            session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;
+        }
+        let faults = set.faults().to_vec();
+        let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
+        let run = Arc::new(RunView::with_servers(&draft.token, policy, set));
+        self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        let row = match self.keep(&draft, &session, &sealed).await {
+            Ok(row) => row,
+            Err(error) => {
+                self.shared.gateway.end_run(id).await;
+                return Err(error);
+            }
+        };
+        self.shared.expiries.add(instant(row.expires_at), id);
+        let event = "session.run.created";
+        let (workspace, by) = (&draft.workspace, &draft.by);
+        tracing::info!(event, %workspace, run.id = %id, session.id = %row.session, by);
+        Ok(Created { row, run, token: draft.token, faults, skipped, warnings, missing })
+    }
+
+    async fn keep(
+        &self,
+        draft: &Draft,
+        session: &SessionRow,
+        sealed: &str,
+    ) -> Result<RunRow, RunError> {
+        let id = draft.token.run_id();
+        let token = hex(&draft.token.hash());
+        let new = NewRun {
+            id,
+            workspace: &draft.workspace,
+            session: session.id,
+            agent: &session.agent,
+            parent: draft.parent.as_ref().map(|parent| parent.row.id),
+            token: &token,
+            sealed,
+            created_by: &draft.by,
+            expires_at: draft.expires_at,
+        };
+        let is_new = draft.request.kind == RunKind::StartSession;
+        let runs = self.store()?.runs();
+        let stored = runs.create(new, is_new.then_some(session)).await;
+        if !stored.map_err(ControlError::Store)? {
+            return Err(match is_new {
+                true => RunError::NoParent,
+                false => RunError::SessionOver { id: session.id, why: "it has ended" },
+            });
+        }
+        let row = runs.find(id).await.map_err(ControlError::Store)?;
+        row.ok_or(RunError::HasEnded(id))
+    }
+
+    async fn seal(
+        &self,
+        workspace: &WorkspaceId,
+        place: &str,
+        text: &Secret,
+    ) -> Result<String, RunError> {
+        let sealed = self.vault()?.seal_document(workspace, place, text).await;
+        Ok(sealed.map_err(ControlError::from)?)
+    }
+}
+
+/// Why a session without an agent does not go on.
+pub(super) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
+
+/// Where what a run is frozen with is sealed for.
+pub(super) fn run_place(id: RunId) -> String {
+    format!("run {id}")
+}
+
+/// Where what a session begins with is sealed for.
+pub(super) fn session_place(id: SessionId) -> String {
+    format!("session {id}")
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_unknown_object(error: &ControlError) -> bool {
+    matches!(error, ControlError::Catalog(crate::CatalogError::Unknown { .. }))
+}
+
+fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
+    match policy {
+        RunPolicy::AllAttached => Vec::new(),
+        RunPolicy::Attached(named) => {
+            named.iter().filter(|alias| snapshot.get(alias.as_str()).is_none()).cloned().collect()
+        }
+    }
+}

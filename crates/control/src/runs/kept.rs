@@ -1,0 +1,159 @@
+//! Runs that have begun before this process did: each begins again when its token is first shown,
+//! from what it was frozen with (D10).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
+use narthex_model::RunId;
+use narthex_store::RunRow;
+use tokio::time::Instant;
+
+use super::{
+    RunError, Runs, Shared, asked,
+    create::hex,
+    frozen::Made,
+    prepare::{self, Of, Opened, Prepared},
+};
+use crate::ControlError;
+
+/// For how long a token that opens nothing is not looked for again.
+const ABSENT_FOR: Duration = Duration::from_secs(30);
+/// How many of these are remembered.
+const ABSENT_MAX: usize = 4096;
+
+/// What is known of runs that are not in the gateway's table.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// Ids of tokens that open nothing, and until when that is believed.
+    absent: Mutex<HashMap<RunId, Instant>>,
+    /// Held by whoever has a run begin again.
+    beginning: Mutex<HashMap<RunId, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Kept {
+    fn is_absent(&self, id: RunId) -> bool {
+        self.absent().get(&id).is_some_and(|until| Instant::now() < *until)
+    }
+
+    fn note_absent(&self, id: RunId) {
+        let (mut absent, now) = (self.absent(), Instant::now());
+        if absent.len() >= ABSENT_MAX {
+            absent.retain(|_, until| now < *until);
+        }
+        // Whoever sends more than that is looked for in the store each time.
+        if absent.len() < ABSENT_MAX {
+            absent.insert(id, now + ABSENT_FOR);
+        }
+    }
+
+    fn turn(&self, id: RunId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut beginning = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = beginning.get(&id).and_then(Weak::upgrade) {
+            return turn;
+        }
+        beginning.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        beginning.insert(id, Arc::downgrade(&turn));
+        turn
+    }
+
+    fn absent(&self) -> MutexGuard<'_, HashMap<RunId, Instant>> {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunSource for Shared {
+    fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
+        Box::pin(async move {
+            if self.kept.is_absent(token.run_id()) {
+                return None;
+            }
+            let (token, id) = (token.clone(), token.run_id());
+            let runs = Runs { shared: self.this.upgrade()? };
+            let again = async move { runs.again(&token).await };
+            // To its end, also if whoever asks goes away: others wait for it.
+            match self.control.shared.tasks.spawn(again).await {
+                Ok(Ok(found)) => found,
+                Ok(Err(error)) => {
+                    tracing::warn!(run.id = %id, "a run could not begin again: {error}");
+                    None
+                }
+                Err(error) => {
+                    tracing::error!(run.id = %id, %error, "a run did not begin again");
+                    None
+                }
+            }
+        })
+    }
+}
+
+impl Runs {
+    async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
+        let id = token.run_id();
+        let turn = self.shared.kept.turn(id);
+        let _turn = turn.lock().await;
+        if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
+            return Ok(Some(run));
+        }
+        let Some(row) = self.living_row(token).await? else {
+            self.shared.kept.note_absent(id);
+            return Ok(None);
+        };
+        let run = self.begin_again(token, &row).await?;
+        // It may have been ended meanwhile, by somebody who found nothing in the table.
+        if self.living_row(token).await?.is_none() {
+            self.shared.gateway.end_run(id).await;
+            return Ok(None);
+        }
+        Ok(Some(run))
+    }
+
+    /// The row of the run that a token opens, if it lives.
+    async fn living_row(&self, token: &RunToken) -> Result<Option<RunRow>, RunError> {
+        let row = self.store()?.runs().find(token.run_id()).await.map_err(ControlError::Store)?;
+        // Hashes of random tokens tell nothing by the time that they take to be compared.
+        let hash = hex(&token.hash());
+        let now = SystemTime::now();
+        Ok(row.filter(|row| row.ended.is_none() && row.token == hash && now < row.expires_at))
+    }
+
+    async fn begin_again(&self, token: &RunToken, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+        let frozen = self.frozen(row).await?;
+        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let prepared = match &frozen.of {
+            Made::Own(text) => asked::read(text, &self.shared.options, None, isolation)?,
+            Made::Agent(agent) => {
+                let parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
+                let vault = self.vault()?;
+                let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
+                let of = Of {
+                    workspace: &row.workspace,
+                    run: row.id,
+                    session: row.session,
+                    inputs: &agent.inputs,
+                    scope: &agent.scope(),
+                };
+                prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
+            }
+        };
+        let Prepared { servers, policy, skipped, failed, .. } = prepared;
+        for fault in skipped.iter().chain(&failed) {
+            tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
+        }
+        // The run goes on with what there is.
+        let set = self.mount(servers, false).await?;
+        for fault in set.faults() {
+            tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
+        }
+        let mut run = RunView::with_servers(token, policy, set);
+        run.began = row.created_at;
+        let run = Arc::new(run);
+        self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
+        Ok(run)
+    }
+}

@@ -1,0 +1,217 @@
+//! From what a run is made of to what is mounted for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use narthex_model::{
+    Alias, RunId, RunScope, Secret, SecretName, SecretReference, SecretVersion, SessionId,
+    TransportKind, WorkspaceId,
+};
+use narthex_policy::RunPolicy;
+use narthex_registry::{MountIdentity, Mountable, Sharing};
+use narthex_resolve::{
+    EnvValue, Fault, OpenError, Opening, Plan, ResolvedRun, ResolvedServer, RunInputs, Surroundings,
+};
+use narthex_vault::{Vault, VaultError};
+
+use super::{RunError, RunFault, frozen::Inputs};
+use crate::catalog::AgentParts;
+
+/// What is to be mounted, and what a person should know of it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) servers: Vec<Mountable>,
+    pub(super) policy: RunPolicy,
+    pub(super) warnings: Vec<String>,
+    /// Optional servers that the run does without, and why.
+    pub(super) skipped: Vec<RunFault>,
+    /// Servers that it should have and cannot have.
+    pub(super) failed: Vec<RunFault>,
+}
+
+/// Which run it is, and of what.
+#[derive(Clone, Copy)]
+pub(super) struct Of<'a> {
+    pub(super) workspace: &'a WorkspaceId,
+    pub(super) run: RunId,
+    pub(super) session: SessionId,
+    pub(super) inputs: &'a Inputs,
+    pub(super) scope: &'a RunScope,
+}
+
+/// Values of secrets, each of one version.
+#[derive(Debug, Default)]
+pub(super) struct Opened {
+    values: BTreeMap<SecretName, (Secret, SecretVersion)>,
+    /// Those that the run was made with; some may have been cleared since.
+    bound: BTreeSet<SecretName>,
+}
+
+impl Opened {
+    /// Opens the newest values of what an agent may need; what is not set is not there.
+    ///
+    /// # Errors
+    /// When the vault fails.
+    pub(super) async fn newest(
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        parts: &AgentParts,
+    ) -> Result<Self, VaultError> {
+        // Which there are is not known yet.
+        let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
+        let needed = Plan::new(&parts.catalog, &parts.agent, surroundings).secrets();
+        let mut opened = Self::default();
+        for name in needed.into_iter().map(|needed| needed.name) {
+            if !opened.values.contains_key(&name) {
+                opened.open(vault, workspace, SecretReference::newest(name)).await?;
+            }
+        }
+        opened.bound = opened.values.keys().cloned().collect();
+        Ok(opened)
+    }
+
+    /// Opens the values that a run is bound to; what was cleared since is not there.
+    ///
+    /// # Errors
+    /// When the vault fails.
+    pub(super) async fn pinned(
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        versions: &BTreeMap<SecretName, u64>,
+    ) -> Result<Self, VaultError> {
+        let bound = versions.keys().cloned().collect();
+        let mut opened = Self { bound, ..Self::default() };
+        for (name, version) in versions {
+            let Some(version) = SecretVersion::new(*version) else { continue };
+            let reference = SecretReference::pinned(name.clone(), version);
+            opened.open(vault, workspace, reference).await?;
+        }
+        Ok(opened)
+    }
+
+    async fn open(
+        &mut self,
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        reference: SecretReference,
+    ) -> Result<(), VaultError> {
+        match vault.open(workspace, &reference).await {
+            Ok(opened) => {
+                self.values.insert(reference.name, (opened.value, opened.version));
+                Ok(())
+            }
+            Err(VaultError::NotSet(_) | VaultError::VersionGone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The versions of what a run of these servers needs.
+    pub(super) fn versions(&self) -> BTreeMap<SecretName, u64> {
+        self.values.iter().map(|(name, (_, version))| (name.clone(), version.get())).collect()
+    }
+
+    fn value(&self, name: &SecretName) -> Option<Secret> {
+        self.values.get(name).map(|(value, _)| value.clone())
+    }
+}
+
+/// No variable may be used here yet.
+fn env(_name: &str) -> EnvValue {
+    EnvValue::NotAllowed
+}
+
+/// The servers of a run of an agent, with all values in them. `isolation` is a number that no
+/// other run has.
+///
+/// # Errors
+/// Everything that is wrong with the run: parameters, and all servers that are not optional. What
+/// cannot be opened is no error here: it is among the `failed`.
+pub(super) fn agent(
+    of: Of<'_>,
+    parts: &AgentParts,
+    opened: &Opened,
+    isolation: u64,
+) -> Result<Prepared, RunError> {
+    let is_secret_set = |name: &SecretName| opened.bound.contains(name);
+    let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
+    let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
+    let resolved = Plan::new(&parts.catalog, &parts.agent, surroundings).resolve(RunInputs {
+        run_id: &run_id,
+        session_id: &session_id,
+        project_dir: of.inputs.project_dir.as_deref(),
+        params: &of.inputs.params,
+        scope: of.scope,
+    });
+    let ResolvedRun { servers, skipped, warnings, .. } = resolved.map_err(RunError::Refused)?;
+    let mut prepared = Prepared {
+        servers: Vec::new(),
+        policy: RunPolicy::default(),
+        warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
+        skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
+        failed: Vec::new(),
+    };
+    for server in servers.values() {
+        match mountable(of.workspace, server, opened, isolation) {
+            Ok(mountable) => prepared.servers.push(mountable),
+            Err(error) if server.is_optional => {
+                prepared.skipped.push(of_open_error(&server.alias, &error));
+            }
+            Err(error) => prepared.failed.push(of_open_error(&server.alias, &error)),
+        }
+    }
+    Ok(prepared)
+}
+
+fn mountable(
+    workspace: &WorkspaceId,
+    server: &ResolvedServer,
+    opened: &Opened,
+    isolation: u64,
+) -> Result<Mountable, OpenError> {
+    let definition = server.definition(Opening {
+        secret: &|name| opened.value(name),
+        env: &|_| None,
+        runner: &|_| None,
+    })?;
+    let secrets = server.secrets().into_iter().filter_map(|needed| {
+        let (_, version) = opened.values.get(&needed.name)?;
+        Some((secret_key(workspace, &needed.name), version.get()))
+    });
+    let identity = MountIdentity {
+        server: Some(server_key(workspace, server.reference.as_str())),
+        secrets: secrets.collect(),
+        credential: None,
+    };
+    // A program reads its environment once, and may keep what it was told by one run (O91, D12).
+    let sharing = match definition.transport() {
+        TransportKind::Stdio => Sharing::Only(isolation),
+        TransportKind::Http | TransportKind::Sse => Sharing::Everybody,
+    };
+    Ok(Mountable {
+        definition: Arc::new(definition),
+        is_optional: server.is_optional,
+        sharing,
+        identity: Arc::new(identity),
+    })
+}
+
+/// A server of the catalog among those of all workspaces.
+pub(crate) fn server_key(workspace: &WorkspaceId, id: &str) -> Arc<str> {
+    format!("{workspace}/{id}").into()
+}
+
+/// A secret among those of all workspaces.
+pub(crate) fn secret_key(workspace: &WorkspaceId, name: &SecretName) -> Arc<str> {
+    format!("{workspace}/{name}").into()
+}
+
+fn of_fault(fault: &Fault) -> RunFault {
+    let server = fault.alias.as_ref().map(Alias::to_string).unwrap_or_default();
+    RunFault::invalid(server, fault.to_string())
+}
+
+fn of_open_error(alias: &Alias, error: &OpenError) -> RunFault {
+    RunFault::invalid(alias.to_string(), error.to_string())
+}

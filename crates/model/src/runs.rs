@@ -1,0 +1,166 @@
+//! The words of runs: ids that are short enough to be typed, and numbers of runs.
+
+use std::{fmt, num::NonZeroU64};
+
+/// How many bytes an id has, which are twice as many digits.
+const BYTES: usize = 6;
+
+/// An id: its type, what it is of, and what it is written with in front.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name([u8; BYTES]);
+
+        impl $name {
+            /// How many bytes an id has.
+            pub const BYTES: usize = BYTES;
+
+            /// The id of these bytes.
+            #[must_use]
+            pub fn new(bytes: [u8; BYTES]) -> Self {
+                Self(bytes)
+            }
+
+            /// Its bytes.
+            #[must_use]
+            pub fn bytes(self) -> [u8; BYTES] {
+                self.0
+            }
+
+            /// Reads an id as it is written; `None` if the text is none.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                unhex(text.strip_prefix($prefix)?).map(Self)
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn to_text(self) -> String {
+                self.to_string()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str($prefix)?;
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+    };
+}
+
+id! {
+    /// The id of a run, such as `run_0a1b2c3d4e5f` (O73); no secret.
+    RunId, "run_"
+}
+id! {
+    /// The id of a session, the long-lived thing that an agent is doing: `ses_0a1b2c3d4e5f`.
+    SessionId, "ses_"
+}
+
+fn unhex(text: &str) -> Option<[u8; BYTES]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let pairs = text.as_bytes().chunks_exact(2);
+    let mut bytes = [0; BYTES];
+    if text.len() != 2 * BYTES {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+/// The number of a run in its workspace, from 1 on. No number is given twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pid(NonZeroU64);
+
+impl Pid {
+    /// The pid of this number; `None` for 0.
+    #[must_use]
+    pub fn new(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for Pid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How a run came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunEnd {
+    /// Somebody ended it, or its session.
+    Ended,
+    /// Its time was over.
+    Expired,
+}
+
+impl RunEnd {
+    /// The end's spelling in JSON, in the store and in logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ended => "ended",
+            Self::Expired => "expired",
+        }
+    }
+
+    /// The end that is spelt so.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Ended, Self::Expired].into_iter().find(|end| end.as_str() == text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// O73: a prefix and twelve hexadecimal digits, written in one way only.
+    #[test]
+    fn o73_ids_are_a_prefix_and_twelve_digits() {
+        let run = RunId::new([0x0a, 0x1b, 0x2c, 0x3d, 0x4e, 0x5f]);
+        assert_eq!(run.to_text(), "run_0a1b2c3d4e5f");
+        assert_eq!(RunId::parse("run_0a1b2c3d4e5f"), Some(run));
+        assert_eq!(SessionId::new(run.bytes()).to_string(), "ses_0a1b2c3d4e5f");
+        for bad in [
+            "",
+            "run_",
+            "0a1b2c3d4e5f",
+            "ses_0a1b2c3d4e5f",
+            "run_0A1B2C3D4E5F",
+            "run_0a1b2c3d4e5",
+            "run_0a1b2c3d4e5f0",
+            "run_0a1b2c3d4e5g",
+            "run_0a1b2c3d4eäx",
+        ] {
+            assert_eq!(RunId::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn pids_count_from_one() {
+        assert_eq!(Pid::new(0), None);
+        assert_eq!(Pid::new(7).unwrap().to_string(), "7");
+    }
+}

@@ -1,0 +1,58 @@
+//! What cuts through to runs that have begun (D10).
+
+use hyper::StatusCode;
+use serde_json::json;
+
+use super::{HOME, noting_server, request};
+use crate::{runs::Operator, world::World};
+
+/// D10, D16: clearing a secret ends the servers that hold it, in all runs, and calls say so; others
+/// go on.
+#[tokio::test(flavor = "multi_thread")]
+async fn d10_clearing_a_secret_cuts_through() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    operator.put("secrets/OTHER", &json!({ "value": "other" })).await;
+    let mut other = super::reader();
+    other["name"] = json!("other");
+    other["mcpServers"]["library"]["config"]["API_TOKEN"] = json!("${OTHER}");
+    operator.put("agents/other", &other).await;
+    let begun = operator.begin(&request()).await;
+    let mut of_other = request();
+    of_other["agent_name"] = json!("other");
+    let beside = operator.begin(&of_other).await;
+    operator.works(begun["token"].as_str().unwrap()).await;
+    let cleared = operator.ask("DELETE", &format!("{HOME}/secrets/LIBRARY_TOKEN"), "").await;
+    assert_eq!(cleared.status, StatusCode::NO_CONTENT);
+    let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
+    assert_eq!(reply.kind(), "secret_cleared", "{reply:?}");
+    operator.works(beside["token"].as_str().unwrap()).await;
+    // Setting it anew is for the next run.
+    operator.put("secrets/LIBRARY_TOKEN", &json!({ "value": "again" })).await;
+    assert_eq!(operator.echoes(begun["token"].as_str().unwrap()).await.kind(), "secret_cleared");
+    operator.works(operator.begin(&request()).await["token"].as_str().unwrap()).await;
+}
+
+/// D10, D16: switching a server of the catalog off ends it for all runs, and no run begins with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn d10_switching_a_server_off_cuts_through() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let begun = operator.begin(&request()).await;
+    let mut off = noting_server(&world);
+    off["disabled"] = json!(true);
+    operator.put("mcp-servers/notes", &off).await;
+    let reply = operator.echoes(begun["token"].as_str().unwrap()).await;
+    assert_eq!(reply.kind(), "server_disabled", "{reply:?}");
+    let text = request().to_string();
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let problem = operator.refused(&text, status, "unavailable").await;
+    assert_eq!(
+        (&problem["code"], &problem["server_name"]),
+        (&json!("server_disabled"), &json!("library"))
+    );
+    operator.put("mcp-servers/notes", &noting_server(&world)).await;
+    operator.works(operator.begin(&request()).await["token"].as_str().unwrap()).await;
+}

@@ -1,0 +1,165 @@
+//! Runs of workspaces, each with its number, and how they began and ended.
+
+mod reading;
+
+use std::time::SystemTime;
+
+use narthex_model::{Pid, RunEnd, RunId, SessionId, WorkspaceId};
+
+pub use self::reading::{LiveRun, RunFilter};
+use super::{ms, now_ms, sessions};
+use crate::{
+    SessionRow, StatementError,
+    database::{Database, Step},
+    statement::{Statement, Value},
+};
+
+const COUNT: Statement = Statement {
+    name: "runs.count",
+    sql: "INSERT INTO run_counters (workspace, last_pid) VALUES ($1, 1) \
+          ON CONFLICT (workspace) DO UPDATE SET last_pid = run_counters.last_pid + 1",
+};
+const CREATE: Statement = Statement {
+    name: "runs.create",
+    sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
+          created_by, expires_at, ended_at, outcome) \
+          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '' FROM run_counters \
+          WHERE workspace = $1",
+};
+const PARENT_LIVES: Statement = Statement {
+    name: "runs.parent",
+    sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+};
+const END: Statement = Statement {
+    name: "runs.end",
+    sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '' \
+          WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+};
+
+/// Access to runs.
+#[derive(Debug, Clone, Copy)]
+pub struct RunRows<'a> {
+    database: &'a Database,
+}
+
+/// A run as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// Its id.
+    pub id: RunId,
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// The session that it is an activation of.
+    pub session: SessionId,
+    /// Its number.
+    pub pid: Pid,
+    /// Its agent's name; empty if it brought servers of its own.
+    pub agent: String,
+    /// The run that began it, if one did.
+    pub parent: Option<RunId>,
+    /// The SHA-256 of its token, in hexadecimal digits.
+    pub token: String,
+    /// What it is frozen with, sealed; empty once it has ended.
+    pub sealed: String,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// Who did that.
+    pub created_by: String,
+    /// When its time is over.
+    pub expires_at: SystemTime,
+    /// When and how it ended; `None` while it lives.
+    pub ended: Option<(SystemTime, RunEnd)>,
+}
+
+/// A run that is to be stored; its number is given by the store.
+#[derive(Debug, Clone, Copy)]
+pub struct NewRun<'a> {
+    /// Its id.
+    pub id: RunId,
+    /// Whose it is.
+    pub workspace: &'a WorkspaceId,
+    /// The session that it is an activation of.
+    pub session: SessionId,
+    /// Its agent's name; empty if it brings servers of its own.
+    pub agent: &'a str,
+    /// The run that begins it, which must live.
+    pub parent: Option<RunId>,
+    /// The SHA-256 of its token, in hexadecimal digits.
+    pub token: &'a str,
+    /// What it is frozen with, sealed.
+    pub sealed: &'a str,
+    /// Who makes it.
+    pub created_by: &'a str,
+    /// When its time is over.
+    pub expires_at: SystemTime,
+}
+
+impl<'a> RunRows<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Stores a run, and its session if that is new. `false`, and nothing happens, if the session
+    /// or the parent has ended.
+    ///
+    /// # Errors
+    /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
+    /// a statement fails.
+    pub async fn create(
+        &self,
+        run: NewRun<'_>,
+        new_session: Option<&SessionRow>,
+    ) -> Result<bool, StatementError> {
+        let NewRun { id, workspace, session, agent, parent, token, sealed, created_by, expires_at } =
+            run;
+        let (id, session) = (id.to_text(), session.to_text());
+        let parent = parent.map(RunId::to_text).unwrap_or_default();
+        let of_session = new_session.map(|row| (row.id.to_text(), sessions::parent(row)));
+        let workspace = Value::Text(workspace.as_str());
+        let mut steps = Vec::with_capacity(4);
+        match (new_session, &of_session) {
+            (Some(row), Some((id, parent))) => steps.push(sessions::create(row, id, parent)),
+            _ => steps.push(sessions::lives(workspace, Value::Text(&session))),
+        }
+        if !parent.is_empty() {
+            let values = vec![workspace, Value::Text(&parent)];
+            steps.push(Step::must_change(PARENT_LIVES, values));
+        }
+        steps.push(Step::new(COUNT, vec![workspace]));
+        let values = vec![
+            workspace,
+            Value::Text(&id),
+            Value::Text(&session),
+            Value::Text(agent),
+            Value::Text(&parent),
+            Value::Text(token),
+            Value::Text(sealed),
+            Value::Integer(now_ms()),
+            Value::Text(created_by),
+            Value::Integer(ms(expires_at)),
+        ];
+        steps.push(Step::must_change(CREATE, values));
+        self.database.write_steps(&steps).await
+    }
+
+    /// Notes that a run has ended, and forgets what it was frozen with. `false`, and nothing
+    /// happens, if it had before, or there is none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn end(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        how: RunEnd,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Integer(now_ms()),
+            Value::Text(how.as_str()),
+        ];
+        self.database.write_steps(&[Step::must_change(END, values)]).await
+    }
+}

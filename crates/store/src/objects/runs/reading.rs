@@ -1,0 +1,168 @@
+//! What there is of runs.
+
+use narthex_model::{Pid, RunEnd, RunId, SessionId, WorkspaceId};
+
+use super::{RunRow, RunRows};
+use crate::{
+    StatementError,
+    objects::{id, optional_time, time, workspace},
+    statement::{Row, Statement, Value},
+};
+
+const FIND: Statement = Statement {
+    name: "runs.find",
+    sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
+          created_by, expires_at, ended_at, outcome FROM runs WHERE id = $1",
+};
+const LIVE: Statement = Statement {
+    name: "runs.live",
+    sql: "SELECT id, workspace, expires_at FROM runs WHERE ended_at = 0 AND id > $1 \
+          ORDER BY id LIMIT $2",
+};
+const PAGE: Statement = Statement {
+    name: "runs.page",
+    sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
+          created_by, expires_at, ended_at, outcome FROM runs \
+          WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
+          ORDER BY pid LIMIT $3",
+};
+const PAGE_OF_SESSION: Statement = Statement {
+    name: "runs.page_of_session",
+    sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
+          created_by, expires_at, ended_at, outcome FROM runs \
+          WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) AND session = $5 \
+          ORDER BY pid LIMIT $3",
+};
+
+/// Which runs of a workspace are wanted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Those of one session.
+    pub session: Option<SessionId>,
+    /// Those that live, or that have ended so.
+    pub status: Option<Option<RunEnd>>,
+}
+
+impl RunFilter {
+    /// All runs of a session.
+    #[must_use]
+    pub fn of_session(session: SessionId) -> Self {
+        Self { session: Some(session), status: None }
+    }
+
+    /// Whether runs are wanted that live.
+    #[must_use]
+    pub fn is_of_living(&self) -> bool {
+        matches!(self.status, None | Some(None))
+    }
+
+    fn outcome(&self) -> &'static str {
+        match self.status {
+            None => "all",
+            Some(how) => how.map_or("", RunEnd::as_str),
+        }
+    }
+}
+
+/// A run that lives, as far as its end is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveRun {
+    /// Its id.
+    pub id: RunId,
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// When its time is over.
+    pub expires_at: std::time::SystemTime,
+}
+
+impl RunRows<'_> {
+    /// The run of this id, whosever it is.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(&self, id: RunId) -> Result<Option<RunRow>, StatementError> {
+        let id = id.to_text();
+        let rows = self.database.read(FIND, &[Value::Text(&id)]).await?;
+        rows.first().map(run).transpose()
+    }
+
+    /// The first `limit` runs of all workspaces that live and whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn live(
+        &self,
+        after: Option<RunId>,
+        limit: u32,
+    ) -> Result<Vec<LiveRun>, StatementError> {
+        let after = after.map(RunId::to_text).unwrap_or_default();
+        let values = [Value::Text(&after), Value::Integer(limit.into())];
+        let rows = self.database.read(LIVE, &values).await?;
+        let live = |row: &Row| {
+            Ok(LiveRun {
+                id: id(row, "id", RunId::parse)?,
+                workspace: workspace(row)?,
+                expires_at: time(row, "expires_at")?,
+            })
+        };
+        rows.iter().map(live).collect()
+    }
+
+    /// The first `limit` runs of a workspace whose numbers come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn page(
+        &self,
+        workspace: &WorkspaceId,
+        filter: RunFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, StatementError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let mut values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Integer(after),
+            Value::Integer(limit.into()),
+            Value::Text(filter.outcome()),
+        ];
+        let session = filter.session.map(SessionId::to_text);
+        let rows = match &session {
+            None => self.database.read(PAGE, &values).await?,
+            Some(session) => {
+                values.push(Value::Text(session));
+                self.database.read(PAGE_OF_SESSION, &values).await?
+            }
+        };
+        rows.iter().map(run).collect()
+    }
+}
+
+fn run(row: &Row) -> Result<RunRow, StatementError> {
+    let pid = u64::try_from(row.integer("pid")?).ok().and_then(Pid::new);
+    let parent = match row.text("parent")?.as_str() {
+        "" => None,
+        _ => Some(id(row, "parent", RunId::parse)?),
+    };
+    let ended = match optional_time(row, "ended_at")? {
+        None => None,
+        Some(at) => {
+            let how = RunEnd::parse(&row.text("outcome")?).ok_or_else(|| row.damaged())?;
+            Some((at, how))
+        }
+    };
+    Ok(RunRow {
+        id: id(row, "id", RunId::parse)?,
+        workspace: workspace(row)?,
+        session: id(row, "session", SessionId::parse)?,
+        pid: pid.ok_or_else(|| row.damaged())?,
+        agent: row.text("agent")?,
+        parent,
+        token: row.text("token")?,
+        sealed: row.text("sealed")?,
+        created_at: time(row, "created_at")?,
+        created_by: row.text("created_by")?,
+        expires_at: time(row, "expires_at")?,
+        ended,
+    })
+}

@@ -1,0 +1,164 @@
+//! Sessions of workspaces: what agents are doing, over all their runs.
+
+use std::time::SystemTime;
+
+use narthex_model::{RunId, SessionId, WorkspaceId};
+
+use super::{id, ms, now_ms, optional_time, time, workspace};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+const CREATE: Statement = Statement {
+    name: "sessions.create",
+    sql: "INSERT INTO sessions \
+          (workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at) \
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0)",
+};
+const LIVES: Statement = Statement {
+    name: "sessions.lives",
+    sql: "UPDATE sessions SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+};
+const END: Statement = Statement {
+    name: "sessions.end",
+    sql: "UPDATE sessions SET ended_at = $3, sealed = '' \
+          WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+};
+const FIND: Statement = Statement {
+    name: "sessions.find",
+    sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
+          FROM sessions WHERE workspace = $1 AND id = $2",
+};
+const PAGE: Statement = Statement {
+    name: "sessions.page",
+    sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
+          FROM sessions WHERE workspace = $1 AND id > $2 ORDER BY id LIMIT $3",
+};
+
+/// Access to sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionRows<'a> {
+    database: &'a Database,
+}
+
+/// A session as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// Its id.
+    pub id: SessionId,
+    /// Its agent's name; empty if its run brought servers of its own.
+    pub agent: String,
+    /// The run that began it, if one did.
+    pub parent: Option<RunId>,
+    /// How many sessions are above it.
+    pub depth: u32,
+    /// The parameters with which it began, sealed; empty once it has ended.
+    pub sealed: String,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// Who did that.
+    pub created_by: String,
+    /// When it ended; `None` while it lives.
+    pub ended_at: Option<SystemTime>,
+}
+
+impl<'a> SessionRows<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// The one of this id, if the workspace has it.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+    ) -> Result<Option<SessionRow>, StatementError> {
+        let id = id.to_text();
+        let values = [Value::Text(workspace.as_str()), Value::Text(&id)];
+        let rows = self.database.read(FIND, &values).await?;
+        rows.first().map(session).transpose()
+    }
+
+    /// The first `limit` of a workspace whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn page(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<SessionRow>, StatementError> {
+        let values =
+            [Value::Text(workspace.as_str()), Value::Text(after), Value::Integer(limit.into())];
+        let rows = self.database.read(PAGE, &values).await?;
+        rows.iter().map(session).collect()
+    }
+
+    /// Notes that a session has ended, and forgets its parameters: no run begins in it any more.
+    /// `false`, and nothing happens, if it had before, or there is none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn end(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values =
+            vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
+        self.database.write_steps(&[Step::must_change(END, values)]).await
+    }
+}
+
+/// The step that stores a session.
+pub(super) fn create<'v>(row: &'v SessionRow, id: &'v str, parent: &'v str) -> Step<'v> {
+    let SessionRow { workspace, agent, depth, sealed, created_at, created_by, .. } = row;
+    let values = vec![
+        Value::Text(workspace.as_str()),
+        Value::Text(id),
+        Value::Text(agent),
+        Value::Text(parent),
+        Value::Integer((*depth).into()),
+        Value::Text(sealed),
+        Value::Integer(ms(*created_at)),
+        Value::Text(created_by),
+    ];
+    Step::new(CREATE, values)
+}
+
+/// The parent as it is stored.
+pub(super) fn parent(row: &SessionRow) -> String {
+    row.parent.map(RunId::to_text).unwrap_or_default()
+}
+
+/// The step that comes to nothing if a session has ended.
+pub(super) fn lives<'v>(workspace: Value<'v>, id: Value<'v>) -> Step<'v> {
+    Step::must_change(LIVES, vec![workspace, id])
+}
+
+fn session(row: &Row) -> Result<SessionRow, StatementError> {
+    let parent = match row.text("parent")?.as_str() {
+        "" => None,
+        _ => Some(id(row, "parent", RunId::parse)?),
+    };
+    Ok(SessionRow {
+        workspace: workspace(row)?,
+        id: id(row, "id", SessionId::parse)?,
+        agent: row.text("agent")?,
+        parent,
+        depth: u32::try_from(row.integer("depth")?).map_err(|_unfit| row.damaged())?,
+        sealed: row.text("sealed")?,
+        created_at: time(row, "created_at")?,
+        created_by: row.text("created_by")?,
+        ended_at: optional_time(row, "ended_at")?,
+    })
+}

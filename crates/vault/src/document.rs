@@ -1,0 +1,143 @@
+//! Seals whole texts that are no secrets by name, such as what a run is frozen with.
+//!
+//! They are sealed under a key of their workspace, which is itself a value of the backend under a
+//! name that nobody else can use: so a change of the master key seals that one value anew, and not
+//! each document.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use narthex_model::{Secret, SecretName, SecretReference, SecretVersion, WorkspaceId};
+use tokio::sync::Mutex;
+use zeroize::Zeroizing;
+
+use crate::{
+    Backend, MasterKey, Vault, VaultError,
+    backend::{Opened, Put},
+    seal::{Closed, open_text, seal_text},
+};
+
+/// Under which name the key of a workspace's documents is kept.
+const KEY_NAME: &str = "_NARTHEX_DOCUMENTS";
+/// Who sets it, as is told of any value.
+const KEY_MAKER: &str = "narthex";
+/// What this is, and in which form: another form gets another word.
+const FORM: &[u8] = b"narthex document 1\n";
+
+/// The keys that were needed so far.
+pub(crate) type DocumentKeys = Arc<Mutex<HashMap<WorkspaceId, BTreeMap<SecretVersion, MasterKey>>>>;
+
+/// Whether a name is the vault's own: no secret can be set, read or listed under it.
+pub(crate) fn is_reserved(name: &SecretName) -> bool {
+    name.as_str() == KEY_NAME
+}
+
+impl Vault {
+    /// Seals a text for one place of a workspace. It opens nowhere else.
+    ///
+    /// # Errors
+    /// `UnknownWorkspace`, or when the backend fails or the system has no randomness.
+    pub async fn seal_document(
+        &self,
+        workspace: &WorkspaceId,
+        place: &str,
+        text: &Secret,
+    ) -> Result<String, VaultError> {
+        let (version, key) = self.newest_key(workspace).await?;
+        let sealed = seal_text(&key, &associated(workspace, place), text);
+        Ok(format!("{version}.{}", sealed.map_err(VaultError::Randomness)?))
+    }
+
+    /// Opens what was sealed for this place.
+    ///
+    /// # Errors
+    /// `DocumentDamaged` if it is not what was sealed here, or when the backend fails.
+    pub async fn open_document(
+        &self,
+        workspace: &WorkspaceId,
+        place: &str,
+        sealed: &str,
+    ) -> Result<Secret, VaultError> {
+        let damaged = || VaultError::DocumentDamaged {
+            workspace: workspace.clone(),
+            place: place.to_owned(),
+        };
+        let (version, sealed) = sealed.split_once('.').ok_or_else(damaged)?;
+        let version = version.parse().ok().and_then(SecretVersion::new).ok_or_else(damaged)?;
+        let key = self.key(workspace, version).await?;
+        open_text(&key, &associated(workspace, place), sealed).map_err(|Closed| damaged())
+    }
+
+    async fn key(
+        &self,
+        workspace: &WorkspaceId,
+        version: SecretVersion,
+    ) -> Result<MasterKey, VaultError> {
+        let mut known = self.documents.lock().await;
+        if let Some(key) = known.get(workspace).and_then(|keys| keys.get(&version)) {
+            return Ok(key.clone());
+        }
+        let reference = SecretReference::pinned(name(), version);
+        let (_, key) = parsed(workspace, &self.backend.open(workspace, &reference).await?)?;
+        known.entry(workspace.clone()).or_default().insert(version, key.clone());
+        Ok(key)
+    }
+
+    /// The key that seals now, which is made when it is first needed.
+    async fn newest_key(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<(SecretVersion, MasterKey), VaultError> {
+        // Held until it is known, so that one is made.
+        let mut known = self.documents.lock().await;
+        if let Some((version, key)) = known.get(workspace).and_then(BTreeMap::last_key_value) {
+            return Ok((*version, key.clone()));
+        }
+        let reference = SecretReference::newest(name());
+        let opened = match self.backend.open(workspace, &reference).await {
+            Err(VaultError::NotSet(_)) => {
+                make(&*self.backend, workspace).await?;
+                self.backend.open(workspace, &reference).await?
+            }
+            opened => opened?,
+        };
+        let (version, key) = parsed(workspace, &opened)?;
+        known.entry(workspace.clone()).or_default().insert(version, key.clone());
+        Ok((version, key))
+    }
+}
+
+async fn make(backend: &dyn Backend, workspace: &WorkspaceId) -> Result<(), VaultError> {
+    let mut text = Zeroizing::new(String::new());
+    MasterKey::generate().map_err(VaultError::Randomness)?.write(&mut text);
+    let value = Secret::new(text.as_str());
+    backend.put(Put { workspace, name: &name(), value: &value, by: KEY_MAKER }).await.map(drop)
+}
+
+fn name() -> SecretName {
+    SecretName::new(KEY_NAME).expect("the name is one")
+}
+
+fn parsed(
+    workspace: &WorkspaceId,
+    opened: &Opened,
+) -> Result<(SecretVersion, MasterKey), VaultError> {
+    let Opened { value, version } = opened;
+    let key = MasterKey::parse(value.expose(), 1).map_err(|_fault| VaultError::Damaged {
+        workspace: workspace.clone(),
+        name: name(),
+        version: *version,
+    })?;
+    Ok((*version, key))
+}
+
+fn associated(workspace: &WorkspaceId, place: &str) -> Vec<u8> {
+    let mut bytes = FORM.to_vec();
+    for text in [workspace.as_str(), place] {
+        bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+    }
+    bytes
+}
