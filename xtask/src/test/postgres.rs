@@ -41,8 +41,8 @@ impl Postgres {
     }
 
     /// Tells a command of the server.
-    pub(super) fn tell<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command.env(VARIABLE, &self.folder)
+    pub(super) fn tell(&self, command: &mut Command) {
+        command.env(VARIABLE, &self.folder);
     }
 }
 
