@@ -15,7 +15,7 @@ mod open;
 mod statement;
 mod store;
 
-pub use objects::catalog::{CatalogRow, CatalogRows};
+pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;

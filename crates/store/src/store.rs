@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use narthex_model::CatalogKind;
+use narthex_model::{CatalogKind, WorkspaceId};
 
 use crate::{
-    CatalogRows, OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles, Workspaces,
-    database::Database, open,
+    CatalogRows, CatalogStep, OpenError, Secrets, SeededDefaults, ServerFlags, StatementError,
+    TrustedFiles, Workspaces, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may have the file open at a time.
@@ -69,6 +69,20 @@ impl Store {
     #[must_use]
     pub fn catalog(&self, kind: CatalogKind) -> CatalogRows<'_> {
         CatalogRows::new(&self.database, kind)
+    }
+
+    /// Makes several changes of the catalog, all of them or none. `false`, and nothing happens, if
+    /// any object is not as it was read.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn catalog_change(
+        &self,
+        workspace: &WorkspaceId,
+        steps: &[CatalogStep<'_>],
+        by: &str,
+    ) -> Result<bool, StatementError> {
+        crate::objects::catalog::change(&self.database, workspace, steps, by).await
     }
 
     /// Waits for statements that run and lets go of the file, for all clones. Without this nothing
