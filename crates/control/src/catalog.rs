@@ -6,6 +6,7 @@
 mod changes;
 mod checks;
 mod error;
+mod export;
 mod merge_patch;
 
 use std::{collections::BTreeSet, time::SystemTime};
@@ -16,7 +17,10 @@ use serde_json::Value;
 
 use self::checks::{Definition, Stored};
 pub use self::{
-    changes::{CatalogChange, CatalogValid, Precondition},
+    changes::{
+        CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
+        CatalogImport, CatalogImportChange, CatalogImported, CatalogValid, Precondition,
+    },
     error::{CatalogError, FieldCode, FieldError, FieldWarning},
 };
 use crate::{Control, ControlError};
@@ -146,6 +150,7 @@ impl Control {
             capabilities: rows(CatalogKind::Capability).await?,
             agents: rows(CatalogKind::Agent).await?,
             secrets: set.map(|secret| secret.name).collect::<BTreeSet<_>>(),
+            variables: self.shared.variables.clone(),
         })
     }
 

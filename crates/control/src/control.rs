@@ -12,7 +12,7 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ControlError, follow, seeding};
+use crate::{ControlError, Variables, follow, seeding};
 
 /// What a control plane is made of.
 pub struct ControlOptions {
@@ -23,6 +23,8 @@ pub struct ControlOptions {
     pub store: Option<Store>,
     /// Where secrets are kept. Without it there are none.
     pub vault: Option<Vault>,
+    /// The variables that the catalog may name.
+    pub variables: Variables,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -40,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
     pub(crate) vault: Option<Vault>,
+    pub(crate) variables: Variables,
     pub(crate) workspace: WorkspaceId,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -59,7 +62,7 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, defaults } = options;
+        let ControlOptions { files: layers, store, vault, variables, defaults } = options;
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -72,6 +75,7 @@ impl Control {
             settings_path,
             store,
             vault,
+            variables,
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -93,6 +97,12 @@ impl Control {
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.shared.registry
+    }
+
+    /// The variables that the catalog may name: for whoever makes runs of it.
+    #[must_use]
+    pub fn variables(&self) -> &Variables {
+        &self.shared.variables
     }
 
     /// Stops following files and applies nothing more. The registry and its servers go on until

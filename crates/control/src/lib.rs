@@ -15,10 +15,12 @@ mod runs;
 mod secrets;
 mod seeding;
 mod servers;
+mod variables;
 
 pub use catalog::{
-    CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
-    FieldCode, FieldError, FieldWarning, Precondition,
+    CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
+    CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogObject, CatalogPage,
+    CatalogValid, CatalogWritten, FieldCode, FieldError, FieldWarning, Precondition,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
@@ -27,3 +29,4 @@ pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{Begun, RunError, RunFault, Runs, RunsOptions};
 pub use secrets::SecretRows;
 pub use servers::Saved;
+pub use variables::{LookUp, Variables, VariablesError};
