@@ -42,6 +42,7 @@ pub(super) const KEYS: [Key; 27] = [
     key("tools", "NARTHEX_TOOLS", Shape::List),
     key("catalog.env", "NARTHEX_CATALOG_ENV", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
+    key("store.url", super::STORE_URL, Shape::Text),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),
