@@ -32,7 +32,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 27] = [
+pub(super) const KEYS: [Key; 28] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
