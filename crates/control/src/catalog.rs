@@ -6,6 +6,7 @@
 mod changes;
 mod checks;
 mod error;
+mod export;
 mod merge_patch;
 mod parts;
 
@@ -18,7 +19,10 @@ use serde_json::Value;
 use self::checks::{Definition, Stored};
 pub(crate) use self::parts::AgentParts;
 pub use self::{
-    changes::{CatalogChange, CatalogValid, Precondition},
+    changes::{
+        CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
+        CatalogImport, CatalogImportChange, CatalogImported, CatalogValid, Precondition,
+    },
     error::{CatalogError, FieldCode, FieldError, FieldWarning},
 };
 use crate::{Control, ControlError};
@@ -148,6 +152,7 @@ impl Control {
             capabilities: rows(CatalogKind::Capability).await?,
             agents: rows(CatalogKind::Agent).await?,
             secrets: set.map(|secret| secret.name).collect::<BTreeSet<_>>(),
+            variables: self.shared.variables.clone(),
         })
     }
 

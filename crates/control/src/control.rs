@@ -19,7 +19,7 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ControlError, follow, seeding};
+use crate::{ControlError, Variables, follow, seeding};
 
 /// What a control plane is made of.
 pub struct ControlOptions {
@@ -30,6 +30,8 @@ pub struct ControlOptions {
     pub store: Option<Store>,
     /// Where secrets are kept. Without it there are none.
     pub vault: Option<Vault>,
+    /// The variables that the catalog may name.
+    pub variables: Variables,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -47,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
     pub(crate) vault: Option<Vault>,
+    pub(crate) variables: Variables,
     pub(crate) workspace: WorkspaceId,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -68,7 +71,7 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, defaults } = options;
+        let ControlOptions { files: layers, store, vault, variables, defaults } = options;
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -81,6 +84,7 @@ impl Control {
             settings_path,
             store,
             vault,
+            variables,
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -115,6 +119,12 @@ impl Control {
     /// Another number after each cut.
     pub(crate) fn cuts(&self) -> u64 {
         self.shared.cuts.load(Ordering::Acquire)
+    }
+
+    /// The variables that the catalog may name: for whoever makes runs of it.
+    #[must_use]
+    pub fn variables(&self) -> &Variables {
+        &self.shared.variables
     }
 
     /// Stops following files and applies nothing more. The registry and its servers go on until

@@ -15,10 +15,12 @@ mod runs;
 mod secrets;
 mod seeding;
 mod servers;
+mod variables;
 
 pub use catalog::{
-    CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
-    FieldCode, FieldError, FieldWarning, Precondition,
+    CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
+    CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogObject, CatalogPage,
+    CatalogValid, CatalogWritten, FieldCode, FieldError, FieldWarning, Precondition,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
@@ -31,3 +33,4 @@ pub use runs::{
 };
 pub use secrets::SecretRows;
 pub use servers::Saved;
+pub use variables::{LookUp, Variables, VariablesError};

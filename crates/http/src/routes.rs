@@ -6,7 +6,7 @@ use narthex_model::CatalogKind;
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The path; a segment in braces stands for any one segment. There are two of these at most.
+    /// The path; a segment in braces stands for any one segment. There are three of these at most.
     pub template: &'static str,
     /// The methods, as the header `Allow` lists them.
     pub methods: &'static str,
@@ -60,6 +60,11 @@ pub(crate) enum Target {
     RotateKey,
     Objects(CatalogKind),
     Object(CatalogKind),
+    Attachments,
+    Connections,
+    Attachment,
+    Export,
+    Import,
     Validate,
     Preview,
 }
@@ -67,7 +72,7 @@ pub(crate) enum Target {
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 35] = [
+pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -113,6 +118,27 @@ pub const ROUTES: [Route; 35] = [
     object("/api/workspaces/{workspace}/capabilities/{id}", CatalogKind::Capability),
     objects("/api/workspaces/{workspace}/agents", CatalogKind::Agent),
     object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
+    route(
+        "/api/workspaces/{workspace}/agents/{id}/mcp-attachments",
+        "GET, HEAD, PUT",
+        Access::Admin,
+        Target::Attachments,
+    ),
+    // An attachment of this alias can be had with the others alone.
+    route(
+        "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/connection-status",
+        READ,
+        Access::Admin,
+        Target::Connections,
+    ),
+    route(
+        "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/{alias}",
+        "GET, HEAD, PUT, DELETE",
+        Access::Admin,
+        Target::Attachment,
+    ),
+    route("/api/workspaces/{workspace}/export", READ, Access::Admin, Target::Export),
+    route("/api/workspaces/{workspace}/import", "POST", Access::Admin, Target::Import),
     route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
     route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
 ];
@@ -145,15 +171,16 @@ pub(crate) struct Place<'p> {
     pub(crate) segments: Segments<'p>,
 }
 
-/// What stands for the first braces of a template, and for the second; empty if there are none.
-pub(crate) type Segments<'p> = [&'p str; 2];
+/// What stands for the braces of a template, in their order; empty where there are none.
+pub(crate) type Segments<'p> = [&'p str; 3];
 
 /// The place of a path.
 pub(crate) fn find(path: &str) -> Option<Place<'_>> {
     let matching = |route: &Route| route.matches(path);
     let (first, segments) =
         ROUTES.iter().enumerate().find_map(|(index, route)| Some((index, matching(route)?)))?;
-    let same = ROUTES[first..].iter().take_while(|route| matching(route).is_some()).count();
+    let is_same = |route: &&Route| route.template == ROUTES[first].template;
+    let same = ROUTES[first..].iter().take_while(is_same).count();
     Some(Place { routes: &ROUTES[first..first + same], segments })
 }
 
@@ -180,7 +207,7 @@ impl Route {
     }
 
     fn matches<'p>(&self, path: &'p str) -> Option<Segments<'p>> {
-        let mut found = [""; 2];
+        let mut found = [""; 3];
         let mut free = found.iter_mut();
         let (mut template, mut path) = (self.template.split('/'), path.split('/'));
         loop {
@@ -204,19 +231,28 @@ mod tests {
     fn paths_find_their_route_and_nothing_else_does() {
         let found = |path| find(path).map(|place| (place.first().template, place.segments));
         let table = [
-            ("/mcp", "/mcp", ["", ""]),
-            ("/mcp/git", "/mcp/{alias}", ["git", ""]),
-            ("/api/tools", "/api/tools", ["", ""]),
-            ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", ""]),
-            ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", ""]),
-            ("/api/servers/logs", "/api/servers/{name}", ["logs", ""]),
-            ("/api/workspaces/w/secrets", "/api/workspaces/{workspace}/secrets", ["w", ""]),
+            ("/mcp", "/mcp", ["", "", ""]),
+            ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
+            ("/api/tools", "/api/tools", ["", "", ""]),
+            ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
+            ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", "", ""]),
+            ("/api/servers/logs", "/api/servers/{name}", ["logs", "", ""]),
+            ("/api/workspaces/w/secrets", "/api/workspaces/{workspace}/secrets", ["w", "", ""]),
             (
                 "/api/workspaces/w/secrets/A",
                 "/api/workspaces/{workspace}/secrets/{name}",
-                ["w", "A"],
+                ["w", "A", ""],
             ),
-            ("/api/workspaces/w/agents/a", "/api/workspaces/{workspace}/agents/{id}", ["w", "a"]),
+            (
+                "/api/workspaces/w/agents/a",
+                "/api/workspaces/{workspace}/agents/{id}",
+                ["w", "a", ""],
+            ),
+            (
+                "/api/workspaces/w/agents/a/mcp-attachments/b",
+                "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/{alias}",
+                ["w", "a", "b"],
+            ),
         ];
         for (path, template, segments) in table {
             assert_eq!(found(path), Some((template, segments)), "{path}");

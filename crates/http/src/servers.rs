@@ -1,11 +1,13 @@
 //! The operators' API: what there is of servers, the catalog, runs and secrets, and what can be
 //! done with them.
 
+mod attachments;
 mod catalog;
 mod changes;
 mod query;
 mod runs;
 mod secrets;
+mod transfer;
 mod watching;
 
 use std::{fmt, sync::Arc};
@@ -91,6 +93,11 @@ impl Asked<'_> {
             Target::RotateKey => self.rotate_key().await,
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
+            Target::Attachments => self.attachments(body).await,
+            Target::Connections => self.connections().await,
+            Target::Attachment => self.attachment(body).await,
+            Target::Export => self.export().await,
+            Target::Import => self.import(body).await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {

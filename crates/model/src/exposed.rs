@@ -17,19 +17,19 @@ pub struct Exposed {
     pub prompts: NameRule,
 }
 
-/// What names may be seen: those that match `allow`, if it is given, and nothing of `deny`. In
+/// What names may be seen: those that match each `allow` that is given, and nothing of `deny`. In
 /// patterns `*` is any number of characters and `?` is one; nothing else means anything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NameRule {
-    allow: Option<Vec<WildMatch>>,
+    allow: Vec<Vec<WildMatch>>,
     deny: Vec<WildMatch>,
 }
 
 /// The rules of a server that hides nothing.
 pub static EVERYTHING: Exposed = Exposed {
-    tools: NameRule { allow: None, deny: Vec::new() },
-    resources: NameRule { allow: None, deny: Vec::new() },
-    prompts: NameRule { allow: None, deny: Vec::new() },
+    tools: NameRule { allow: Vec::new(), deny: Vec::new() },
+    resources: NameRule { allow: Vec::new(), deny: Vec::new() },
+    prompts: NameRule { allow: Vec::new(), deny: Vec::new() },
 };
 
 impl Exposed {
@@ -46,20 +46,28 @@ impl NameRule {
     pub fn new<T: AsRef<str>>(allow: Option<&[T]>, deny: &[T]) -> Self {
         let patterns =
             |texts: &[T]| texts.iter().map(|text| WildMatch::new(text.as_ref())).collect();
-        Self { allow: allow.map(patterns), deny: patterns(deny) }
+        Self { allow: allow.map(patterns).into_iter().collect(), deny: patterns(deny) }
+    }
+
+    /// A rule that lets through what both do.
+    #[must_use]
+    pub fn narrowed(mut self, further: Self) -> Self {
+        self.allow.extend(further.allow);
+        self.deny.extend(further.deny);
+        self
     }
 
     /// Whether it lets everything through.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.allow.is_none() && self.deny.is_empty()
+        self.allow.is_empty() && self.deny.is_empty()
     }
 
     /// Whether a name may be seen.
     #[must_use]
     pub fn lets(&self, name: &str) -> bool {
         let is_in = |patterns: &[WildMatch]| patterns.iter().any(|pattern| pattern.matches(name));
-        self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
+        self.allow.iter().all(|patterns| is_in(patterns)) && !is_in(&self.deny)
     }
 
     /// Whether a URI or a template may be seen. It has to pass as written and percent-decoded, and
@@ -126,6 +134,25 @@ mod tests {
         ] {
             assert_eq!(rule.lets(name), passes, "{rule:?} {name}");
         }
+    }
+
+    /// A further rule only takes away.
+    #[test]
+    fn e151_narrowed_rules_let_through_what_both_do() {
+        let rule = |allow: Option<&[&str]>, deny: &[&str]| NameRule::new(allow, deny);
+        let both = rule(Some(&["get_*"]), &["get_key"]).narrowed(rule(Some(&["*_user"]), &[]));
+        let both = both.narrowed(NameRule::default()).narrowed(rule(None, &["get_old_user"]));
+        for (name, passes) in [
+            ("get_user", true),
+            ("get_page", false),
+            ("set_user", false),
+            ("get_key", false),
+            ("get_old_user", false),
+        ] {
+            assert_eq!(both.lets(name), passes, "{name}");
+        }
+        let nothing = rule(Some(&[]), &[]).narrowed(rule(Some(&["*"]), &[]));
+        assert!(!nothing.lets("get_user") && !nothing.is_open());
     }
 
     /// D5: a URI passes only if it means what it says.

@@ -18,7 +18,10 @@ use crate::{
     telemetry,
 };
 
-pub(crate) use catalog::{ApplyArgs, CatalogCommand, DeleteArgs, GetArgs};
+pub(crate) use catalog::{
+    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
+    ImportArgs,
+};
 pub(crate) use operate::{
     AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
     StopArgs,
@@ -81,9 +84,13 @@ enum Command {
     /// The capabilities of the catalog, which agents include
     #[command(subcommand)]
     Capabilities(CatalogCommand),
-    /// The agents of the catalog
+    /// The agents of the catalog, and the servers that they attach
     #[command(subcommand)]
-    Agents(CatalogCommand),
+    Agents(AgentsCommand),
+    /// Print the servers, capabilities and agents of a workspace as one document
+    Export(ExportArgs),
+    /// Store what such a document has, all of it or nothing
+    Import(ImportArgs),
     /// Set, list and clear secrets, and change the key that they are sealed with
     #[command(subcommand)]
     Secrets(SecretsCommand),
@@ -260,7 +267,12 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
         Command::Servers(command) => catalog(CatalogKind::Server, command, context).await,
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
-        Command::Agents(command) => catalog(CatalogKind::Agent, command, context).await,
+        Command::Agents(AgentsCommand::Catalog(command)) => {
+            catalog(CatalogKind::Agent, command, context).await
+        }
+        Command::Agents(command) => Box::pin(commands::attachments::run(command, context)).await,
+        Command::Export(args) => Box::pin(commands::transfer::export(&args, &context)).await,
+        Command::Import(args) => Box::pin(commands::transfer::import(&args, &context)).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),

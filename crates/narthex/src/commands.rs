@@ -1,5 +1,6 @@
 //! What each command does.
 
+pub(crate) mod attachments;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod check;
@@ -15,6 +16,7 @@ pub(crate) mod secrets;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tools;
+pub(crate) mod transfer;
 pub(crate) mod trust;
 pub(crate) mod up;
 mod waiting;

@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod daemon_client;
 mod data_dir;
+mod documents;
 mod failure;
 mod output;
 mod peer;

@@ -1,15 +1,20 @@
 //! The use of a server of the catalog under an alias: `mcpServers` of capabilities and agents.
 
+mod request;
+
 use std::collections::BTreeMap;
 
 use narthex_model::{Alias, ServerId, json::Place};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
+pub use self::request::AttachRequest;
 use crate::{
-    fault::{FaultCode, Faults},
+    fault::FaultCode,
     layer::{self, Layer},
-    reader::{Object, Parsed, Reader, parse},
-    template::Source,
+    reader::{Object, Reader},
+    server::{NameRules, settings},
+    template::{ConfigValue, Source},
 };
 
 /// The use of one server (O6). Without `config` nothing is asked of it (O27).
@@ -24,20 +29,13 @@ pub struct Attachment {
     /// Whether a run goes on without the server if it fails (D17). `None`: this level does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,
+    /// Which of the server's tools this level shows: it takes away, and never adds.
+    #[serde(skip_serializing_if = "NameRules::is_open")]
+    pub tools: NameRules,
 }
 
 /// Attachments by alias.
 pub type Attachments = BTreeMap<Alias, Attachment>;
-
-/// One attachment that is to be added to an agent or changed there.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AttachRequest {
-    /// Under which alias: the server's id, if nothing else is said.
-    pub alias: Alias,
-    /// The attachment.
-    #[serde(flatten)]
-    pub attachment: Attachment,
-}
 
 /// Who holds attachments, as rules differ (O12).
 #[derive(Clone, Copy, PartialEq)]
@@ -46,26 +44,29 @@ pub(crate) enum Holder {
     Agent,
 }
 
-impl AttachRequest {
-    /// Reads `{"name": "linear", "env": {"LINEAR_API_KEY": "${LINEAR_API_KEY}"}}`, or the same with
-    /// `ref`, `alias` and `config` as in `mcpServers`.
-    ///
-    /// # Errors
-    /// All faults at once, each with its place in the text.
-    pub fn parse(text: &[u8]) -> Result<Parsed<Self>, Faults> {
-        parse(text, |reader, object| {
-            reader.only(object, &["name", "ref", "alias", "env", "config", "optional"]);
-            reader.excluding(object, "ref", "name");
-            reader.excluding(object, "config", "env");
-            let key = if object.get("name").is_some() { "name" } else { "ref" };
-            let config = if object.get("env").is_some() { "env" } else { "config" };
-            let attachment = fields(reader, object, key, config, Holder::Agent)?;
-            let alias = match reader.text(object, "alias") {
-                Some(text) => alias(reader, text, &object.at.key("alias"))?,
-                None => alias(reader, attachment.reference.as_str(), &object.at.key(key))?,
-            };
-            Some(Self { alias, attachment })
-        })
+impl Attachment {
+    /// The values that it sets, for whoever looks at attachments: references as they are written,
+    /// and an empty text in place of each literal (X-E26).
+    #[must_use]
+    pub fn references(&self) -> Map<String, Value> {
+        let shown = |value: &ConfigValue| match value {
+            ConfigValue::Removed => Value::Null,
+            ConfigValue::Secret(name) => format!("${{{name}}}").into(),
+            ConfigValue::Tree(tree) if tree.has_literal() => "".into(),
+            ConfigValue::Tree(tree) => tree.written(),
+        };
+        self.config.iter().map(|(key, value)| (key.clone(), shown(value))).collect()
+    }
+
+    /// The keys that it sets or takes away.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.config.keys().map(String::as_str)
+    }
+
+    /// Whether it sets a key to a secret.
+    #[must_use]
+    pub fn is_secret(&self, key: &str) -> bool {
+        matches!(self.config.get(key), Some(ConfigValue::Secret(_)))
     }
 }
 
@@ -107,7 +108,7 @@ fn attachment(reader: &mut Reader, object: &Object<'_>, holder: Holder) -> Optio
         reader.fault(&object.at, FaultCode::InlineServer, message, remedy);
         return None;
     }
-    reader.only(object, &["ref", "config", "optional"]);
+    reader.only(object, &["ref", "config", "optional", "tools"]);
     fields(reader, object, "ref", "config", holder)
 }
 
@@ -134,7 +135,8 @@ fn fields(
         layer
     });
     let optional = reader.flag(object, "optional");
-    Some(Attachment { reference: id?, config: config.unwrap_or_default(), optional })
+    let tools = settings::rules(reader, object, "tools");
+    Some(Attachment { reference: id?, config: config.unwrap_or_default(), optional, tools })
 }
 
 /// O12: parameters are an agent's own.

@@ -55,7 +55,7 @@ pub use resolved::{
 pub use run::{RunKind, RunRequest};
 pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};
 pub use server::{
-    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, NameRules, ScopeKey, ServerEntry,
-    ServerSettings, Shape, StdioShape,
+    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, Isolation, NameRules, ScopeKey,
+    ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};

@@ -17,7 +17,7 @@ use crate::{
     fault::{Fault, Faults, Warning},
     origin::Origin,
     schema::KeySchema,
-    server::ServerEntry,
+    server::{NameRules, ServerEntry},
     surroundings::Surroundings,
     template::ConfigValue,
 };
@@ -52,6 +52,8 @@ pub(crate) struct PlannedServer<'a> {
     /// `None` if there is none, or if levels disagree on which it is.
     pub(crate) entry: Option<&'a ServerEntry>,
     pub(crate) optional: bool,
+    /// What each level shows of the server's tools.
+    pub(crate) tools: Vec<&'a NameRules>,
     pub(crate) keys: BTreeMap<String, PlannedKey<'a>>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) warnings: Vec<Warning>,

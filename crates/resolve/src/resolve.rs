@@ -98,6 +98,7 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
             config,
             omitted: std::mem::take(&mut self.omitted),
             settings: entry.settings.clone(),
+            tools: self.planned.tools.iter().map(|rules| (*rules).clone()).collect(),
             tool_scopes: entry.tool_scopes.clone(),
             is_optional: self.planned.optional,
         })

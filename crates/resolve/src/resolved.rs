@@ -7,7 +7,7 @@ use std::{
     fmt,
 };
 
-use narthex_model::{AgentName, Alias, SecretName, ServerId, ToolScope};
+use narthex_model::{AgentName, Alias, Exposed, SecretName, ServerId, ToolScope};
 use serde_json::{Map, Value, json};
 
 pub use open::{OpenError, Opening};
@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
     plan::SecretRequirement,
     schema::ValueType,
-    server::{EntryAuth, ServerSettings},
+    server::{EntryAuth, Isolation, NameRules, ServerSettings},
     template::{ConfigValue, Source, Template, Tree},
 };
 
@@ -66,6 +66,8 @@ pub struct ResolvedServer {
     pub omitted: Vec<Omitted>,
     /// Limits, and what callers may see.
     pub settings: ServerSettings,
+    /// What its attachments show of its tools: all of these count.
+    pub tools: Vec<NameRules>,
     /// The tool scopes that each tool requires, frozen with the run (D14).
     pub tool_scopes: BTreeMap<String, BTreeSet<ToolScope>>,
     /// Whether the run goes on without it if it fails later (D17).
@@ -179,6 +181,25 @@ impl ResolvedServer {
         }
         found.sort();
         found
+    }
+
+    /// Who shares what is started for it: as its entry says, and where that says nothing, a program
+    /// is the run's own, and a connection to elsewhere is shared (D12).
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.settings.isolation.unwrap_or(match &self.target {
+            ResolvedTarget::Http { .. } => Isolation::Shared,
+            ResolvedTarget::Command { .. }
+            | ResolvedTarget::Image { .. }
+            | ResolvedTarget::Script { .. } => Isolation::Run,
+        })
+    }
+
+    /// What callers may see of it: of tools what its entry and each level show.
+    fn exposed(&self) -> Exposed {
+        let Exposed { tools, resources, prompts } = self.settings.exposed();
+        let tools = self.tools.iter().fold(tools, |rule, further| rule.narrowed(further.rule()));
+        Exposed { tools, resources, prompts }
     }
 
     /// The transport's spelling.

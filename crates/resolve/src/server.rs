@@ -1,7 +1,7 @@
 //! A server of the catalog: an entry with its config schema, or with a manifest, as one thing.
 
 pub(crate) mod auth;
-mod settings;
+pub(crate) mod settings;
 mod shape;
 pub(crate) mod url;
 
@@ -14,7 +14,7 @@ use narthex_model::{
 use serde::Serialize;
 
 pub use auth::{AuthClient, AuthText, EntryAuth};
-pub use settings::{NameRules, ServerSettings};
+pub use settings::{Isolation, NameRules, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
 use crate::{
@@ -81,7 +81,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 30] = [
     "id",
     "name",
     "display_name",
@@ -110,6 +110,7 @@ const KEYS: [&str; 29] = [
     "tools",
     "resources",
     "prompts",
+    "isolation",
     "disabled",
 ];
 

@@ -195,6 +195,14 @@ impl Tree {
         }
     }
 
+    /// Whether anything in it is more than a reference.
+    pub(crate) fn has_literal(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::List(_) | Self::Object(_) => true,
+            Self::Text(template) => template.0.iter().any(|piece| matches!(piece, Piece::Text(_))),
+        }
+    }
+
     /// As it is written, with literal `${` escaped.
     pub(crate) fn written(&self) -> Value {
         match self {

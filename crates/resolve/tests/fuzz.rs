@@ -119,7 +119,7 @@ fn d9_s27_any_text_is_read_and_no_value_is_told() {
             assert_normal(&capability, |text| Capability::parse(text, None));
             catalog.capabilities.insert(capability.name.clone(), capability);
         }
-        drop(good(AttachRequest::parse(&pick(2, ATTACH))));
+        drop(good(AttachRequest::parse(&pick(2, ATTACH), None)));
         let agent = good(Agent::parse(&pick(3, AGENT), None));
         let request = good(RunRequest::parse(&pick(4, REQUEST)));
         let (Some(agent), Some(request)) = (agent, request) else { return };

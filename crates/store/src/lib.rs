@@ -19,7 +19,7 @@ mod statement;
 mod store;
 
 pub use connect::{ConnectError, UrlFault};
-pub use objects::catalog::{CatalogRow, CatalogRows};
+pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::runs::{LiveRun, NewRun, RunFilter, RunRow, RunRows};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use narthex_model::{CatalogKind, Secret};
+use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    CatalogRows, ConnectError, OpenError, RunRows, Secrets, SeededDefaults, ServerFlags,
-    SessionRows, TrustedFiles, Workspaces, connect, database::Database, open,
+    CatalogRows, CatalogStep, ConnectError, OpenError, RunRows, Secrets, SeededDefaults,
+    ServerFlags, SessionRows, StatementError, TrustedFiles, Workspaces, connect,
+    database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -110,6 +111,20 @@ impl Store {
     #[must_use]
     pub fn catalog(&self, kind: CatalogKind) -> CatalogRows<'_> {
         CatalogRows::new(&self.database, kind)
+    }
+
+    /// Makes several changes of the catalog, all of them or none. `false`, and nothing happens, if
+    /// any object is not as it was read.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn catalog_change(
+        &self,
+        workspace: &WorkspaceId,
+        steps: &[CatalogStep<'_>],
+        by: &str,
+    ) -> Result<bool, StatementError> {
+        crate::objects::catalog::change(&self.database, workspace, steps, by).await
     }
 
     /// Waits for statements that run and lets go of the database, for all clones. Without this

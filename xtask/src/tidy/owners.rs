@@ -11,12 +11,13 @@ struct Owned {
     is_free_in_tests: bool,
 }
 
-const OWNED: [Owned; 11] = [
+const OWNED: [Owned; 12] = [
     owned("bollard", &["supervisor"]),
     owned("cargo_metadata", &["xtask"]),
     owned("clap", &["narthex", "testkit", "xtask"]),
     owned("fuser", &["mount"]),
     owned("rustls", &["upstream"]),
+    owned("serde-saphyr", &["narthex"]),
     owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
     owned("tokio-rustls", &["upstream"]),

@@ -1,11 +1,18 @@
 //! Changes of the catalog, each of them whole or not at all.
 
+mod attachments;
+mod import;
+
 use narthex_model::{CatalogKind, WorkspaceId};
 use narthex_registry::{CutReason, MountIdentity};
 use narthex_resolve::ServerEntry;
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
+pub use self::attachments::{
+    CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogConnection,
+};
+pub use self::import::{CatalogImport, CatalogImportChange, CatalogImported};
 use super::{
     CatalogWritten,
     checks::{Definition, Stored},

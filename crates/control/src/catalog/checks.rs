@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, SecretName, ServerId};
 use narthex_resolve::{
-    Agent, Capability, Catalog, EnvValue, Fault, Faults, Parsed, Plan, ServerEntry, Surroundings,
-    check_capability, check_server, users_of,
+    Agent, Capability, Catalog, ConfigSchema, Fault, Faults, Parsed, Plan, ServerEntry,
+    Surroundings, Warning, check_capability, check_server, users_of,
 };
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
 use super::error::{FieldCode, FieldError, FieldWarning};
+use crate::Variables;
 
 /// What a workspace has, as it is stored.
 pub(super) struct Stored {
@@ -19,9 +20,11 @@ pub(super) struct Stored {
     pub(super) agents: Vec<CatalogRow>,
     /// Those that are set.
     pub(super) secrets: BTreeSet<SecretName>,
+    pub(super) variables: Variables,
 }
 
 /// One object, read.
+#[derive(Clone)]
 pub(super) enum Definition {
     Server(Box<ServerEntry>),
     Capability(Box<Capability>),
@@ -33,16 +36,20 @@ pub(super) struct Workspace {
     catalog: Catalog,
     agents: BTreeMap<AgentName, Agent>,
     secrets: BTreeSet<SecretName>,
+    variables: Variables,
 }
 
 impl Stored {
     pub(super) fn find(&self, kind: CatalogKind, id: &str) -> Option<&CatalogRow> {
-        let rows = match kind {
+        self.rows(kind).iter().find(|row| row.id == id)
+    }
+
+    pub(super) fn rows(&self, kind: CatalogKind) -> &[CatalogRow] {
+        match kind {
             CatalogKind::Server => &self.servers,
             CatalogKind::Capability => &self.capabilities,
             CatalogKind::Agent => &self.agents,
-        };
-        rows.iter().find(|row| row.id == id)
+        }
     }
 
     /// Reads all objects. What cannot be read is not there: whoever refers to it is told so.
@@ -51,17 +58,10 @@ impl Stored {
             catalog: Catalog::default(),
             agents: BTreeMap::new(),
             secrets: self.secrets.clone(),
+            variables: self.variables.clone(),
         };
-        let kinds = CatalogKind::ALL.map(|kind| {
-            let rows = match kind {
-                CatalogKind::Server => &self.servers,
-                CatalogKind::Capability => &self.capabilities,
-                CatalogKind::Agent => &self.agents,
-            };
-            (kind, rows)
-        });
-        for (kind, rows) in kinds {
-            for row in rows {
+        for kind in CatalogKind::ALL {
+            for row in self.rows(kind) {
                 let read = Definition::parse(kind, row.document.as_bytes(), Some(&row.id));
                 if let Ok((definition, _)) = read {
                     workspace.put(definition);
@@ -92,6 +92,14 @@ impl Definition {
                 let name = named(id, AgentName::new, "name")?;
                 read(Agent::parse(text, name.as_ref()), Self::Agent)
             }
+        }
+    }
+
+    pub(super) fn kind(&self) -> CatalogKind {
+        match self {
+            Self::Server(_) => CatalogKind::Server,
+            Self::Capability(_) => CatalogKind::Capability,
+            Self::Agent(_) => CatalogKind::Agent,
         }
     }
 
@@ -172,32 +180,104 @@ impl Workspace {
         &mut self,
         definition: Definition,
     ) -> Result<Vec<FieldWarning>, Vec<FieldError>> {
-        let place = definition.place();
         let users = self.users(&definition);
         let before = self.faults_of(&users);
-        let checked = match &definition {
+        let mut warnings = self.alone(&definition)?;
+        self.put(definition);
+        warnings.extend(self.broken(&users, &before));
+        Ok(warnings)
+    }
+
+    /// What is unwise with an object, or everything that is wrong with it beside the others.
+    pub(super) fn alone(
+        &self,
+        definition: &Definition,
+    ) -> Result<Vec<FieldWarning>, Vec<FieldError>> {
+        let place = definition.place();
+        let checked = match definition {
             Definition::Server(entry) => {
                 self.asked(|world| check_server(entry, world)).map(|()| Vec::new())
             }
             Definition::Capability(capability) => self
                 .asked(|world| check_capability(&self.catalog, capability, world))
                 .map(|()| Vec::new()),
-            Definition::Agent(agent) => {
-                self.asked(|world| Plan::new(&self.catalog, agent, world).check())
-            }
+            Definition::Agent(agent) => self.agent_faults(agent),
         };
         let checked = checked.map_err(|faults| {
             faults.iter().map(|fault| FieldError::of(fault, &place)).collect::<Vec<_>>()
         })?;
-        let mut warnings: Vec<_> =
-            checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect();
-        self.put(definition);
-        let broken = self.faults_of(&users).into_iter().filter(|fault| !before.contains(fault));
-        warnings.extend(broken.map(|fault| FieldWarning {
-            field: fault.path.clone(),
+        Ok(checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect())
+    }
+
+    /// What is wrong with these that was not before.
+    fn broken(&self, users: &Users, before: &[Fault]) -> Vec<FieldWarning> {
+        let broken = self.faults_of(users).into_iter().filter(|fault| !before.contains(fault));
+        let told = broken.map(|fault| FieldWarning {
             message: format!("runs are refused until this is changed: {}", fault.message),
-        }));
-        Ok(warnings)
+            field: fault.path,
+        });
+        told.collect()
+    }
+
+    /// What the change of these objects has broken of others, as `old` was the workspace before.
+    pub(super) fn broken_since<'d>(
+        &self,
+        old: &Self,
+        changed: impl Iterator<Item = &'d Definition> + Clone,
+    ) -> Vec<FieldWarning> {
+        let mut users = Users::default();
+        for definition in changed.clone() {
+            let Users { capabilities, agents } = old.users(definition);
+            users.capabilities.extend(capabilities);
+            users.agents.extend(agents);
+        }
+        for definition in changed {
+            match definition {
+                Definition::Server(_) => {}
+                Definition::Capability(own) => drop(users.capabilities.remove(&own.name)),
+                Definition::Agent(own) => drop(users.agents.remove(&own.name)),
+            }
+        }
+        let before = old.faults_of(&users);
+        self.broken(&users, &before)
+    }
+
+    /// An object that can be read.
+    pub(super) fn definition(&self, kind: CatalogKind, id: &str) -> Option<Definition> {
+        match kind {
+            CatalogKind::Server => {
+                let entry = self.catalog.servers.get(&ServerId::new(id).ok()?)?;
+                Some(Definition::Server(Box::new(entry.clone())))
+            }
+            CatalogKind::Capability => {
+                let capability = self.catalog.capabilities.get(&CapabilityName::new(id).ok()?)?;
+                Some(Definition::Capability(Box::new(capability.clone())))
+            }
+            CatalogKind::Agent => {
+                let agent = self.agents.get(&AgentName::new(id).ok()?)?;
+                Some(Definition::Agent(Box::new(agent.clone())))
+            }
+        }
+    }
+
+    /// What a server says of its keys.
+    pub(super) fn schema(&self, id: &ServerId) -> Option<&ConfigSchema> {
+        self.catalog.servers.get(id)?.config_schema.as_ref()
+    }
+
+    /// What is wrong with an agent's servers, or what is unwise.
+    pub(super) fn agent_faults(&self, agent: &Agent) -> Result<Vec<Warning>, Faults> {
+        self.asked(|world| Plan::new(&self.catalog, agent, world).check())
+    }
+
+    /// The servers of an agent and of its capabilities, in the order of their ids.
+    pub(super) fn servers_of(&self, agent: &Agent) -> Vec<&ServerEntry> {
+        let capabilities =
+            agent.capabilities.iter().filter_map(|name| self.catalog.capabilities.get(name));
+        let of_capabilities = capabilities.flat_map(|capability| capability.servers.values());
+        let all = agent.servers.values().chain(of_capabilities);
+        let ids: BTreeSet<_> = all.map(|attachment| &attachment.reference).collect();
+        ids.into_iter().filter_map(|id| self.catalog.servers.get(id)).collect()
     }
 
     /// The places that refer to an object.
@@ -275,15 +355,15 @@ impl Workspace {
             add(self.asked(|world| check_capability(&self.catalog, capability, world)));
         }
         for agent in users.agents.iter().map(|name| &self.agents[name]) {
-            add(self.asked(|world| Plan::new(&self.catalog, agent, world).check().map(drop)));
+            add(self.agent_faults(agent).map(drop));
         }
         found
     }
 
-    /// Asks something that depends on secrets and variables. No variable may be used here yet.
+    /// Asks something that depends on secrets and variables.
     fn asked<T>(&self, ask: impl FnOnce(Surroundings<'_>) -> T) -> T {
         let is_secret_set = |name: &SecretName| self.secrets.contains(name);
-        let env = |_: &str| EnvValue::NotAllowed;
+        let env = |name: &str| self.variables.find(name);
         ask(Surroundings { env: &env, is_secret_set: &is_secret_set })
     }
 }

@@ -26,6 +26,14 @@ pub enum CatalogError {
         /// Its id.
         id: String,
     },
+    /// The agent has no attachment of this alias.
+    #[error("the agent `{agent}` has no attachment `{alias}` of its own")]
+    NotAttached {
+        /// The agent.
+        agent: String,
+        /// The alias.
+        alias: String,
+    },
     /// The id is taken.
     #[error("there is the {kind} `{id}` already; change that one, or choose another id")]
     Exists {
@@ -55,6 +63,9 @@ pub enum CatalogError {
         /// Every place that refers to it.
         users: Vec<FieldError>,
     },
+    /// Another process changed what an import was checked against.
+    #[error("the catalog was changed meanwhile, and nothing was stored; try again")]
+    ImportOutrun,
     /// The object is wrong, or does not fit the others.
     #[error("nothing was stored: {}", told(.0))]
     Refused(Vec<FieldError>),
@@ -108,11 +119,14 @@ impl CatalogError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoWorkspace(_) | Self::Unknown { .. } => ErrorKind::NotFound,
+            Self::NoWorkspace(_) | Self::Unknown { .. } | Self::NotAttached { .. } => {
+                ErrorKind::NotFound
+            }
             Self::NoStore
             | Self::Exists { .. }
             | Self::Changed { .. }
             | Self::InUse { .. }
+            | Self::ImportOutrun
             | Self::Unreadable { .. } => ErrorKind::Conflict,
             Self::Refused(_) => ErrorKind::Invalid,
         }
@@ -128,7 +142,9 @@ impl CatalogError {
             Self::NoStore
             | Self::NoWorkspace(_)
             | Self::Unknown { .. }
+            | Self::NotAttached { .. }
             | Self::Exists { .. }
+            | Self::ImportOutrun
             | Self::Changed { .. } => &[],
         }
     }

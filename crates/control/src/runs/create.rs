@@ -243,9 +243,11 @@ impl Runs {
             None => request.scope.clone(),
         };
         let vault = self.vault()?;
-        let opened = Opened::newest(vault, workspace, &parts).await.map_err(ControlError::from)?;
+        let variables = self.control().variables();
+        let opened = Opened::newest(vault, workspace, &parts, variables).await;
+        let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
-        let of = Of { workspace, run, session, inputs: &inputs, scope: &scope };
+        let of = Of { workspace, run, session, inputs: &inputs, scope: &scope, variables };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
         let frozen = FrozenAgent::new(&parts, inputs, &scope, opened.versions());
         Ok((prepared, Made::Agent(Box::new(frozen))))

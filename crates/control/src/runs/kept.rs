@@ -136,6 +136,7 @@ impl Runs {
                     session: row.session,
                     inputs: &agent.inputs,
                     scope: &agent.scope(),
+                    variables: self.control().variables(),
                 };
                 prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
             }

@@ -7,17 +7,18 @@ use std::{
 
 use narthex_model::{
     Alias, RunId, RunScope, Secret, SecretName, SecretReference, SecretVersion, SessionId,
-    TransportKind, WorkspaceId,
+    WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountIdentity, Mountable, Sharing};
 use narthex_resolve::{
-    EnvValue, Fault, OpenError, Opening, Plan, ResolvedRun, ResolvedServer, RunInputs, Surroundings,
+    EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun, ResolvedServer, RunInputs,
+    Surroundings,
 };
 use narthex_vault::{Vault, VaultError};
 
 use super::{RunError, RunFault, frozen::Inputs};
-use crate::catalog::AgentParts;
+use crate::{Variables, catalog::AgentParts};
 
 /// What is to be mounted, and what a person should know of it.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(super) struct Of<'a> {
     pub(super) session: SessionId,
     pub(super) inputs: &'a Inputs,
     pub(super) scope: &'a RunScope,
+    pub(super) variables: &'a Variables,
 }
 
 /// Values of secrets, each of one version.
@@ -58,8 +60,10 @@ impl Opened {
         vault: &Vault,
         workspace: &WorkspaceId,
         parts: &AgentParts,
+        variables: &Variables,
     ) -> Result<Self, VaultError> {
         // Which there are is not known yet.
+        let env = |name: &str| variables.find(name);
         let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
         let needed = Plan::new(&parts.catalog, &parts.agent, surroundings).secrets();
         let mut opened = Self::default();
@@ -117,11 +121,6 @@ impl Opened {
     }
 }
 
-/// No variable may be used here yet.
-fn env(_name: &str) -> EnvValue {
-    EnvValue::NotAllowed
-}
-
 /// The servers of a run of an agent, with all values in them. `isolation` is a number that no
 /// other run has.
 ///
@@ -135,6 +134,7 @@ pub(super) fn agent(
     isolation: u64,
 ) -> Result<Prepared, RunError> {
     let is_secret_set = |name: &SecretName| opened.bound.contains(name);
+    let env = |name: &str| of.variables.find(name);
     let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
     let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
     let resolved = Plan::new(&parts.catalog, &parts.agent, surroundings).resolve(RunInputs {
@@ -153,7 +153,7 @@ pub(super) fn agent(
         failed: Vec::new(),
     };
     for server in servers.values() {
-        match mountable(of.workspace, server, opened, isolation) {
+        match mountable(of, server, opened, isolation) {
             Ok(mountable) => prepared.servers.push(mountable),
             Err(error) if server.is_optional => {
                 prepared.skipped.push(of_open_error(&server.alias, &error));
@@ -165,29 +165,32 @@ pub(super) fn agent(
 }
 
 fn mountable(
-    workspace: &WorkspaceId,
+    of: Of<'_>,
     server: &ResolvedServer,
     opened: &Opened,
     isolation: u64,
 ) -> Result<Mountable, OpenError> {
     let definition = server.definition(Opening {
         secret: &|name| opened.value(name),
-        env: &|_| None,
+        env: &|name| match of.variables.find(name) {
+            EnvValue::Set(value) => Some(value),
+            EnvValue::Unset | EnvValue::NotAllowed => None,
+        },
         runner: &|_| None,
     })?;
     let secrets = server.secrets().into_iter().filter_map(|needed| {
         let (_, version) = opened.values.get(&needed.name)?;
-        Some((secret_key(workspace, &needed.name), version.get()))
+        Some((secret_key(of.workspace, &needed.name), version.get()))
     });
     let identity = MountIdentity {
-        server: Some(server_key(workspace, server.reference.as_str())),
+        server: Some(server_key(of.workspace, server.reference.as_str())),
         secrets: secrets.collect(),
         credential: None,
     };
     // A program reads its environment once, and may keep what it was told by one run (O91, D12).
-    let sharing = match definition.transport() {
-        TransportKind::Stdio => Sharing::Only(isolation),
-        TransportKind::Http | TransportKind::Sse => Sharing::Everybody,
+    let sharing = match server.isolation() {
+        Isolation::Run => Sharing::Only(isolation),
+        Isolation::Shared => Sharing::Everybody,
     };
     Ok(Mountable {
         definition: Arc::new(definition),

@@ -105,14 +105,14 @@ impl Asked<'_> {
             return Ok(ok(&control.catalog_merged(&workspace, id).await?));
         }
         let object = control.catalog_get(&workspace, kind, id).await?;
-        Ok(with_tag(ok(&shown(&object)), &object))
+        Ok(with_tag(ok(&shown(&object)), &object.tag))
     }
 
     pub(super) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
         Query::of(&self.parts.uri, known)
     }
 
-    fn change(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
+    pub(super) fn change(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
         let precondition = self.precondition()?;
         let by = ADMIN.to_owned();
         Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by })
@@ -169,12 +169,12 @@ impl Asked<'_> {
                 response.headers_mut().insert(header::LOCATION, place);
             }
         }
-        Ok(with_tag(response, object))
+        Ok(with_tag(response, &object.tag))
     }
 }
 
-fn with_tag(mut response: respond::Response, object: &CatalogObject) -> respond::Response {
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", object.tag)) {
+pub(super) fn with_tag(mut response: respond::Response, tag: &str) -> respond::Response {
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{tag}\"")) {
         response.headers_mut().insert(header::ETAG, tag);
     }
     response

@@ -106,6 +106,19 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
+        self.text(body, further_types, ENTRY_MAX).await
+    }
+
+    /// The body as text, of at most so many bytes.
+    pub(super) async fn text<B>(
+        &self,
+        body: B,
+        further_types: &[&str],
+        most: usize,
+    ) -> Result<String, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
         let headers = &self.parts.headers;
         if !is_json(headers) && !further_types.iter().any(|one| is_of_type(headers, one)) {
             let problem = Problem::new(
@@ -115,8 +128,8 @@ impl Asked<'_> {
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let within = self.door.options.body_timeout;
-        let bytes = body::read(body, ENTRY_MAX, within).await;
-        let bytes = bytes.map_err(|fault| of_body(fault, "an entry", ENTRY_MAX))?;
+        let bytes = body::read(body, most, within).await;
+        let bytes = bytes.map_err(|fault| of_body(fault, "the text", most))?;
         String::from_utf8(bytes.into()).map_err(|error| {
             Problem::new(ErrorKind::Invalid, format!("the body is no UTF-8 text: {error}"))
         })

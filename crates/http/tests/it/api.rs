@@ -1,7 +1,9 @@
 //! The operators' API: rows, changes, verbs, tests, and what happens to servers as it happens.
 
+mod attachments;
 mod catalog;
 mod changes;
 mod reading;
 mod secrets;
+mod transfer;
 mod world;

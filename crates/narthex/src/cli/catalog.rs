@@ -16,10 +16,61 @@ pub(crate) enum CatalogCommand {
     },
     /// Print one, in the form in which it can be applied
     Get(GetArgs),
-    /// Store the object of a file: a new one, or in place of the one of its id
+    /// Store the objects of files: new ones, or in place of those of their ids
     Apply(ApplyArgs),
     /// Delete one that no other refers to
     Delete(DeleteArgs),
+}
+
+/// What can be done with agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    #[command(flatten)]
+    Catalog(CatalogCommand),
+    /// Let an agent use a server, or change the values that it has for it
+    Attach(AttachArgs),
+    /// Take a server out of an agent
+    #[command(after_help = "Example:\n  narthex agents detach planner linear")]
+    Detach {
+        /// The agent
+        agent: String,
+        /// The alias of the server there
+        alias: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// List the servers that an agent attaches by itself; literal values are not shown
+    #[command(after_help = "Example:\n  narthex agents attachments planner")]
+    Attachments {
+        /// The agent
+        agent: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    narthex agents attach planner linear 'LINEAR_API_KEY=${LINEAR_API_KEY}' TEAM=x1-org\n  \
+    narthex agents attach planner docs --alias library limits:='{\"pages\": 3}'\n\n\
+    A secret is set with `narthex secrets set`, and named here as ${NAME}. Values are\n\
+    written as those of `narthex call`. What an attachment had before is replaced.")]
+pub(crate) struct AttachArgs {
+    /// The agent
+    pub(crate) agent: String,
+    /// The server of the catalog
+    pub(crate) server: String,
+    /// What it sets for the server
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) values: Vec<String>,
+    /// Under which alias [default: the server's id]
+    #[arg(long)]
+    pub(crate) alias: Option<String>,
+    /// Let runs go on without the server if it fails
+    #[arg(long)]
+    pub(crate) optional: bool,
+    #[command(flatten)]
+    pub(crate) place: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
@@ -34,10 +85,43 @@ pub(crate) struct GetArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex agents apply -f agent.yaml\n  \
+    narthex servers apply -f servers/ --dry-run\n\n\
+    All objects are stored, or none. Files end in .json, .yaml or .yml; those of YAML may have\n\
+    several objects, apart by `---`. An agent may have its servers in `mcp.servers`: they go into\n\
+    the catalog, too.")]
 pub(crate) struct ApplyArgs {
-    /// The file, of JSON, with the `id` of a server or the `name` of another; `-` is standard input
+    /// A file of JSON or YAML, or a folder of such files; `-` is standard input
     #[arg(long, short, value_name = "FILE")]
     pub(crate) file: PathBuf,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) place: WorkspaceArgs,
+}
+
+/// Stores the servers, capabilities and agents of a document: all of them, or none. What it does
+/// not name stays.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex import workspace.yaml --dry-run\n  \
+    narthex export | narthex import - --workspace team\n\n\
+    The secrets that it names have to be set before.")]
+pub(crate) struct ImportArgs {
+    /// What `narthex export` has printed, as YAML or JSON; `-` is standard input
+    pub(crate) file: PathBuf,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) place: WorkspaceArgs,
+}
+
+/// Prints the servers, capabilities and agents of a workspace as one document of YAML, always in
+/// the same order. Of secrets it has the names alone.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  narthex export > workspace.yaml")]
+pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) place: WorkspaceArgs,
 }

@@ -1,30 +1,23 @@
 //! `narthex servers`, `capabilities` and `agents`: the catalog, through the daemon.
 
-use std::{
-    io::{Read, stdin},
-    path::Path,
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
-use fs_err as fs;
 use http::Method;
-use narthex_model::{CatalogKind, ErrorKind};
+use narthex_model::CatalogKind;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{ApplyArgs, CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
+    cli::{CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
     daemon_client::{ApiRequest, DaemonClient},
     failure::Failure,
     output::{self, harmless},
     table,
 };
 
-/// More than the daemon takes.
-const DOCUMENT_MAX: u64 = 2 * 1024 * 1024;
 /// What ids have besides letters and digits may stand in a path as it is.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+pub(super) const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 pub(crate) async fn run(
     kind: CatalogKind,
@@ -34,7 +27,7 @@ pub(crate) async fn run(
     match command {
         CatalogCommand::List { place } => list(kind, &place, &context).await,
         CatalogCommand::Get(args) => get(kind, &args, &context).await,
-        CatalogCommand::Apply(args) => apply(kind, &args, &context).await,
+        CatalogCommand::Apply(args) => super::transfer::apply(kind, &args, &context).await,
         CatalogCommand::Delete(args) => delete(kind, &args, &context).await,
     }
 }
@@ -68,7 +61,11 @@ async fn all(
     kind: CatalogKind,
     place: &WorkspaceArgs,
 ) -> Result<Vec<Value>, Failure> {
-    let path = objects_path(kind, place);
+    pages(client, &objects_path(kind, place)).await
+}
+
+/// What all pages of a list have.
+pub(super) async fn pages(client: &DaemonClient, path: &str) -> Result<Vec<Value>, Failure> {
     let mut items = Vec::new();
     let mut after = String::new();
     loop {
@@ -117,52 +114,12 @@ async fn get(kind: CatalogKind, args: &GetArgs, context: &Context) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-async fn apply(
-    kind: CatalogKind,
-    args: &ApplyArgs,
-    context: &Context,
-) -> Result<ExitCode, Failure> {
-    let document = document(&args.file)?;
-    let id = id(kind, &document)?;
-    let client = DaemonClient::operator(&context.settings)?;
-    let path = object_path(kind, &args.place, &id);
-    let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&document));
-    let stored = waiting(&format!("storing {id}"), context, asked).await?;
-    if context.format.is_json() {
-        output::done(&stored)?;
-        return Ok(ExitCode::SUCCESS);
-    }
+/// Tells what was stored nevertheless.
+pub(super) fn warn(stored: &Value) {
     for warning in stored["warnings"].as_array().into_iter().flatten() {
         let (field, message) = (text(warning, "field"), text(warning, "message"));
-        output::notice(&format!("warning: `{field}`: {message}"));
+        output::notice(&harmless(&format!("warning: `{field}`: {message}")));
     }
-    let revision = stored["revision"].as_u64().unwrap_or_default();
-    told(&format!("stored the {kind} {id}, revision {revision}"), context)
-}
-
-/// The text of a file, or of standard input.
-fn document(file: &Path) -> Result<String, Failure> {
-    if file != Path::new("-") {
-        return Ok(fs::read_to_string(file)?);
-    }
-    let mut text = String::new();
-    stdin().take(DOCUMENT_MAX).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-/// What an object calls itself. All else about it is for the daemon to judge.
-fn id(kind: CatalogKind, document: &str) -> Result<String, Failure> {
-    let member = match kind {
-        CatalogKind::Server => "id",
-        CatalogKind::Capability | CatalogKind::Agent => "name",
-    };
-    let read: Value = serde_json::from_str(document).map_err(|error| {
-        Failure::new(ErrorKind::Invalid, format!("the file is no JSON: {error}"))
-    })?;
-    read[member].as_str().filter(|id| !id.is_empty()).map(str::to_owned).ok_or_else(|| {
-        let text = format!("the file must be one {kind}, with its `{member}`");
-        Failure::new(ErrorKind::Invalid, text)
-    })
 }
 
 async fn delete(
@@ -182,25 +139,28 @@ async fn delete(
     told(&format!("deleted the {kind} {}", args.id), context)
 }
 
-fn objects_path(kind: CatalogKind, place: &WorkspaceArgs) -> String {
-    let workspace = utf8_percent_encode(&place.workspace, KEPT);
+pub(super) fn objects_path(kind: CatalogKind, place: &WorkspaceArgs) -> String {
     let group = match kind {
         CatalogKind::Server => "mcp-servers",
         CatalogKind::Capability => "capabilities",
         CatalogKind::Agent => "agents",
     };
-    format!("/api/workspaces/{workspace}/{group}")
+    format!("{}/{group}", workspace_path(place))
 }
 
-fn object_path(kind: CatalogKind, place: &WorkspaceArgs, id: &str) -> String {
+pub(super) fn workspace_path(place: &WorkspaceArgs) -> String {
+    format!("/api/workspaces/{}", utf8_percent_encode(&place.workspace, KEPT))
+}
+
+pub(super) fn object_path(kind: CatalogKind, place: &WorkspaceArgs, id: &str) -> String {
     format!("{}/{}", objects_path(kind, place), utf8_percent_encode(id, KEPT))
 }
 
-fn text<'v>(value: &'v Value, member: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
 }
 
-fn told(sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn told(sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
     if !context.format.is_quiet() {
         output::line(&harmless(sentence))?;
     }

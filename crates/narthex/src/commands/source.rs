@@ -67,7 +67,13 @@ pub(crate) async fn followed(
         Some(file) => default_servers(file)?,
         None => Vec::new(),
     };
-    Ok(ControlOptions { files, store: Some(store), vault: Some(vault), defaults })
+    Ok(ControlOptions {
+        files,
+        store: Some(store),
+        vault: Some(vault),
+        variables: settings.variables.clone(),
+        defaults,
+    })
 }
 
 /// Asks the store whether a content may count (D27). Called on threads that may block.

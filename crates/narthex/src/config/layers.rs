@@ -32,7 +32,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 27] = [
+pub(super) const KEYS: [Key; 28] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
@@ -40,6 +40,7 @@ pub(super) const KEYS: [Key; 27] = [
     key("default_servers", "NARTHEX_DEFAULT_SERVERS", Shape::Text),
     key("confinement", "NARTHEX_CONFINEMENT", Shape::Text),
     key("tools", "NARTHEX_TOOLS", Shape::List),
+    key("catalog.env", "NARTHEX_CATALOG_ENV", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
     key("store.url", super::STORE_URL, Shape::Text),
     key("log.level", "NARTHEX_LOG", Shape::Text),

@@ -10,6 +10,7 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_control::Variables;
 use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::{ErrorKind, Secret};
@@ -57,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) store_url: Option<Secret>,
     /// Which servers the local run has.
     pub(crate) policy: RunPolicy,
+    /// What the catalog may name of the environment.
+    pub(crate) variables: Variables,
     pub(crate) synthetic_tools: bool,
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
@@ -186,6 +189,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             RunPolicy::of(&list("tools")).map_err(|error| format!("{}: {error}", given.source))
         }
     };
+    let variables = variables(layers);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
@@ -201,6 +205,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         default_servers: text("default_servers").map(PathBuf::from),
         store_url: text("store.url").map(Secret::new),
         policy: policy.clone().unwrap_or_default(),
+        variables: variables.clone().unwrap_or_default(),
         synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),
         log_format: if format.as_deref() == Some("json") {
@@ -227,9 +232,18 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
-    layers.faults.extend(policy.err());
+    layers.faults.extend(policy.err().into_iter().chain(variables.err()));
     check(layers, format.as_deref(), name_length);
     Ok(settings)
+}
+
+/// What the catalog may name of the environment: nothing, unless somebody says otherwise (O68).
+fn variables(layers: &Layers) -> Result<Variables, String> {
+    let Some(given) = layers.get("catalog.env") else { return Ok(Variables::default()) };
+    let names = given.value.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<_> = names.map(str::to_owned).collect();
+    let variables = Variables::new(&names, Arc::new(super::variable));
+    variables.map_err(|error| format!("{}: {error}", given.source))
 }
 
 /// Limits of the connections to servers.

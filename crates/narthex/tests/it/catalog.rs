@@ -2,6 +2,7 @@
 
 use std::{io::Write, process::Stdio};
 
+use fs_err as fs;
 use serde_json::{Value, json};
 
 use crate::support::{Done, Place};
@@ -28,12 +29,13 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     let server = json!({ "id": "docs", "name": "Papers", "url": "https://docs.test/mcp" });
     place.write("docs.json", &server.to_string());
     let stored = place.run(["servers", "apply", "--file", "docs.json"]).succeeded();
-    assert_eq!(stored.stdout, "stored the server docs, revision 1\n");
+    assert_eq!(stored.stdout, "created the server docs\n");
     let capability = r#"{"name": "papers", "mcpServers": {"library": {"ref": "docs"}}}"#;
     pipe(&place, &["capabilities", "apply", "-f", "-", "--quiet"], capability).succeeded();
     let agent = r#"{"name": "reader", "capabilities": ["papers"]}"#;
     let stored = data(pipe(&place, &["agents", "apply", "-f", "-", "--json"], agent));
-    assert_eq!((&stored["revision"], &stored["id"]), (&json!(1), &json!("reader")));
+    let change = &stored["changes"][0];
+    assert_eq!((&change["change"], &change["id"]), (&json!("created"), &json!("reader")));
 
     let listed = place.run(["servers", "list"]).succeeded();
     let lines: Vec<Vec<&str>> =
@@ -47,7 +49,7 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     // What is printed can be applied as it is.
     let shown = place.run(["agents", "get", "reader"]).succeeded().stdout;
     let again = pipe(&place, &["agents", "apply", "-f", "-"], &shown).succeeded();
-    assert_eq!(again.stdout, "stored the agent reader, revision 1\n");
+    assert_eq!(again.stdout, "unchanged the agent reader\n");
     let merged = place.run(["agents", "get", "reader", "--merged"]).succeeded();
     assert_eq!(merged.json()["mcpServers"]["library"]["ref"], "docs");
     place.run(["servers", "get", "docs", "--merged"]).failed(2, &["agents"]);
@@ -55,6 +57,126 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     place.run(["servers", "delete", "docs"]).failed(1, &["conflict", "capabilities.papers"]);
     place.run(["servers", "delete", "docs", "--force"]).succeeded();
     place.run(["servers", "get", "docs"]).failed(1, &["not_found", "docs"]);
+}
+
+/// O83: a folder of files is applied as one, after a look at what would change.
+#[test]
+fn o83_files_are_applied_together_after_a_dry_run() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    fs::create_dir(place.path("servers")).unwrap();
+    place.write(
+        "servers/b.yaml",
+        "id: docs\nurl: https://docs.test/mcp\n---\nid: mail\ncommand: mail\n",
+    );
+    place.write("servers/a.json", r#"{"id": "search", "url": "https://search.test/mcp"}"#);
+    place.write("servers/notes.txt", "none of these");
+    let apply = ["servers", "apply", "-f", "servers"];
+    let dry = place.run([&apply[..], &["--dry-run"]].concat()).succeeded().stdout;
+    let would = ["search", "docs", "mail"].map(|id| format!("would create the server {id}\n"));
+    let would = would.concat();
+    assert_eq!(dry, would);
+    assert_eq!(place.run(["servers", "list", "--quiet"]).succeeded().stdout, "");
+    assert_eq!(place.run(apply).succeeded().stdout, would.replace("would create", "created"));
+
+    place.write(
+        "servers/a.json",
+        r#"{"id": "search", "url": "https://find.test/mcp",
+        "config_schema": {"pin": {"sensitive": true, "default": "canary-5"}}}"#,
+    );
+    let dry = place.run([&apply[..], &["--dry-run"]].concat()).succeeded().stdout;
+    for told in [
+        "would update the server search",
+        "~ url: ",
+        "https://find.test/mcp",
+        "+ config_schema: ",
+        "(hidden)",
+        "unchanged the server docs",
+    ] {
+        assert!(dry.contains(told), "{told}: {dry}");
+    }
+    assert!(!dry.contains("canary"), "{dry}");
+
+    // One that is wrong keeps all from being stored, and is named with its file.
+    place.write("servers/c.yaml", "id: good\nurl: https://good.test\n---\nid: bad\nurl: 3\n");
+    let refused = place.run(apply);
+    refused.failed(1, &["servers/c.yaml (2): `url`"]);
+    let listed = place.run(["servers", "list", "--quiet"]).succeeded().stdout;
+    assert_eq!(listed, "docs\nmail\nsearch\n");
+    place.run(["servers", "apply", "-f", "absent"]).failed(1, &["absent"]);
+}
+
+/// O83, S27: what one daemon exports another imports, without secrets.
+#[test]
+fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
+    let place = Place::with(&json!({}));
+    let daemon = place.up();
+    pipe(&place, &["secrets", "set", "DOCS_KEY"], "canary-9").succeeded();
+    let server = json!({ "id": "docs", "url": "https://docs.test/mcp", "description": "no: yes\n",
+        "config_schema": { "key": { "kind": "secret" } },
+        "default_config": { "key": "${DOCS_KEY}" } });
+    pipe(&place, &["servers", "apply", "-f", "-"], &server.to_string()).succeeded();
+    let agent = "name: reader\nmcp:\n  servers:\n    files:\n      command: npx\n\
+                 \x20     timeout: 15s\n      env:\n        KEY: ${DOCS_KEY}\n";
+    place.write("agent.yaml", agent);
+    let applied = place.run(["agents", "apply", "-f", "agent.yaml"]).succeeded();
+    assert_eq!(applied.stdout, "created the server reader-files\ncreated the agent reader\n");
+    assert!(applied.stderr.contains("the secret of that name"), "R-M5: {}", applied.stderr);
+    let exported = place.run(["export"]).succeeded().stdout;
+    assert!(exported.contains("reader-files") && !exported.contains("canary"), "{exported}");
+    assert_eq!(place.run(["export"]).succeeded().stdout, exported);
+    drop(daemon);
+
+    let other = Place::with(&json!({}));
+    let _daemon = other.up();
+    other.write("workspace.yaml", &exported);
+    other.run(["import", "workspace.yaml"]).failed(1, &["narthex secrets set DOCS_KEY"]);
+    pipe(&other, &["secrets", "set", "DOCS_KEY"], "canary-10").succeeded();
+    let dry = other.run(["import", "workspace.yaml", "--dry-run"]).succeeded().stdout;
+    assert!(dry.contains("would create the agent reader"), "{dry}");
+    other.run(["import", "workspace.yaml"]).succeeded();
+    let again = other.run(["import", "workspace.yaml"]).succeeded().stdout;
+    assert_eq!(
+        again,
+        "unchanged the server docs\nunchanged the server reader-files\n\
+                       unchanged the agent reader\n"
+    );
+    assert_eq!(other.run(["export"]).succeeded().stdout, exported);
+    assert_eq!(data(other.run(["export", "--json"]))["version"], 1);
+}
+
+/// X-M36, X-M44: a server is attached, listed without its literals, and taken out again.
+#[test]
+fn x_m36_servers_are_attached_and_detached() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let server = r#"{"id": "linear", "command": "true", "manifest": {"tool_scopes": {}, "env": {
+        "KEY": {"kind": "secret"}, "TEAM": {"kind": "value", "required": false},
+        "MAX": {"kind": "value", "type": "number", "required": false}}}}"#;
+    pipe(&place, &["servers", "apply", "-f", "-"], server).succeeded();
+    pipe(&place, &["agents", "apply", "-f", "-"], r#"{"name": "planner"}"#).succeeded();
+    let list = || place.run(["agents", "attachments", "planner"]).succeeded().stdout;
+    assert!(list().contains("no server"), "{}", list());
+
+    let attach = ["agents", "attach", "planner", "linear", "KEY=${LINEAR}", "TEAM=7", "MAX=3"];
+    place.run(attach).failed(1, &["env.KEY", "narthex secrets set LINEAR"]);
+    pipe(&place, &["secrets", "set", "LINEAR"], "canary-1b").succeeded();
+    let told = place.run(attach).succeeded().stdout;
+    assert_eq!(told, "the agent planner has the server linear as linear\n");
+    let rows = list();
+    let line: Vec<&str> = rows.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(line, ["linear", "linear", "KEY=${LINEAR}", "MAX", "TEAM"], "{rows}");
+    let words = ["--alias", "work", "--optional", "--json"];
+    let second = data(place.run([&attach[..5], &words].concat()));
+    assert_eq!((&second["alias"], &second["optional"]), (&json!("work"), &json!(true)));
+
+    place.run(["agents", "detach", "planner", "linear"]).succeeded();
+    place.run(["agents", "detach", "planner", "linear"]).failed(1, &["not_found", "linear"]);
+    let quiet = place.run(["agents", "attachments", "planner", "--quiet"]).succeeded();
+    assert_eq!(quiet.stdout, "work\n");
+    place.run(["agents", "attach", "planner", "linear", "KEY"]).failed(2, &["key=value"]);
+    place.run(["agents", "attach", "planner", "linear", "K=a", "K=b"]).failed(2, &["twice"]);
+    place.run(["agents", "attach", "planner", "absent", "K=a"]).failed(1, &["`name`", "absent"]);
 }
 
 /// D9: what is refused is told with every place, and by programs field by field.
@@ -69,7 +191,9 @@ fn d9_refusals_name_every_place() {
     let refused = pipe(&place, &[&words[..], &["--json"]].concat(), agent);
     let errors = refused.json()["error"]["details"]["errors"].take();
     assert_eq!(errors.as_array().map(Vec::len), Some(2), "{errors}");
-    for (text, told) in [("{", "no JSON"), ("{}", "`name`"), ("[]", "`name`"), ("3", "`name`")] {
+    let table =
+        [("{", "standard input"), ("{}", "`name`"), ("[]", "an object"), ("3", "an object")];
+    for (text, told) in table {
         pipe(&place, &words, text).failed(1, &["invalid", told]);
     }
     place.run(["agents", "apply", "--file", "absent.json"]).failed(1, &["absent.json"]);

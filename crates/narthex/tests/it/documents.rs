@@ -90,7 +90,10 @@ fn shown_commands_and_flags_exist() {
     }
     let all = [
         "agents apply",
+        "agents attach",
+        "agents attachments",
         "agents delete",
+        "agents detach",
         "agents get",
         "agents list",
         "call",
@@ -100,6 +103,8 @@ fn shown_commands_and_flags_exist() {
         "connect",
         "daemon status",
         "daemon stop",
+        "export",
+        "import",
         "init",
         "mcp add",
         "mcp disable",

@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 40] = [
     &[],
     &["up"],
     &["call"],
@@ -34,6 +34,11 @@ const COMMANDS: [&[&str]; 35] = [
     &["capabilities", "get"],
     &["agents", "apply"],
     &["agents", "delete"],
+    &["agents", "attach"],
+    &["agents", "detach"],
+    &["agents", "attachments"],
+    &["export"],
+    &["import"],
     &["secrets", "set"],
     &["secrets", "list"],
     &["secrets", "clear"],

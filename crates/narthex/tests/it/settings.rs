@@ -34,6 +34,31 @@ fn unknown_and_wrong_settings_are_all_told() {
     with_variable(&place, "NARTHEX_LOG", "a=b=c").failed(2, &["log level"]);
 }
 
+/// O68: what the catalog may name of the environment is a setting, by default nothing.
+#[test]
+fn o68_variables_of_the_catalog_are_a_setting() {
+    let place = Place::with(&json!({}));
+    with_variable(&place, "NARTHEX_CATALOG_ENV", "DOCS_*,*")
+        .failed(2, &["NARTHEX_CATALOG_ENV: `*` allows no variable", "PREFIX_*"]);
+    place.write("narthex.toml", "[catalog]\nenv = [\"NARTHEX_MASTER_KEY\"]\n");
+    place.run(["status", "--settings", "narthex.toml"]).failed(2, &["`catalog.env`"]);
+
+    place.write("docs.json", r#"{"id": "docs", "url": "https://x.test/${env.DOCS_PLACE}"}"#);
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let daemon = place.start_with(&up, |_command| {});
+    daemon.event("ready");
+    let refused = place.run(["servers", "apply", "--file", "docs.json"]);
+    refused.failed(1, &["DOCS_PLACE", "catalog.env"]);
+    drop(daemon);
+    let daemon = place.start_with(&up, |command| {
+        command.env("NARTHEX_CATALOG_ENV", "DOCS_*").env("DOCS_PLACE", "canary-place");
+    });
+    daemon.event("ready");
+    place.run(["servers", "apply", "--file", "docs.json"]).succeeded();
+    let shown = place.run(["servers", "get", "docs"]).succeeded().stdout;
+    assert!(shown.contains("${env.DOCS_PLACE}") && !shown.contains("canary"), "{shown}");
+}
+
 /// E21, E150: everything by default, what is named by flag or variable, or nothing; in lists and in
 /// the gateway's own tools alike.
 #[test]

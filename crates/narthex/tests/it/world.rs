@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
-use narthex_control::{ControlOptions, SecretRows};
+use narthex_control::{ControlOptions, SecretRows, Variables};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::Alias;
@@ -79,6 +79,7 @@ impl World {
             files,
             store: Some(store),
             vault: Some(Vault::new(Arc::new(backend))),
+            variables: Variables::default(),
             defaults: Vec::new(),
         };
         let servers = Servers::Followed(Box::new(followed));

@@ -197,7 +197,8 @@ impl Checker<'_> {
             && (self.surroundings.env)(&placeholder.key) == EnvValue::NotAllowed;
         if is_refused {
             let message = format!("the variable `{}` may not be used here", placeholder.key);
-            let remedy = "ask an operator to put it on the allowlist, or store it as a secret";
+            let remedy = "store the value as a secret, or let the operator of the daemon allow the \
+                          variable in its setting `catalog.env`";
             self.fault(at, key, FaultCode::EnvNotAllowed, message, remedy);
         }
     }

@@ -55,6 +55,7 @@ fn one<'a>(catalog: &'a Catalog, alias: &Alias, uses: &[Use<'a>]) -> PlannedServ
         reference: uses.last().map(|(_, last)| last.reference.clone()).expect("a use made it"),
         entry,
         optional: is_optional(uses),
+        tools: uses.iter().map(|(_, one)| &one.tools).filter(|rules| !rules.is_open()).collect(),
         keys,
         faults,
         warnings: Vec::new(),

@@ -3,11 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Plan, PlannedKey, PlannedServer};
-use crate::{
-    carrier::Carrier,
-    origin::Origin,
-    template::{ConfigValue, Piece, Template, Tree},
-};
+use crate::{carrier::Carrier, origin::Origin, template::ConfigValue};
 
 pub(super) fn preview(plan: &Plan<'_>) -> Value {
     let servers: Map<String, Value> =
@@ -22,6 +18,7 @@ fn server(planned: &PlannedServer<'_>) -> Value {
         "ref": planned.reference,
         "optional": planned.optional,
         "config": config,
+        "tools": planned.tools,
         "errors": planned.faults,
         "warnings": planned.warnings,
     });
@@ -62,19 +59,10 @@ fn key(key: &PlannedKey<'_>) -> Value {
 /// A value as it is written; of a hidden one only references.
 fn shown(value: &ConfigValue, is_hidden: bool) -> Value {
     match value {
-        ConfigValue::Tree(tree) if is_hidden && has_literal(tree) => HIDDEN.into(),
+        ConfigValue::Tree(tree) if is_hidden && tree.has_literal() => HIDDEN.into(),
         ConfigValue::Removed | ConfigValue::Secret(_) | ConfigValue::Tree(_) => value.written(),
     }
 }
 
 /// What stands in the place of a hidden literal.
 pub(crate) const HIDDEN: &str = "(hidden)";
-
-fn has_literal(tree: &Tree) -> bool {
-    let in_text =
-        |template: &Template| template.0.iter().any(|piece| matches!(piece, Piece::Text(_)));
-    match tree {
-        Tree::Plain(_) | Tree::List(_) | Tree::Object(_) => true,
-        Tree::Text(template) => in_text(template),
-    }
-}

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, fmt, path::PathBuf};
 use narthex_model::{
     Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HttpTarget, OAuth,
     OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget, Target,
-    is_secret_variable,
 };
 use serde_json::{Map, Value, json};
 
@@ -107,13 +106,13 @@ impl ResolvedServer {
                 filled_in.push(text.clone());
             }
             if let ResolvedValue::Tree(tree) = &key.value {
-                filled_in.extend(opener.secret_variables(tree.placeholders()));
+                filled_in.extend(opener.variables(tree.placeholders()));
             }
             carried.insert(key.carrier.name().to_owned(), text);
         }
         let target = match &self.target {
             ResolvedTarget::Http { url, is_sse, auth } => {
-                filled_in.extend(opener.secret_variables(url.placeholders()));
+                filled_in.extend(opener.variables(url.placeholders()));
                 Target::Http(HttpTarget {
                     url: opener.url(url)?,
                     is_sse: *is_sse,
@@ -140,7 +139,7 @@ impl ResolvedServer {
             timeout: self.settings.timeout(),
             mount_timeout: self.settings.mount_timeout(),
             output: self.settings.output(),
-            exposed: Box::new(self.settings.exposed()),
+            exposed: Box::new(self.exposed()),
             is_disabled: self.settings.disabled,
             filled_in,
             ..definition
@@ -195,15 +194,11 @@ impl Opener<'_> {
         OpenError::Unfit { alias: self.alias(), field: field.to_owned(), why }
     }
 
-    /// The values of variables whose name tells of a secret: they are taken out of what the server
-    /// says (D22).
-    fn secret_variables<'p>(&self, open: impl IntoIterator<Item = &'p Placeholder>) -> Vec<Secret> {
-        let is_secret =
-            |open: &&Placeholder| open.source == Source::Env && is_secret_variable(&open.key);
-        open.into_iter()
-            .filter(is_secret)
-            .filter_map(|open| (self.opening.env)(&open.key))
-            .collect()
+    /// The values of variables of the daemon, all of which count as secrets: they are taken out of
+    /// what the server says (D22).
+    fn variables<'p>(&self, open: impl IntoIterator<Item = &'p Placeholder>) -> Vec<Secret> {
+        let of_env = open.into_iter().filter(|open| open.source == Source::Env);
+        of_env.filter_map(|open| (self.opening.env)(&open.key)).collect()
     }
 
     fn openers(&self) -> Openers<'_> {

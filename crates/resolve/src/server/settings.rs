@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::{
     fault::FaultCode,
     reader::{Object, Reader},
+    schema::word,
 };
 
 /// Limits, and what callers may see.
@@ -35,9 +36,22 @@ pub struct ServerSettings {
     /// Which prompts callers see.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub prompts: NameRules,
+    /// Whether runs share what is started for the server. `None`: as is usual for its shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
     /// Whether the server is switched off.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
+}
+
+/// Who shares the connection to a server, and its process (D12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Nobody: each run has its own.
+    Run,
+    /// Runs with the same configuration and credentials.
+    Shared,
 }
 
 /// What names may be seen, as patterns: [`NameRule`] as it is written.
@@ -55,11 +69,13 @@ pub struct NameRules {
 const TIMEOUT_MAX_MS: u64 = 600_000;
 
 impl NameRules {
-    fn is_open(&self) -> bool {
+    /// Whether all names may be seen.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
         self.allow.is_none() && self.deny.is_empty()
     }
 
-    fn rule(&self) -> NameRule {
+    pub(crate) fn rule(&self) -> NameRule {
         NameRule::new(self.allow.as_deref(), &self.deny)
     }
 }
@@ -95,6 +111,12 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
         tools: rules(reader, object, "tools"),
         resources: rules(reader, object, "resources"),
         prompts: rules(reader, object, "prompts"),
+        isolation: word(
+            reader,
+            object,
+            "isolation",
+            &[("run", Isolation::Run), ("shared", Isolation::Shared)],
+        ),
         disabled: reader.flag(object, "disabled").unwrap_or(false),
     }
 }
@@ -110,7 +132,7 @@ fn timeout(reader: &mut Reader, object: &Object<'_>, key: &str) -> Option<u64> {
 }
 
 /// `{"allow": […], "deny": […]}`, or a list of what is allowed.
-fn rules(reader: &mut Reader, object: &Object<'_>, key: &str) -> NameRules {
+pub(crate) fn rules(reader: &mut Reader, object: &Object<'_>, key: &str) -> NameRules {
     match object.get(key) {
         None => NameRules::default(),
         Some(Node::List(_)) => {

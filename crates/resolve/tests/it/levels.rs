@@ -1,10 +1,10 @@
 //! How levels meet: order, removal, disagreement, required keys, optional servers.
 
 use narthex_model::ServerId;
-use narthex_resolve::{FaultCode, users_of};
+use narthex_resolve::{FaultCode, Isolation, ServerEntry, users_of};
 use serde_json::{Value, json};
 
-use crate::world::{World, server};
+use crate::world::{World, refused, server, text};
 
 fn plain(keys: &[&str]) -> Value {
     keys.iter().map(|key| ((*key).to_owned(), json!({ "type": "json" }))).collect()
@@ -211,4 +211,44 @@ fn o29_a_literal_in_a_sensitive_key_is_warned_of() {
     for fine in [json!("${KEY}"), json!("${env.E}"), Value::Null] {
         assert_eq!(warned(fine), []);
     }
+}
+
+/// D5, X-M43: a level narrows which tools are shown, and none widens what another has said.
+#[test]
+fn d5_each_level_narrows_the_tools() {
+    let entry = json!({ "id": "s", "url": "https://s.test/mcp", "tools": { "deny": ["get_key"] } });
+    let world = World::new(&[entry])
+        .including("c", json!({ "a": { "ref": "s", "tools": ["get_*"] } }))
+        .using(json!({ "a": { "ref": "s", "tools": { "allow": ["*"], "deny": ["get_old"] } } }));
+    let shown = world.definition("a").unwrap().exposed;
+    let names = ["get_user", "get_key", "get_old", "set_user"];
+    assert_eq!(names.map(|name| shown.tools.lets(name)), [true, false, false, false]);
+    let preview = world.plan(|plan| plan.preview());
+    let written = json!([{ "allow": ["get_*"] }, { "allow": ["*"], "deny": ["get_old"] }]);
+    assert_eq!(preview["mcpServers"]["a"]["tools"], written);
+    let open = World::new(&[json!({ "id": "s", "url": "https://s.test/mcp" })])
+        .using(json!({ "a": { "ref": "s" } }));
+    assert!(open.definition("a").unwrap().exposed.is_everything());
+}
+
+/// D12: what a run shares, by its shape and by its own word.
+#[test]
+fn d12_programs_belong_to_a_run_unless_they_are_shared() {
+    let isolation = |further: &[(&str, &str)]| {
+        let mut entry = json!({ "id": "s" });
+        for (key, value) in further {
+            entry[*key] = json!(value);
+        }
+        let world = World::new(&[entry]).using(json!({ "a": { "ref": "s" } }));
+        let run = world.run();
+        run.servers.values().next().unwrap().isolation()
+    };
+    let (url, program) = (("url", "https://s.test"), ("command", "x"));
+    assert_eq!(isolation(&[url]), Isolation::Shared);
+    assert_eq!(isolation(&[program]), Isolation::Run);
+    assert_eq!(isolation(&[("image", "ghcr.io/o/s:1")]), Isolation::Run);
+    assert_eq!(isolation(&[url, ("isolation", "run")]), Isolation::Run);
+    assert_eq!(isolation(&[program, ("isolation", "shared")]), Isolation::Shared);
+    let entry = text(&json!({ "id": "s", "command": "x", "isolation": "none" }));
+    assert_eq!(refused(ServerEntry::parse(&entry, None)), [FaultCode::ValueInvalid].into());
 }

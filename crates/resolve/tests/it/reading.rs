@@ -1,5 +1,6 @@
 //! Objects are read strictly, with every fault at once.
 
+use narthex_model::Alias;
 use narthex_resolve::{
     Agent, AttachRequest, Capability, FaultCode, Faults, RunRequest, ServerEntry,
 };
@@ -146,11 +147,14 @@ fn d1_aliases_and_ids_are_checked() {
 /// X-D2: an attachment in the words of the attach form.
 #[test]
 fn x_d2_attach_requests() {
-    let read = |value: Value| AttachRequest::parse(&text(&value)).map(|parsed| parsed.value);
+    let read = |value: Value| AttachRequest::parse(&text(&value), None).map(|parsed| parsed.value);
     let one = json!({ "name": "linear", "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}" } });
     let other = json!({ "ref": "linear", "alias": "linear",
                         "config": { "LINEAR_API_KEY": { "$secret": "LINEAR_API_KEY" } } });
-    assert_eq!(read(one).unwrap(), read(other).unwrap());
+    let typed = json!({ "catalog_entry_id": "linear", "env_json": {
+                        "LINEAR_API_KEY": { "kind": "secret", "ref": "LINEAR_API_KEY" } } });
+    assert_eq!(read(one.clone()).unwrap(), read(other).unwrap());
+    assert_eq!(read(one).unwrap(), read(typed).unwrap());
     assert_eq!(read(json!({ "name": "s", "alias": "b" })).unwrap().alias.as_str(), "b");
     for bad in [
         json!({}),
@@ -158,9 +162,55 @@ fn x_d2_attach_requests() {
         json!({ "name": "s", "env": {}, "config": {} }),
         json!({ "name": "s", "url": "https://x" }),
         json!({ "name": "s", "env": { "K": "x${KEY}" } }),
+        json!({ "name": "s", "catalog_entry_id": "s" }),
+        json!({ "name": "s", "env": {}, "env_json": {} }),
+        json!({ "name": "s", "tool_scopes_granted": ["a.b"] }),
     ] {
         refused(read(bad));
     }
+}
+
+/// X-E19, X-E20, X-E22: values that say of which kind they are, and mean it.
+#[test]
+fn x_e19_values_with_their_kind() {
+    let read = |env: Value| {
+        let request = json!({ "catalog_entry_id": "s", "env_json": env });
+        AttachRequest::parse(&text(&request), None).map(|parsed| parsed.value.attachment)
+    };
+    let read_fine = read(json!({ "A": { "kind": "secret", "ref": "KEY" },
+        "B": { "kind": "secret", "ref": "${KEY}" }, "C": { "kind": "value", "value": "plain" },
+        "D": { "kind": "value", "value": "${scope.team}" } }));
+    let shown = json!(read_fine.unwrap().references());
+    let wanted = json!({ "A": "${KEY}", "B": "${KEY}", "C": "", "D": "${scope.team}" });
+    assert_eq!(shown, wanted, "X-E26: of a literal nothing is shown");
+    for (bad, place) in [
+        (json!({ "A": "KEY" }), "env_json.A"),
+        (json!({ "A": {} }), "env_json.A.kind"),
+        (json!({ "A": { "kind": "other" } }), "env_json.A.kind"),
+        (json!({ "A": { "kind": "secret" } }), "env_json.A.ref"),
+        (json!({ "A": { "kind": "secret", "ref": "a key" } }), "env_json.A.ref"),
+        (json!({ "A": { "kind": "secret", "ref": "x${KEY}" } }), "env_json.A.ref"),
+        (json!({ "A": { "kind": "secret", "value": "x" } }), "env_json.A.value"),
+        (json!({ "A": { "kind": "value", "ref": "KEY" } }), "env_json.A.ref"),
+        (json!({ "A": { "kind": "value", "value": "${KEY}" } }), "env_json.A.value"),
+        (json!({ "A": { "kind": "value", "value": "x${KEY}" } }), "env_json.A.value"),
+    ] {
+        let faults = read(bad.clone()).expect_err("it is refused");
+        assert!(faults.iter().any(|fault| fault.path == place), "{bad} {faults}");
+    }
+}
+
+/// The alias of the address counts, and nothing else may be said.
+#[test]
+fn an_alias_of_the_address_is_not_contradicted() {
+    let wanted = Alias::new("work").unwrap();
+    let read = |value: Value| {
+        AttachRequest::parse(&text(&value), Some(&wanted)).map(|parsed| parsed.value.alias)
+    };
+    assert_eq!(read(json!({ "name": "s" })).unwrap(), wanted);
+    assert_eq!(read(json!({ "name": "s", "alias": "work" })).unwrap(), wanted);
+    refused(read(json!({ "name": "s", "alias": "home" })));
+    refused(read(json!({})));
 }
 
 /// O85, C14: a session that goes on takes a prompt and no parameters.

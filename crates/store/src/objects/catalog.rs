@@ -106,14 +106,64 @@ pub struct CatalogRow {
     pub updated_by: String,
 }
 
+/// One of several changes that are made together.
+#[derive(Debug, Clone, Copy)]
+pub struct CatalogStep<'a> {
+    pub kind: CatalogKind,
+    pub id: &'a str,
+    /// What was read of it. `None`: there was none.
+    pub before: Option<&'a CatalogRow>,
+    pub document: &'a str,
+}
+
+/// Makes several changes, all of them or none: `false`, and nothing happens, if any object is not
+/// as it was read.
+pub(crate) async fn change(
+    database: &Database,
+    workspace: &WorkspaceId,
+    steps: &[CatalogStep<'_>],
+    by: &str,
+) -> Result<bool, StatementError> {
+    let now = now_ms();
+    let mut all = Vec::with_capacity(steps.len());
+    for step in steps {
+        let statements = statements(step.kind);
+        all.push(match step.before {
+            Some(read) => {
+                let mut values = known(workspace, read);
+                values.extend([Value::Text(step.document), Value::Integer(now), Value::Text(by)]);
+                Step::must_change(statements.replace, values)
+            }
+            None => {
+                let values = vec![
+                    Value::Text(workspace.as_str()),
+                    Value::Text(step.id),
+                    Value::Text(step.document),
+                    Value::Integer(now),
+                    Value::Text(by),
+                ];
+                Step::must_change(statements.create, values)
+            }
+        });
+    }
+    match database.write_steps(&all).await {
+        // Somebody has made one of them meanwhile.
+        Err(StatementError::Exists { .. }) => Ok(false),
+        done => done,
+    }
+}
+
+fn statements(kind: CatalogKind) -> &'static Statements {
+    match kind {
+        CatalogKind::Server => &SERVERS,
+        CatalogKind::Capability => &CAPABILITIES,
+        CatalogKind::Agent => &AGENTS,
+    }
+}
+
 impl<'a> CatalogRows<'a> {
     pub(crate) fn new(database: &'a Database, kind: CatalogKind) -> Self {
-        let statements = match kind {
-            CatalogKind::Server => &SERVERS,
-            CatalogKind::Capability => &CAPABILITIES,
-            CatalogKind::Agent => &AGENTS,
-        };
-        Self { database, statements }
+        Self { database, statements: statements(kind) }
     }
 
     /// The one of this id, if there is one.

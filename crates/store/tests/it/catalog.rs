@@ -1,7 +1,7 @@
 //! Objects of the catalog: each kind in its own table, changed only as it was read.
 
 use narthex_model::{CatalogKind, ErrorKind};
-use narthex_store::{CatalogRow, Store, Workspace};
+use narthex_store::{CatalogRow, CatalogStep, Store, Workspace};
 use tokio::task::JoinSet;
 
 use crate::support::{Place, id};
@@ -45,6 +45,33 @@ async fn o5_objects_outlive_the_store() {
             assert!(store.catalog(kind).all(&id("team")).await.unwrap().is_empty());
             assert_eq!(store.catalog(kind).all(&here).await.unwrap().len(), 1);
         }
+    }
+}
+
+/// O83: several changes are one: if any object is not as it was read, none of them happens.
+#[tokio::test]
+async fn o83_changes_are_made_together_or_not_at_all() {
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        let here = id("default");
+        let (servers, agents) = (CatalogKind::Server, CatalogKind::Agent);
+        let docs = store.catalog(servers).create(&here, "docs", "1", "a").await.unwrap();
+        let new = CatalogStep { kind: agents, id: "reader", before: None, document: "2" };
+        let changed = CatalogStep { kind: servers, id: "docs", before: Some(&docs), document: "3" };
+        assert!(store.catalog_change(&here, &[new, changed], "b").await.unwrap());
+        let now = store.catalog(servers).find(&here, "docs").await.unwrap().unwrap();
+        assert_eq!((now.document.as_str(), now.revision, now.updated_by.as_str()), ("3", 2, "b"));
+        assert_eq!(now.created_at, docs.created_at);
+
+        let further = CatalogStep { kind: agents, id: "writer", before: None, document: "4" };
+        for outrun in [changed, new] {
+            assert!(!store.catalog_change(&here, &[further, outrun], "c").await.unwrap());
+            assert_eq!(store.catalog(agents).find(&here, "writer").await.unwrap(), None);
+        }
+        assert_eq!(store.catalog(servers).find(&here, "docs").await.unwrap(), Some(now));
+        assert!(store.catalog_change(&here, &[], "c").await.unwrap(), "nothing to do is done");
+        let nowhere = store.catalog_change(&id("nobody"), &[further], "c").await.unwrap_err();
+        assert_eq!(nowhere.kind(), ErrorKind::NotFound);
     }
 }
 

@@ -7,7 +7,7 @@ use narthex_store::{Store, Workspace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::world::Api;
+use super::world::{Api, VARIABLE};
 use crate::world::{Answer, whole};
 
 const SERVERS: &str = "/api/workspaces/default/mcp-servers";
@@ -19,13 +19,13 @@ const READER: &str = "/api/workspaces/default/agents/reader";
 const CANARY: &str = "canary-9c1e";
 
 /// A door over a store of its own, with a vault.
-struct Place {
+pub(super) struct Place {
     dir: TempDir,
-    api: Api,
+    pub(super) api: Api,
 }
 
 impl Place {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let team = Workspace { id: WorkspaceId::new("team").unwrap(), name: String::new() };
@@ -35,7 +35,7 @@ impl Place {
     }
 
     /// With a server, a capability that attaches it, and an agent that includes that.
-    async fn filled() -> Self {
+    pub(super) async fn filled() -> Self {
         let place = Self::new().await;
         let secret = "/api/workspaces/default/secrets/DOCS_KEY";
         place.put(secret, &json!({ "value": CANARY })).await.succeeded();
@@ -45,28 +45,33 @@ impl Place {
         place
     }
 
-    async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn put(&self, path: &str, body: &Value) -> Answer {
         self.api.send("PUT", path, body.to_string()).await
     }
 
-    async fn patch(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn patch(&self, path: &str, body: &Value) -> Answer {
         self.api.send("PATCH", path, body.to_string()).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {
         self.api.send("POST", path, body.to_string()).await
     }
 
-    async fn delete(&self, path: &str) -> Answer {
+    pub(super) async fn delete(&self, path: &str) -> Answer {
         self.api.ask("DELETE", path).send().await
     }
 
-    async fn get(&self, path: &str) -> Value {
+    pub(super) async fn get(&self, path: &str) -> Value {
         self.api.get(path).await
     }
 
     /// A change under a condition.
-    async fn put_if(&self, condition: (&'static str, &str), path: &str, body: &Value) -> Answer {
+    pub(super) async fn put_if(
+        &self,
+        condition: (&'static str, &str),
+        path: &str,
+        body: &Value,
+    ) -> Answer {
         let request = self.api.ask("PUT", path).header("content-type", "application/json");
         request.header(condition.0, condition.1).body(whole(body.to_string())).send().await
     }
@@ -96,7 +101,7 @@ fn reader() -> Value {
 
 /// The fields of a refusal, with their codes.
 #[track_caller]
-fn faults(answer: &Answer) -> Vec<(String, String)> {
+pub(super) fn faults(answer: &Answer) -> Vec<(String, String)> {
     answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
     fields(answer)
 }
@@ -114,7 +119,7 @@ fn fields(answer: &Answer) -> Vec<(String, String)> {
     errors.iter().map(field).collect()
 }
 
-fn of(field: &str, code: &str) -> (String, String) {
+pub(super) fn of(field: &str, code: &str) -> (String, String) {
     (field.to_owned(), code.to_owned())
 }
 
@@ -251,7 +256,9 @@ async fn x_m37_references_are_checked_when_they_are_saved() {
     let refused = place.put(DOCS, &docs()).await;
     assert_eq!(faults(&refused), [of("default_config.api_key", "secret_not_set")]);
     let variable = json!({ "url": "https://${env.HOST}/mcp" });
-    assert_eq!(faults(&place.put(DOCS, &variable).await), [of("url", "env_not_allowed")]);
+    let refused = place.put(DOCS, &variable).await;
+    assert_eq!(faults(&refused), [of("url", "env_not_allowed")]);
+    assert!(refused.text().contains("`catalog.env`"), "{}", refused.text());
     let other = json!({ "id": "other", "url": "https://a.test" });
     assert_eq!(faults(&place.put(DOCS, &other).await), [of("id", "value_invalid")]);
     for bad in ["Docs", "a__b", "%2e%2e", "a%2Fb", "a.b"] {
@@ -538,6 +545,40 @@ async fn without_a_store_there_is_no_catalog() {
     let told = api.ask("GET", SERVERS).send().await.problem(StatusCode::CONFLICT, "conflict");
     assert!(told.contains("narthex up"), "{told}");
     api.send("PUT", DOCS, "{}").await.problem(StatusCode::CONFLICT, "conflict");
+}
+
+/// O15, O68, O101: an allowed variable is named, set or not; its value is in no answer.
+#[tokio::test]
+async fn o68_variables_are_named_if_the_operator_allows_it() {
+    let place = Place::new().await;
+    let server = json!({ "url": "${env.DOCS_URL}", "config_schema": { "region": {} },
+        "default_config": { "region": "in ${env.DOCS_REGION}" } });
+    let stored = place.put(DOCS, &server).await;
+    assert_eq!(stored.status, StatusCode::CREATED, "{}", stored.text());
+    let agent = json!({ "mcpServers": { "docs": {
+        "ref": "docs", "config": { "region": "${env.DOCS_URL}" } } } });
+    place.put(READER, &agent).await.succeeded();
+    let merged = place.get(&format!("{READER}?view=merged")).await;
+    let region = &merged["mcpServers"]["docs"]["config"]["region"];
+    assert_eq!(region["value"], "${env.DOCS_URL}", "{merged}");
+    assert_eq!(merged["mcpServers"]["docs"]["errors"], json!([]), "{merged}");
+    let preview = place
+        .post(
+            "/api/workspaces/default/preview",
+            &json!({ "name": "x",
+        "mcpServers": { "docs": { "ref": "docs" } } }),
+        )
+        .await
+        .succeeded();
+    let attachments = place.get(&format!("{READER}/mcp-attachments")).await;
+    for shown in [merged, preview, attachments, place.get(DOCS).await] {
+        assert!(!shown.to_string().contains(VARIABLE), "{shown}");
+    }
+    let agent = json!({ "system_prompt": "see ${env.DOCS_URL}" });
+    assert_eq!(
+        faults(&place.put(READER, &agent).await),
+        [of("system_prompt", "placeholder_not_allowed")]
+    );
 }
 
 /// What the page tells people to send is answered as it says, in its order.

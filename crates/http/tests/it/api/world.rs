@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
-use narthex_control::{Control, ControlOptions, SecretRows};
+use narthex_control::{Control, ControlOptions, SecretRows, Variables};
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -20,6 +20,9 @@ use crate::world::{ADMIN, Answer, Builder, World, registry, whole};
 
 /// Longer than anything here takes.
 pub(super) const SOON: Duration = Duration::from_secs(60);
+
+/// The value of the only variable that is set, and may be named.
+pub(super) const VARIABLE: &str = "canary-variable";
 
 pub(super) struct Api {
     pub(super) dir: TempDir,
@@ -71,7 +74,9 @@ impl Api {
             approve: Arc::new(|_path, _text| Ok(())),
             approvals: None,
         });
-        let options = ControlOptions { files, store, vault, defaults: Vec::new() };
+        let look_up = Arc::new(|name: &str| (name == "DOCS_URL").then(|| VARIABLE.to_owned()));
+        let variables = Variables::new(&["DOCS_*".to_owned()], look_up).unwrap();
+        let options = ControlOptions { files, store, vault, variables, defaults: Vec::new() };
         let registry = registry();
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();

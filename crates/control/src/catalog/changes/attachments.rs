@@ -1,0 +1,334 @@
+//! The attachments of an agent one by one (X-M36 to X-M44): each is a part of the agent, which is
+//! stored whole.
+
+use std::collections::BTreeSet;
+
+use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
+use narthex_resolve::{Agent, AttachRequest, Attachment, EntryAuth, Fault, FaultCode, Parsed};
+use narthex_store::CatalogRow;
+use serde_json::{Map, Value, json};
+
+use super::{CatalogChange, Checked, Prepared};
+use crate::{
+    Control, ControlError,
+    catalog::{
+        checks::{Definition, Stored, Workspace},
+        error::{CatalogError, FieldError, FieldWarning},
+        object, tag, unknown,
+    },
+};
+
+/// One attachment of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogAttachment {
+    /// Its alias.
+    pub alias: Alias,
+    /// The server's id.
+    pub reference: ServerId,
+    /// What it sets: references as they are written, and an empty text for each literal (X-E26).
+    pub config: Map<String, Value>,
+    /// Whether a run goes on without the server if it fails. `None`: it does not say.
+    pub optional: Option<bool>,
+    /// Which of the server's tools it shows, as it is written. `None`: it hides none.
+    pub tools: Option<Value>,
+}
+
+/// The attachments of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogAttachments {
+    /// In the order of their aliases.
+    pub items: Vec<CatalogAttachment>,
+    /// What the agent is known by as it is.
+    pub tag: String,
+}
+
+/// An attachment that was stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogAttached {
+    /// As it is now.
+    pub attachment: CatalogAttachment,
+    /// What the agent is known by as it is now.
+    pub tag: String,
+    /// Whether there was one of this alias before.
+    pub was_there: bool,
+    /// What a person should know.
+    pub warnings: Vec<FieldWarning>,
+}
+
+/// Whether a human has signed in to a server that an agent uses (X-E27).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogConnection {
+    /// The server's id.
+    pub server: ServerId,
+    /// What people call it.
+    pub name: String,
+    /// Whether whoever asks is signed in there.
+    pub is_connected: bool,
+}
+
+/// An agent with one attachment that may be stored.
+struct Attaching {
+    prepared: Prepared,
+    attachment: CatalogAttachment,
+    before: Option<Attachment>,
+    keys: BTreeSet<String>,
+}
+
+impl Control {
+    /// The attachments that an agent has by itself, without those of its capabilities.
+    ///
+    /// # Errors
+    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
+    /// the store fails.
+    pub async fn attachment_list(
+        &self,
+        workspace: &narthex_model::WorkspaceId,
+        agent: &str,
+    ) -> Result<CatalogAttachments, ControlError> {
+        let kind = CatalogKind::Agent;
+        let store = self.catalog_store(workspace).await?;
+        let row = store.catalog(kind).find(workspace, agent).await.map_err(ControlError::Store)?;
+        let row = row.ok_or_else(|| unknown(kind, agent))?;
+        let read = self.catalog_work(move || {
+            let agent = read_agent(&row)?;
+            let items = agent.servers.iter().map(|(alias, one)| attachment(alias, one)).collect();
+            Ok::<_, CatalogError>(CatalogAttachments { items, tag: tag(&row) })
+        });
+        Ok(read.await??)
+    }
+
+    /// Puts an attachment into an agent, in place of the one of its alias, if there is one. `alias`
+    /// is the one of the address, if that has one.
+    ///
+    /// # Errors
+    /// When there is no such agent, or it cannot be read; when anything is wrong with the
+    /// attachment, by itself or beside the others; when the precondition does not hold of the
+    /// agent, there is no store or no such workspace, or the store or the vault fails.
+    pub async fn attachment_put(
+        &self,
+        change: CatalogChange,
+        agent: &str,
+        alias: Option<&str>,
+        text: Vec<u8>,
+    ) -> Result<CatalogAttached, ControlError> {
+        let (agent, alias) = (agent.to_owned(), alias.map(str::to_owned));
+        let put = async move |this: Self| {
+            let _together = this.shared.cataloguing.lock().await;
+            let stored = this.catalog_stored(&change.workspace).await?;
+            let (name, precondition) = (agent.clone(), change.precondition.clone());
+            let attaching = this.catalog_work(move || {
+                let before = found(&stored, &name)?;
+                precondition.hold(CatalogKind::Agent, &name, Some(before))?;
+                attach(&stored, before, alias.as_deref(), &text)
+            });
+            let Attaching { prepared, attachment, before, keys } = attaching.await??;
+            let written = this.store_prepared(&change, prepared).await?;
+            let event = match &before {
+                None => "agent.mcp.attached",
+                Some(_) => "agent.mcp.env_updated",
+            };
+            // Names of fields, and no values (X-M61).
+            let (workspace, by) = (&change.workspace, &change.by);
+            let alias = &attachment.alias;
+            tracing::info!(event, %workspace, agent.name = agent, mcp.alias = %alias, ?keys, by);
+            Ok(CatalogAttached {
+                attachment,
+                tag: written.object.tag,
+                was_there: before.is_some(),
+                warnings: written.warnings,
+            })
+        };
+        self.to_the_end(put).await
+    }
+
+    /// Takes an attachment out of an agent.
+    ///
+    /// # Errors
+    /// When there is no such agent or attachment, or the agent cannot be read; when what is left
+    /// would be wrong in a way in which it was not before; when the precondition does not hold of
+    /// the agent, there is no store or no such workspace, or the store or the vault fails.
+    pub async fn attachment_delete(
+        &self,
+        change: CatalogChange,
+        agent: &str,
+        alias: &str,
+    ) -> Result<(), ControlError> {
+        let (agent, alias) = (agent.to_owned(), alias.to_owned());
+        let delete = async move |this: Self| {
+            let _together = this.shared.cataloguing.lock().await;
+            let stored = this.catalog_stored(&change.workspace).await?;
+            let (name, gone) = (agent.clone(), alias.clone());
+            let precondition = change.precondition.clone();
+            let prepared = this.catalog_work(move || {
+                let before = found(&stored, &name)?;
+                precondition.hold(CatalogKind::Agent, &name, Some(before))?;
+                detach(&stored, before, &gone)
+            });
+            this.store_prepared(&change, prepared.await??).await?;
+            let (event, workspace, by) = ("agent.mcp.detached", &change.workspace, &change.by);
+            tracing::info!(event, %workspace, agent.name = agent, mcp.alias = alias, by);
+            Ok(())
+        };
+        self.to_the_end(delete).await
+    }
+
+    /// The servers that a run of the agent has and that a human signs in to (X-E27), each once, in
+    /// the order of their ids; also those of its capabilities.
+    ///
+    /// # Errors
+    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
+    /// the store or the vault fails.
+    pub async fn attachment_connections(
+        &self,
+        workspace: &narthex_model::WorkspaceId,
+        agent: &str,
+    ) -> Result<Vec<CatalogConnection>, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let agent = agent.to_owned();
+        let connections = self.catalog_work(move || {
+            let agent = read_agent(found(&stored, &agent)?)?;
+            let workspace = stored.read();
+            let used = workspace.servers_of(&agent).into_iter();
+            let signed_in =
+                used.filter(|entry| matches!(entry.auth, EntryAuth::AuthorizationCode { .. }));
+            let connection = |entry: &narthex_resolve::ServerEntry| CatalogConnection {
+                server: entry.id.clone(),
+                name: entry.name.clone(),
+                // Nobody can sign in to a server yet.
+                is_connected: false,
+            };
+            Ok::<_, CatalogError>(signed_in.map(connection).collect())
+        });
+        Ok(connections.await??)
+    }
+}
+
+fn found<'s>(stored: &'s Stored, agent: &str) -> Result<&'s CatalogRow, CatalogError> {
+    let row = stored.find(CatalogKind::Agent, agent);
+    row.ok_or_else(|| unknown(CatalogKind::Agent, agent))
+}
+
+fn read_agent(row: &CatalogRow) -> Result<Box<Agent>, CatalogError> {
+    let kind = CatalogKind::Agent;
+    match Definition::parse(kind, row.document.as_bytes(), Some(&row.id)) {
+        Ok((Definition::Agent(agent), _)) => Ok(agent),
+        Ok(_) | Err(_) => {
+            let errors = object(kind, row).errors;
+            Err(CatalogError::Unreadable { kind, id: row.id.clone(), errors })
+        }
+    }
+}
+
+fn attachment(alias: &Alias, attachment: &Attachment) -> CatalogAttachment {
+    CatalogAttachment {
+        alias: alias.clone(),
+        reference: attachment.reference.clone(),
+        config: attachment.references(),
+        optional: attachment.optional,
+        tools: (!attachment.tools.is_open()).then(|| json!(attachment.tools)),
+    }
+}
+
+fn attach(
+    stored: &Stored,
+    row: &CatalogRow,
+    alias: Option<&str>,
+    text: &[u8],
+) -> Result<Attaching, CatalogError> {
+    let agent = read_agent(row)?;
+    let wanted = alias.map(Alias::new).transpose().map_err(|error| {
+        let remedy = "write to another address";
+        CatalogError::Refused(vec![FieldError::invalid("alias", error.to_string(), remedy)])
+    })?;
+    let parsed = AttachRequest::parse(text, wanted.as_ref());
+    let Parsed { value: request, warnings } = parsed.map_err(|faults| {
+        CatalogError::Refused(faults.iter().map(|fault| FieldError::of(fault, "")).collect())
+    })?;
+    let mut changed = agent.clone();
+    let (alias, attached) = (request.alias.clone(), request.attachment.clone());
+    let before = changed.servers.insert(alias.clone(), attached.clone());
+    let keys = request.attachment.keys().map(str::to_owned).collect();
+    let own = |fault: &Fault| {
+        let is_own = fault.alias.as_ref() == Some(&request.alias);
+        is_own.then(|| in_words(fault, &agent, &request))
+    };
+    let mut all: Vec<_> = warnings.iter().map(|warning| FieldWarning::of(warning, "")).collect();
+    all.extend(checked(&stored.read(), &agent, &changed, own)?);
+    let prepared = prepared(changed, row, all);
+    Ok(Attaching { prepared, attachment: attachment(&alias, &attached), before, keys })
+}
+
+fn detach(stored: &Stored, row: &CatalogRow, alias: &str) -> Result<Prepared, CatalogError> {
+    let agent = read_agent(row)?;
+    let mut changed = agent.clone();
+    let gone = Alias::new(alias).ok().and_then(|alias| changed.servers.remove(&alias));
+    if gone.is_none() {
+        let (agent, alias) = (row.id.clone(), shortened(alias));
+        return Err(CatalogError::NotAttached { agent, alias });
+    }
+    let warnings = checked(&stored.read(), &agent, &changed, |_| None)?;
+    Ok(prepared(changed, row, warnings))
+}
+
+fn prepared(changed: Box<Agent>, before: &CatalogRow, warnings: Vec<FieldWarning>) -> Prepared {
+    let definition = Definition::Agent(changed);
+    let (id, document) = (definition.id().to_owned(), definition.document());
+    Prepared { checked: Checked { id, document, warnings }, before: Some(before.clone()) }
+}
+
+/// Refuses faults that the change brings, or that are `own`, which tells their place. Others that
+/// the agent has had before are warned of: one attachment does not wait for another.
+fn checked(
+    workspace: &Workspace,
+    before: &Agent,
+    after: &Agent,
+    own: impl Fn(&Fault) -> Option<String>,
+) -> Result<Vec<FieldWarning>, CatalogError> {
+    let place = format!("agents.{}", after.name);
+    let known = workspace
+        .agent_faults(before)
+        .map_or_else(|faults| faults.iter().cloned().collect::<Vec<_>>(), |_warnings| Vec::new());
+    let faults = match workspace.agent_faults(after) {
+        Ok(warnings) => {
+            return Ok(warnings.iter().map(|one| FieldWarning::of(one, &place)).collect());
+        }
+        Err(faults) => faults,
+    };
+    let (mut refused, mut warnings) = (Vec::new(), Vec::new());
+    for fault in faults.iter() {
+        let told = FieldError::of(fault, &place);
+        match own(fault) {
+            Some(field) => refused.push(FieldError { field, ..told }),
+            None if known.contains(fault) => warnings.push(FieldWarning {
+                field: told.field,
+                message: format!("runs are refused until this is changed: {}", fault.message),
+            }),
+            None => refused.push(told),
+        }
+    }
+    if refused.is_empty() { Ok(warnings) } else { Err(CatalogError::Refused(refused)) }
+}
+
+/// The place of a fault in the request (X-E123).
+fn in_words(fault: &Fault, agent: &Agent, request: &AttachRequest) -> String {
+    let AttachRequest { alias, attachment, reference_member, config_member } = request;
+    let own = format!("agents.{}.mcpServers.{alias}.", agent.name);
+    let inside = fault.path.strip_prefix(&own);
+    match (&fault.field, inside) {
+        (Some(key), _) => {
+            let is_typed = *config_member == "env_json" && attachment.is_secret(key);
+            let member = if is_typed { ".ref" } else { "" };
+            match inside.and_then(|path| path.strip_prefix("config.")) {
+                Some(path) => format!("{config_member}.{path}{member}"),
+                // Nobody has set it; it stands where it is declared.
+                None if fault.code == FaultCode::MissingRequiredMcpConfig => {
+                    format!("{config_member}.{key}")
+                }
+                None => fault.path.clone(),
+            }
+        }
+        (None, Some("ref")) => (*reference_member).to_owned(),
+        (None, Some(path)) => path.to_owned(),
+        (None, None) => fault.path.clone(),
+    }
+}

@@ -1,0 +1,285 @@
+//! Many objects at once: all of them are stored, or none; and everything of a workspace in one
+//! document that can be stored again elsewhere (O83).
+
+use std::collections::BTreeSet;
+
+use narthex_model::{CatalogKind, SecretName, WorkspaceId};
+use narthex_store::{CatalogRow, CatalogStep};
+use serde_json::{Map, Value, json};
+
+use super::{What, event, merge_patch};
+use crate::{
+    Control, ControlError,
+    catalog::{
+        checks::{Definition, Stored},
+        error::{CatalogError, FieldError, FieldWarning},
+        export,
+    },
+};
+
+/// What is to be stored together, by whom.
+#[derive(Debug, Clone)]
+pub struct CatalogImport {
+    /// Into which workspace.
+    pub workspace: WorkspaceId,
+    /// Who asks.
+    pub by: String,
+    /// Whether it is only checked.
+    pub is_dry: bool,
+}
+
+/// What an import has done, or would do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogImported {
+    /// Each object of the document, in an order in which references hold.
+    pub changes: Vec<CatalogImportChange>,
+    /// What a person should know: of these objects, and of others that they leave broken.
+    pub warnings: Vec<FieldWarning>,
+}
+
+/// What becomes of one object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CatalogImportChange {
+    /// Of what kind.
+    pub kind: CatalogKind,
+    /// Its id.
+    pub id: String,
+    /// What it was, with hidden literals left out. `None`: there was none that can be read.
+    pub before: Option<Value>,
+    /// What it is, likewise.
+    pub after: Value,
+    /// Whether it was stored before exactly so.
+    pub is_same: bool,
+}
+
+/// The members of the document.
+const GROUPS: [(&str, CatalogKind); 3] = [
+    ("servers", CatalogKind::Server),
+    ("capabilities", CatalogKind::Capability),
+    ("agents", CatalogKind::Agent),
+];
+/// The form of the document.
+const VERSION: u64 = 1;
+
+/// An object of the document.
+struct Given {
+    definition: Definition,
+    /// Its place in the document.
+    place: String,
+}
+
+/// An object as it is to be stored.
+struct Ready {
+    kind: CatalogKind,
+    id: String,
+    document: String,
+    before: Option<CatalogRow>,
+}
+
+impl Control {
+    /// Everything of a workspace in one document, which [`Control::catalog_import`] takes. Hidden
+    /// literals are left out: secrets stand in their places.
+    ///
+    /// # Errors
+    /// When an object cannot be read, there is no store or no such workspace, or the store or the
+    /// vault fails.
+    pub async fn catalog_export(&self, workspace: &WorkspaceId) -> Result<Value, ControlError> {
+        let stored = self.catalog_stored(workspace).await?;
+        let exported = self.catalog_work(move || export::exported(&stored));
+        Ok(exported.await??)
+    }
+
+    /// Stores all objects of a document, new ones and in place of others, or only says what that
+    /// would do. What the document does not name stays.
+    ///
+    /// # Errors
+    /// When anything is wrong with any of them, by itself or beside all others; when there is no
+    /// store or no such workspace, or the store or the vault fails. Then nothing was stored.
+    pub async fn catalog_import(
+        &self,
+        import: CatalogImport,
+        text: Vec<u8>,
+    ) -> Result<CatalogImported, ControlError> {
+        let work = async move |this: Self| {
+            let CatalogImport { workspace, by, is_dry } = import;
+            let _together = this.shared.cataloguing.lock().await;
+            let stored = this.catalog_stored(&workspace).await?;
+            let prepared = this.catalog_work(move || prepare(&stored, &text));
+            let (ready, imported) = prepared.await??;
+            if is_dry {
+                return Ok(imported);
+            }
+            let store = this.catalog_store(&workspace).await?;
+            let steps: Vec<_> = ready
+                .iter()
+                .filter(|one| one.before.as_ref().is_none_or(|row| row.document != one.document))
+                .map(|one| CatalogStep {
+                    kind: one.kind,
+                    id: &one.id,
+                    before: one.before.as_ref(),
+                    document: &one.document,
+                })
+                .collect();
+            let written = store.catalog_change(&workspace, &steps, &by).await;
+            if !written.map_err(ControlError::Store)? {
+                return Err(CatalogError::ImportOutrun.into());
+            }
+            for step in steps {
+                let what = if step.before.is_some() { What::Updated } else { What::Registered };
+                let event = event(step.kind, what);
+                tracing::info!(event, %workspace, object.id = step.id, by);
+            }
+            Ok(imported)
+        };
+        self.to_the_end(work).await
+    }
+}
+
+/// Reads a document, and holds all of it against everything that is stored.
+fn prepare(stored: &Stored, text: &[u8]) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
+    let document = merge_patch::parse(text).map_err(CatalogError::Refused)?;
+    let (given, secrets) = read(document)?;
+    let old = stored.read();
+    let mut new = stored.read();
+    for one in &given {
+        new.put(one.definition.clone());
+    }
+    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    for one in &given {
+        match new.alone(&one.definition) {
+            Ok(unwise) => warnings.extend(unwise.into_iter().map(|warning| FieldWarning {
+                field: inside(&one.place, &warning.field),
+                ..warning
+            })),
+            Err(faults) => errors.extend(
+                faults
+                    .into_iter()
+                    .map(|fault| FieldError { field: inside(&one.place, &fault.field), ..fault }),
+            ),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(CatalogError::Refused(errors));
+    }
+    warnings.extend(new.broken_since(&old, given.iter().map(|one| &one.definition)));
+    warnings.extend(secrets.iter().filter(|name| !stored.secrets.contains(*name)).map(|name| {
+        FieldWarning {
+            field: "secrets".to_owned(),
+            message: format!("the secret `{name}` is not set; `narthex secrets set {name}`"),
+        }
+    }));
+    let mut ready = Vec::new();
+    let mut changes = Vec::new();
+    for Given { definition, .. } in given {
+        let (kind, id) = (definition.kind(), definition.id().to_owned());
+        let before = stored.find(kind, &id).cloned();
+        let document = definition.document();
+        changes.push(CatalogImportChange {
+            kind,
+            before: old.definition(kind, &id).map(|one| export::shown(&one, &old)),
+            after: export::shown(&definition, &new),
+            is_same: before.as_ref().is_some_and(|row| row.document == document),
+            id: id.clone(),
+        });
+        ready.push(Ready { kind, id, document, before });
+    }
+    Ok((ready, CatalogImported { changes, warnings }))
+}
+
+/// A place of the document, and below it one of the object that stands there.
+fn inside(place: &str, field: &str) -> String {
+    match field.chars().next() {
+        None => place.to_owned(),
+        Some('[') => format!("{place}{field}"),
+        Some(_)
+            if ["servers.", "capabilities.", "agents."].iter().any(|o| field.starts_with(o)) =>
+        {
+            // Of another object.
+            field.to_owned()
+        }
+        Some(_) => format!("{place}.{field}"),
+    }
+}
+
+/// The objects of the document, in an order in which references hold, and its secrets.
+fn read(document: Value) -> Result<(Vec<Given>, BTreeSet<SecretName>), CatalogError> {
+    let Value::Object(mut members) = document else {
+        let fault = FieldError::invalid("", "this is no document of a workspace", SHAPE);
+        return Err(CatalogError::Refused(vec![fault]));
+    };
+    let mut errors = Vec::new();
+    let mut given: Vec<Given> = Vec::new();
+    if let Some(version) = members.remove("version")
+        && version != json!(VERSION)
+    {
+        let remedy = "use the version of narthex that wrote it, or a later one";
+        errors.push(FieldError::invalid("version", "this form is not known here", remedy));
+    }
+    let secrets = secrets(members.remove("secrets"), &mut errors);
+    for (group, kind) in GROUPS {
+        let items = match members.remove(group) {
+            None | Some(Value::Null) => continue,
+            Some(Value::Array(items)) => items,
+            Some(_) => {
+                errors.push(FieldError::invalid(group, "this is no list", SHAPE));
+                continue;
+            }
+        };
+        for (index, item) in items.iter().enumerate() {
+            let place = format!("{group}[{index}]");
+            match Definition::parse(kind, item.to_string().as_bytes(), None) {
+                Ok((definition, _warnings)) => {
+                    let is_same = |one: &Given| {
+                        one.definition.kind() == kind && one.definition.id() == definition.id()
+                    };
+                    if given.iter().any(is_same) {
+                        let message = format!("there is the {kind} `{}` twice", definition.id());
+                        errors.push(FieldError::invalid(&place, message, "keep one"));
+                    }
+                    given.push(Given { definition, place });
+                }
+                Err(faults) => errors.extend(
+                    faults
+                        .into_iter()
+                        .map(|fault| FieldError { field: inside(&place, &fault.field), ..fault }),
+                ),
+            }
+        }
+    }
+    for unknown in members.keys() {
+        let name = narthex_model::json::shortened(unknown);
+        errors.push(FieldError::invalid(&name, "this is not known here", SHAPE));
+    }
+    if errors.is_empty() { Ok((given, secrets)) } else { Err(CatalogError::Refused(errors)) }
+}
+
+const SHAPE: &str = "write `servers`, `capabilities` and `agents`, each a list of objects";
+
+/// `[{"name": "KEY", "is_set": true}]`, as an export has it: which secrets there have to be.
+fn secrets(member: Option<Value>, errors: &mut Vec<FieldError>) -> BTreeSet<SecretName> {
+    let items = match member {
+        None => return BTreeSet::new(),
+        Some(Value::Array(items)) => items,
+        Some(_) => Vec::from([Value::Null]),
+    };
+    let name = |item: &Value| -> Option<SecretName> {
+        let fields: &Map<String, Value> = item.as_object()?;
+        // A value has no place here, and would be passed over in silence.
+        let is_known = fields.keys().all(|key| matches!(key.as_str(), "name" | "is_set"));
+        SecretName::new(fields.get("name")?.as_str()?).ok().filter(|_| is_known)
+    };
+    let mut found = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        match name(item) {
+            Some(name) => {
+                found.insert(name);
+            }
+            None => errors.push(FieldError::invalid(
+                &format!("secrets[{index}]"),
+                "this does not name a secret, and nothing else",
+                "write `{\"name\": \"KEY\"}`; values are set with `narthex secrets set`",
+            )),
+        }
+    }
+    found
+}

@@ -1,0 +1,119 @@
+//! The attachments of an agent, one by one.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body::Body;
+use narthex_control::{CatalogAttachment, CatalogConnection, CatalogError, ControlError};
+use narthex_model::{CatalogKind, json::shortened};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, catalog::with_tag, document, ok};
+use crate::respond;
+
+impl Asked<'_> {
+    /// All attachments of an agent, page by page, or one more.
+    pub(super) async fn attachments<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.parts.method == Method::PUT {
+            return self.attach(body, None).await;
+        }
+        let query = self.query(&["after", "limit"])?;
+        let (after, limit) = (query.text("after"), query.limit()?);
+        let all = self.control()?.attachment_list(&self.workspace()?, &self.agent()).await?;
+        let rest = all.items.iter().skip_while(|item| item.alias.as_str() <= after);
+        let mut rest = rest.peekable();
+        let page: Vec<_> = rest.by_ref().take(usize::try_from(limit).unwrap_or(0)).collect();
+        let next = rest.peek().and(page.last()).map(|last| last.alias.as_str());
+        let items: Vec<_> = page.iter().map(|item| shown(item)).collect();
+        Ok(with_tag(ok(&json!({ "items": items, "next": next })), &all.tag))
+    }
+
+    /// One attachment: shown, replaced or removed.
+    pub(super) async fn attachment<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let alias = percent_decode_str(self.segments[2]).decode_utf8_lossy();
+        match self.parts.method {
+            Method::PUT => self.attach(body, Some(&alias)).await,
+            Method::DELETE => {
+                self.query(&[])?;
+                let change = self.change(CatalogKind::Agent)?;
+                self.control()?.attachment_delete(change, &self.agent(), &alias).await?;
+                Ok(respond::empty(StatusCode::NO_CONTENT))
+            }
+            _ => {
+                self.query(&[])?;
+                let agent = self.agent();
+                let all = self.control()?.attachment_list(&self.workspace()?, &agent).await?;
+                let one = all.items.iter().find(|item| item.alias.as_str() == alias);
+                let one = one.ok_or_else(|| {
+                    let alias = shortened(&alias);
+                    ControlError::Catalog(CatalogError::NotAttached { agent, alias })
+                })?;
+                Ok(with_tag(ok(&shown(one)), &all.tag))
+            }
+        }
+    }
+
+    /// The servers that a human has to sign in to, and whether that has happened (X-E27).
+    pub(super) async fn connections(&self) -> Answered {
+        self.query(&[])?;
+        let control = self.control()?;
+        let all = control.attachment_connections(&self.workspace()?, &self.agent()).await?;
+        let items: Vec<_> = all.iter().map(connection).collect();
+        Ok(ok(&json!({ "items": items })))
+    }
+
+    async fn attach<B>(&self, body: B, alias: Option<&str>) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let change = self.change(CatalogKind::Agent)?;
+        let text = self.entry(body, &[]).await?.into_bytes();
+        let attached = self.control()?.attachment_put(change, &self.agent(), alias, text).await?;
+        let mut told = shown(&attached.attachment);
+        told["warnings"] = json!(attached.warnings);
+        let status = if attached.was_there { StatusCode::OK } else { StatusCode::CREATED };
+        let mut response = document(status, &told);
+        if !attached.was_there {
+            let own = self.parts.uri.path();
+            let place = match alias {
+                Some(_) => own.to_owned(),
+                None => format!("{own}/{}", attached.attachment.alias),
+            };
+            if let Ok(place) = HeaderValue::from_str(&place) {
+                response.headers_mut().insert(header::LOCATION, place);
+            }
+        }
+        Ok(with_tag(response, &attached.tag))
+    }
+
+    fn agent(&self) -> String {
+        percent_decode_str(self.segments[1]).decode_utf8_lossy().into_owned()
+    }
+}
+
+fn shown(attachment: &CatalogAttachment) -> Value {
+    let CatalogAttachment { alias, reference, config, optional, tools } = attachment;
+    let mut shown = json!({ "alias": alias, "name": reference, "env": config });
+    if let Some(optional) = optional {
+        shown["optional"] = json!(optional);
+    }
+    if let Some(tools) = tools {
+        shown["tools"] = json!(tools);
+    }
+    shown
+}
+
+fn connection(connection: &CatalogConnection) -> Value {
+    let CatalogConnection { server, name, is_connected } = connection;
+    json!({ "catalog_entry_id": server, "name": server, "display_name": name,
+            "connected": is_connected })
+}

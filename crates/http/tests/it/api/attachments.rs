@@ -1,0 +1,265 @@
+//! Attachments of an agent one by one: what is stored, what is shown of it, what is refused.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::catalog::{Place, faults, of};
+
+const LINEAR: &str = "/api/workspaces/default/mcp-servers/linear";
+const AGENT: &str = "/api/workspaces/default/agents/planner";
+const ATTACHMENTS: &str = "/api/workspaces/default/agents/planner/mcp-attachments";
+const CANARY: &str = "canary-7e21";
+
+fn at(alias: &str) -> String {
+    format!("{ATTACHMENTS}/{alias}")
+}
+
+/// With the server of document 000, its secret, and an agent that attaches nothing.
+async fn filled() -> Place {
+    let place = Place::new().await;
+    let secret = "/api/workspaces/default/secrets/LINEAR_API_KEY";
+    place.put(secret, &json!({ "value": CANARY })).await.succeeded();
+    let linear = json!({ "name": "Linear", "command": "npx", "manifest": {
+        "env": {
+            "LINEAR_API_KEY": { "kind": "secret", "label": "API key", "required": true },
+            "LINEAR_WORKSPACE_ID": { "kind": "value", "label": "Workspace", "required": false,
+                                     "pattern": "^[a-z0-9-]+$" },
+            "REGION": { "kind": "value", "required": false, "enum": ["eu", "us"] },
+            "OTHER_KEY": { "kind": "secret", "required": false },
+        },
+        "tool_scopes": { "create_issue": "linear.write" } } });
+    place.put(LINEAR, &linear).await.succeeded();
+    place.put(AGENT, &json!({ "system_prompt": "You plan." })).await.succeeded();
+    place
+}
+
+/// The body of the attach form, with these further values.
+fn linear(further: &Value) -> Value {
+    let mut env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}" });
+    env.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
+    json!({ "name": "linear", "env": env })
+}
+
+async fn definition(place: &Place) -> Value {
+    place.get(AGENT).await["definition"].take()
+}
+
+/// X-M36, X-M44, X-E18, X-E23, X-E26: an attachment is made, shown without its literals, replaced
+/// and taken out; it is one with that of the agent.
+#[tokio::test]
+async fn x_e18_attachments_are_made_shown_replaced_and_removed() {
+    let place = filled().await;
+    assert_eq!(place.get(ATTACHMENTS).await, json!({ "items": [], "next": null }));
+    let body = linear(&json!({ "LINEAR_WORKSPACE_ID": "x1-org" }));
+    let made = place.put(ATTACHMENTS, &body).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    assert_eq!(made.headers["location"].to_str().unwrap(), at("linear"));
+    let shown = json!({ "alias": "linear", "name": "linear",
+        "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}", "LINEAR_WORKSPACE_ID": "" } });
+    let one = place.api.ask("GET", &at("linear")).send().await;
+    assert_eq!(one.succeeded(), shown);
+    assert_eq!(one.headers["etag"], made.headers["etag"]);
+    let config = &definition(&place).await["mcpServers"]["linear"]["config"];
+    assert_eq!(config["LINEAR_API_KEY"], json!({ "$secret": "LINEAR_API_KEY" }));
+    assert_eq!(config["LINEAR_WORKSPACE_ID"], "x1-org", "the literal stands in the agent");
+
+    // The same alias again replaces, and the other words mean the same.
+    let typed = json!({ "catalog_entry_id": "linear", "optional": true, "env_json": {
+        "LINEAR_API_KEY": { "kind": "secret", "ref": "LINEAR_API_KEY" },
+        "REGION": { "kind": "value", "value": "eu" } } });
+    let replaced = place.put(&at("linear"), &typed).await;
+    assert_eq!(replaced.status, StatusCode::OK, "{}", replaced.text());
+    let env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}", "REGION": "" });
+    assert_eq!((&replaced.json()["env"], &replaced.json()["optional"]), (&env, &json!(true)));
+
+    // Another alias is another attachment of the same server.
+    let second = place.put(&at("home"), &linear(&json!({}))).await;
+    assert_eq!(second.status, StatusCode::CREATED, "{}", second.text());
+    let page = place.get(&format!("{ATTACHMENTS}?limit=1")).await;
+    assert_eq!((&page["items"][0]["alias"], &page["next"]), (&json!("home"), &json!("home")));
+    let rest = place.get(&format!("{ATTACHMENTS}?limit=1&after=home")).await;
+    assert_eq!((&rest["items"][0]["alias"], &rest["next"]), (&json!("linear"), &Value::Null));
+
+    assert_eq!(place.delete(&at("linear")).await.status, StatusCode::NO_CONTENT);
+    for gone in ["linear", "Not-An-Alias", "other"] {
+        let text = place.delete(&at(gone)).await.problem(StatusCode::NOT_FOUND, "not_found");
+        assert!(text.contains(gone), "{text}");
+        let answer = place.api.ask("GET", &at(gone)).send().await;
+        assert_eq!(answer.problem(StatusCode::NOT_FOUND, "not_found"), text);
+    }
+    let left = place.get(ATTACHMENTS).await;
+    assert_eq!(left["items"].as_array().map(Vec::len), Some(1), "{left}");
+}
+
+/// X-M37, X-M38, X-M39, X-M40, X-M41, X-E21, X-E22, X-E123: everything that is wrong is told at
+/// once, in the words of the request, and nothing of it is stored.
+#[tokio::test]
+async fn x_m41_all_faults_are_told_by_field_and_nothing_is_stored() {
+    let place = filled().await;
+    let before = place.get(AGENT).await;
+    let wrong = json!({ "name": "linear", "env": {
+        "LINEAR_WORKSPACE_ID": "Not An Id", "REGION": "mars", "OTHER_KEY": "${ABSENT}",
+        "LINEAR_API_KY": "x" } });
+    let mut told = faults(&place.put(ATTACHMENTS, &wrong).await);
+    told.sort();
+    let wanted = [
+        of("env.LINEAR_API_KEY", "missing_required_mcp_config"),
+        of("env.LINEAR_API_KY", "key_undeclared"),
+        of("env.LINEAR_WORKSPACE_ID", "value_invalid"),
+        of("env.OTHER_KEY", "secret_not_set"),
+        of("env.REGION", "value_invalid"),
+    ];
+    assert_eq!(told, wanted);
+
+    let table = [
+        (json!({ "name": "liner", "env": {} }), of("name", "mcp_ref_resolution_failed")),
+        (json!({ "ref": "liner" }), of("ref", "mcp_ref_resolution_failed")),
+        (
+            json!({ "catalog_entry_id": "liner" }),
+            of("catalog_entry_id", "mcp_ref_resolution_failed"),
+        ),
+        (
+            linear(&json!({ "LINEAR_API_KEY": "lin_123" })),
+            of("env.LINEAR_API_KEY", "secret_misplaced"),
+        ),
+        (
+            linear(&json!({ "LINEAR_API_KEY": "x-${LINEAR_API_KEY}" })),
+            of("env.LINEAR_API_KEY", "secret_misplaced"),
+        ),
+        (linear(&json!({ "REGION": "${LINEAR_API_KEY}" })), of("env.REGION", "secret_misplaced")),
+        (
+            json!({ "name": "linear", "env_json": {
+                "LINEAR_API_KEY": { "kind": "secret", "ref": "ABSENT" } } }),
+            of("env_json.LINEAR_API_KEY.ref", "secret_not_set"),
+        ),
+        (
+            json!({ "name": "linear", "config": { "LINEAR_API_KEY": null } }),
+            of("config.LINEAR_API_KEY", "missing_required_mcp_config"),
+        ),
+        (
+            json!({ "name": "linear", "alias": "a__b",
+                    "env": { "LINEAR_API_KEY": "${LINEAR_API_KEY}" } }),
+            of("alias", "value_invalid"),
+        ),
+    ];
+    for (body, fault) in table {
+        assert_eq!(faults(&place.put(ATTACHMENTS, &body).await), [fault], "{body}");
+    }
+    let granted = json!({ "name": "linear", "tool_scopes_granted": [] });
+    assert!(
+        faults(&place.put(ATTACHMENTS, &granted).await)
+            .contains(&of("tool_scopes_granted", "value_invalid"))
+    );
+    let named = place.put(&at("a__b"), &linear(&json!({}))).await;
+    assert_eq!(faults(&named), [of("alias", "value_invalid")]);
+    assert_eq!(place.get(AGENT).await, before);
+    assert_eq!(place.get(ATTACHMENTS).await["items"], json!([]));
+
+    // An empty optional secret means that none is given.
+    let empty = place.put(ATTACHMENTS, &linear(&json!({ "OTHER_KEY": "" }))).await;
+    assert_eq!(empty.status, StatusCode::CREATED, "{}", empty.text());
+}
+
+/// What was wrong with an agent before does not keep another attachment from being changed.
+#[tokio::test]
+async fn an_attachment_does_not_wait_for_another() {
+    let place = filled().await;
+    place.put(ATTACHMENTS, &linear(&json!({}))).await.succeeded();
+    let mail = "/api/workspaces/default/mcp-servers/mail";
+    place.put(mail, &json!({ "url": "https://mail.test/mcp" })).await.succeeded();
+    place.put(ATTACHMENTS, &json!({ "name": "mail" })).await.succeeded();
+    let forced = place.delete(&format!("{mail}?force=true")).await;
+    assert_eq!(forced.status, StatusCode::NO_CONTENT, "X-E17: the reference is left broken");
+
+    let changed = place.put(ATTACHMENTS, &linear(&json!({ "REGION": "eu" }))).await.succeeded();
+    assert_eq!(changed["warnings"][0]["field"], "mcpServers.mail.ref", "{changed}");
+    let refused = place.put(ATTACHMENTS, &json!({ "name": "mail" })).await;
+    assert_eq!(faults(&refused), [of("name", "mcp_ref_resolution_failed")]);
+    assert_eq!(place.delete(&at("linear")).await.status, StatusCode::NO_CONTENT);
+    assert_eq!(place.delete(&at("mail")).await.status, StatusCode::NO_CONTENT);
+}
+
+/// What an agent alone settles cannot be taken out of it.
+#[tokio::test]
+async fn detaching_breaks_no_agent() {
+    let place = filled().await;
+    let docs = "/api/workspaces/default/mcp-servers/docs";
+    place.put(docs, &json!({ "url": "https://docs.test/mcp" })).await.succeeded();
+    for (name, team) in [("one", "a"), ("two", "b")] {
+        let capability =
+            json!({ "mcpServers": { "docs": { "ref": "docs", "config": { "team": team } } } });
+        let path = format!("/api/workspaces/default/capabilities/{name}");
+        place.put(&path, &capability).await.succeeded();
+    }
+    let agent = json!({ "capabilities": ["one", "two"], "mcpServers": {
+        "docs": { "ref": "docs", "config": { "team": "c" } } } });
+    place.put(AGENT, &agent).await.succeeded();
+    let refused = place.delete(&at("docs")).await;
+    assert_eq!(faults(&refused)[0].1, "value_conflict", "{}", refused.text());
+    assert_eq!(place.get(ATTACHMENTS).await["items"][0]["alias"], "docs");
+}
+
+/// An attachment may be bound to the agent that was read, and an agent that is not there has none.
+#[tokio::test]
+async fn attachments_take_the_preconditions_of_their_agent() {
+    let place = filled().await;
+    let old = place.api.ask("GET", AGENT).send().await.headers["etag"].clone();
+    let old = old.to_str().unwrap();
+    let body = linear(&json!({}));
+    let made = place.put_if(("if-match", old), &at("linear"), &body).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    let again = place.put_if(("if-match", old), &at("linear"), &body).await;
+    again.problem(StatusCode::PRECONDITION_FAILED, "conflict");
+
+    for path in [
+        "agents/absent/mcp-attachments",
+        "agents/absent/mcp-attachments/linear",
+        "agents/absent/mcp-attachments/connection-status",
+    ] {
+        let path = format!("/api/workspaces/default/{path}");
+        let text = place.api.ask("GET", &path).send().await;
+        assert!(text.problem(StatusCode::NOT_FOUND, "not_found").contains("agent `absent`"));
+    }
+    let absent = "/api/workspaces/default/agents/absent/mcp-attachments";
+    place.put(absent, &body).await.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// X-E24: what another workspace has is not attached, and its agents are not seen.
+#[tokio::test]
+async fn x_e24_attachments_stay_in_their_workspace() {
+    let place = filled().await;
+    let agent = "/api/workspaces/team/agents/planner";
+    let theirs = format!("{agent}/mcp-attachments");
+    place.put(&theirs, &linear(&json!({}))).await.problem(StatusCode::NOT_FOUND, "not_found");
+    place.put(agent, &json!({})).await.succeeded();
+    let refused = place.put(&theirs, &linear(&json!({}))).await;
+    assert_eq!(faults(&refused), [of("name", "mcp_ref_resolution_failed")]);
+}
+
+/// X-E27: only servers that a human signs in to are listed, also those of capabilities; nobody can
+/// sign in yet.
+#[tokio::test]
+async fn x_e27_connections_are_those_that_a_human_signs_in_to() {
+    let place = filled().await;
+    let servers = "/api/workspaces/default/mcp-servers";
+    for (id, kind) in [("notion", "remote_oauth"), ("drive", "remote_oauth"), ("open", "stdio")] {
+        let url = format!("https://{id}.test/mcp");
+        let mut entry = json!({ "display_name": format!("The {id}"), "kind": kind });
+        match kind {
+            "stdio" => entry["command"] = json!("true"),
+            _ => entry["url"] = json!(url),
+        }
+        place.put(&format!("{servers}/{id}"), &entry).await.succeeded();
+    }
+    let capability = json!({ "mcpServers": { "files": { "ref": "drive" } } });
+    place.put("/api/workspaces/default/capabilities/files", &capability).await.succeeded();
+    let agent = json!({ "capabilities": ["files"], "mcpServers": {
+        "a": { "ref": "notion" }, "b": { "ref": "notion" }, "open": { "ref": "open" } } });
+    place.put(AGENT, &agent).await.succeeded();
+    let told = place.get(&format!("{ATTACHMENTS}/connection-status")).await;
+    let one = |id: &str| {
+        json!({ "catalog_entry_id": id, "name": id, "display_name": format!("The {id}"),
+                "connected": false })
+    };
+    assert_eq!(told, json!({ "items": [one("drive"), one("notion")] }));
+}

@@ -1,0 +1,132 @@
+//! Many objects at once: imports, all or none, and exports without secrets.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::catalog::{Place, faults, of};
+
+const SERVERS: &str = "/api/workspaces/default/mcp-servers";
+const DOCS: &str = "/api/workspaces/default/mcp-servers/docs";
+/// A secret's value in a filled place.
+const CANARY: &str = "canary-9c1e";
+
+/// O83, D9: many objects are stored together or not at all, and what was there is told.
+#[tokio::test]
+async fn o83_a_document_is_imported_whole_or_not_at_all() {
+    let place = Place::new().await;
+    let import = "/api/workspaces/default/import";
+    let dry = "/api/workspaces/default/import?dry_run=true";
+    let mut document = json!({
+        "agents": [{ "name": "reader", "capabilities": ["papers"] }],
+        "capabilities": [{ "name": "papers", "mcpServers": { "library": { "ref": "docs" } } }],
+        "servers": [{ "id": "docs", "url": "https://docs.test/mcp",
+                      "config_schema": { "key": { "kind": "secret", "required": true } },
+                      "default_config": { "key": "${DOCS_KEY}" } }],
+        "secrets": [{ "name": "DOCS_KEY", "is_set": true }, { "name": "OTHER" }],
+    });
+    let refused = place.post(import, &document).await;
+    assert_eq!(faults(&refused)[0], of("servers[0].default_config.key", "secret_not_set"));
+    let secret = "/api/workspaces/default/secrets/DOCS_KEY";
+    place.put(secret, &json!({ "value": CANARY })).await.succeeded();
+
+    document["agents"][0]["capabilities"] = json!(["absent", "papers"]);
+    document["servers"][0]["name"] = json!(3);
+    document["secrets"][1] = json!({ "name": "OTHER", "value": CANARY });
+    document["further"] = json!([]);
+    let refused = place.post(import, &document).await;
+    let fields: Vec<_> = faults(&refused).into_iter().map(|(field, _)| field).collect();
+    assert_eq!(fields, ["secrets[1]", "servers[0].name", "further"], "{}", refused.text());
+    assert!(!refused.text().contains(CANARY), "{}", refused.text());
+    document["servers"][0]["name"] = json!("Docs");
+    document["secrets"][1] = json!({ "name": "OTHER" });
+    document.as_object_mut().unwrap().remove("further");
+    let refused = place.post(import, &document).await;
+    assert_eq!(faults(&refused), [of("agents[0].capabilities[0]", "capability_missing")]);
+    document["agents"][0]["capabilities"] = json!(["papers"]);
+
+    let changes = |answer: Value| -> Vec<(String, String)> {
+        let all = answer["changes"].as_array().unwrap().clone();
+        let text = |change: &Value, member: &str| change[member].as_str().unwrap().to_owned();
+        all.iter().map(|change| (text(change, "id"), text(change, "change"))).collect()
+    };
+    let each = |what: &str| ["docs", "papers", "reader"].map(|id| (id.to_owned(), what.to_owned()));
+    let told = place.post(dry, &document).await.succeeded();
+    assert_eq!(told["warnings"][0]["field"], "secrets", "{told}");
+    assert_eq!(changes(told), each("created"), "in an order in which references hold");
+    assert_eq!(place.get(SERVERS).await["items"], json!([]), "a dry run stores nothing");
+    assert_eq!(changes(place.post(import, &document).await.succeeded()), each("created"));
+    let before = place.get(DOCS).await;
+    assert_eq!(changes(place.post(import, &document).await.succeeded()), each("unchanged"));
+    assert_eq!(place.get(DOCS).await, before, "the same again makes nothing newer");
+
+    // Others that are broken by it are told.
+    let narrowed = json!({ "servers": [{ "id": "docs", "url": "https://docs.test/mcp",
+        "config_schema": { "must": { "required": true } } }] });
+    let told = place.post(dry, &narrowed).await.succeeded();
+    assert_eq!(told["changes"][0]["change"], "updated");
+    assert_eq!(
+        told["changes"][0]["before"]["default_config"],
+        json!({ "key": { "$secret": "DOCS_KEY" } })
+    );
+    assert!(told["warnings"][0]["message"].as_str().unwrap().contains("must"), "{told}");
+    let twice = json!({ "agents": [{ "name": "a" }, { "name": "a" }] });
+    assert_eq!(faults(&place.post(import, &twice).await), [of("agents[1]", "value_invalid")]);
+    for (body, field) in [
+        (json!([]), ""),
+        (json!({ "servers": {} }), "servers"),
+        (json!({ "version": 2 }), "version"),
+    ] {
+        assert_eq!(faults(&place.post(import, &body).await), [of(field, "value_invalid")]);
+    }
+    place
+        .post("/api/workspaces/none/import", &json!({}))
+        .await
+        .problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// O83, S27: an export has everything but secrets, can be imported elsewhere, and gives the same
+/// there.
+#[tokio::test]
+async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
+    let place = Place::filled().await;
+    let literal = json!({ "url": "https://x.test/mcp",
+        "auth": { "mode": "apiKey", "key": "canary-auth-5d" },
+        "config_schema": { "pin": { "sensitive": true, "default": "canary-default-5d" } } });
+    place.put("/api/workspaces/default/mcp-servers/plain", &literal).await.succeeded();
+    let exported = place.get("/api/workspaces/default/export").await;
+    let text = exported.to_string();
+    for value in [CANARY, "literal-4b", "canary-auth-5d", "canary-default-5d"] {
+        assert!(!text.contains(value), "{text}");
+    }
+    let secrets = json!([{ "name": "DOCS_KEY", "is_set": true },
+        { "name": "DOCS_TOKEN", "is_set": false }, { "name": "PLAIN_KEY", "is_set": false },
+        { "name": "PLAIN_PIN", "is_set": false }]);
+    assert_eq!(exported["secrets"], secrets);
+    assert_eq!(place.get("/api/workspaces/default/export").await.to_string(), text);
+
+    let import = "/api/workspaces/team/import";
+    let refused = place.post(import, &exported).await;
+    assert!(
+        faults(&refused).iter().all(|(_, code)| code == "secret_not_set"),
+        "{}",
+        refused.text()
+    );
+    for name in ["DOCS_KEY", "DOCS_TOKEN", "PLAIN_KEY", "PLAIN_PIN"] {
+        let path = format!("/api/workspaces/team/secrets/{name}");
+        place.put(&path, &json!({ "value": "another value" })).await.succeeded();
+    }
+    place.post(import, &exported).await.succeeded();
+    let mut there = place.get("/api/workspaces/team/export").await;
+    there["secrets"] = secrets;
+    assert_eq!(there, exported);
+
+    // What a dry run shows of objects has no hidden literal either.
+    let mut changed = literal.clone();
+    changed["id"] = json!("plain");
+    changed["auth"]["key"] = json!("canary-other-5d");
+    let dry = "/api/workspaces/default/import?dry_run=true";
+    let told = place.post(dry, &json!({ "servers": [changed] })).await.succeeded();
+    assert_eq!(told["changes"][0]["change"], "updated");
+    assert_eq!(told["changes"][0]["after"]["auth"]["key"], "(hidden)");
+    assert!(!told.to_string().contains("canary"), "{told}");
+}

@@ -1,0 +1,219 @@
+//! `apply`, `export` and `import`: objects of the catalog between files and the daemon, several at
+//! once and all or none.
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_model::{CatalogKind, ErrorKind};
+use serde_json::{Map, Value, json};
+
+use super::{
+    catalog::{text, warn, workspace_path},
+    waiting::waiting,
+};
+use crate::{
+    cli::{ApplyArgs, Context, ExportArgs, ImportArgs, WorkspaceArgs},
+    daemon_client::{ApiRequest, DaemonClient},
+    documents::{self, agent_file},
+    failure::Failure,
+    output::{self, harmless},
+};
+
+/// What is to be stored, and where each object of it came from.
+#[derive(Default)]
+struct Bundle {
+    servers: Vec<(String, Value)>,
+    capabilities: Vec<(String, Value)>,
+    agents: Vec<(String, Value)>,
+}
+
+pub(crate) async fn apply(
+    kind: CatalogKind,
+    args: &ApplyArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let mut bundle = Bundle::default();
+    for document in documents::read(&args.file)? {
+        bundle.add(kind, document)?;
+    }
+    let asked = Asked { place: &args.place, is_dry: args.dry_run, context };
+    let stored = asked.send(&bundle.document()).await;
+    asked.tell(&stored.map_err(|failure| bundle.with_sources(failure))?)
+}
+
+pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let read = documents::read(&args.file)?;
+    let [document] = read.as_slice() else {
+        let text = "this is more than one document; `narthex export` prints one";
+        return Err(Failure::new(ErrorKind::Invalid, text));
+    };
+    let asked = Asked { place: &args.place, is_dry: args.dry_run, context };
+    asked.tell(&asked.send(&document.value).await?)
+}
+
+pub(crate) async fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let path = format!("{}/export", workspace_path(&args.place));
+    let document = waiting("asking the daemon", context, client.api_get(path)).await?;
+    for secret in document["secrets"].as_array().into_iter().flatten() {
+        if secret["is_set"] == false {
+            let name = harmless(text(secret, "name"));
+            output::notice(&format!("warning: a literal was left out; set it as secret {name}"));
+        }
+    }
+    if context.format.is_json() {
+        output::done(&document)?;
+    } else {
+        output::line(documents::yaml(&document)?.trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Bundle {
+    fn add(&mut self, kind: CatalogKind, document: documents::Document) -> Result<(), Failure> {
+        let documents::Document { source, value } = document;
+        match kind {
+            CatalogKind::Server => self.servers.push((source, value)),
+            CatalogKind::Capability => self.capabilities.push((source, value)),
+            CatalogKind::Agent => {
+                let apart = agent_file::take_apart(value).map_err(|failure| Failure {
+                    message: format!("{source}: {}", failure.message),
+                    ..failure
+                })?;
+                for notice in apart.notices {
+                    output::notice(&harmless(&format!("{source}: {notice}")));
+                }
+                let servers = apart.servers.into_iter();
+                self.servers.extend(servers.map(|server| (source.clone(), server)));
+                self.agents.push((source, apart.agent));
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(&self) -> [(&'static str, &[(String, Value)]); 3] {
+        [("servers", &self.servers), ("capabilities", &self.capabilities), ("agents", &self.agents)]
+    }
+
+    fn document(&self) -> Value {
+        let group = |(name, objects): (&str, &[(String, Value)])| {
+            (name.to_owned(), objects.iter().map(|(_, value)| value.clone()).collect())
+        };
+        Value::Object(self.groups().into_iter().map(group).collect::<Map<_, Value>>())
+    }
+
+    /// A refusal that names files instead of places in what was sent.
+    fn with_sources(&self, mut failure: Failure) -> Failure {
+        let errors = failure.details.as_mut().and_then(|details| details["errors"].as_array_mut());
+        let Some(errors) = errors else { return failure };
+        let mut lines = Vec::new();
+        for error in errors {
+            let (source, field) = self.source(text(error, "field"));
+            let at = match (&source, field.as_str()) {
+                (Some(source), "") => format!("{source}: "),
+                (Some(source), field) => format!("{source}: `{field}`: "),
+                (None, field) => format!("`{field}`: "),
+            };
+            lines.push(format!("{at}{}; {}", text(error, "message"), text(error, "remedy")));
+            error["field"] = json!(field);
+            error["source"] = json!(source);
+        }
+        failure.message = format!("nothing was stored:\n{}", lines.join("\n"));
+        failure
+    }
+
+    /// The file of a place such as `agents[0].mcpServers`, and the place there.
+    fn source(&self, field: &str) -> (Option<String>, String) {
+        let found = self.groups().into_iter().find_map(|(name, objects)| {
+            let (index, rest) = field.strip_prefix(name)?.strip_prefix('[')?.split_once(']')?;
+            let (source, _) = objects.get(index.parse::<usize>().ok()?)?;
+            Some((source.clone(), rest.strip_prefix('.').unwrap_or(rest).to_owned()))
+        });
+        found.map_or_else(|| (None, field.to_owned()), |(source, field)| (Some(source), field))
+    }
+}
+
+/// A request to store something, and who wants to hear of it.
+struct Asked<'a> {
+    place: &'a WorkspaceArgs,
+    is_dry: bool,
+    context: &'a Context,
+}
+
+impl Asked<'_> {
+    async fn send(&self, document: &Value) -> Result<Value, Failure> {
+        let client = DaemonClient::operator(&self.context.settings)?;
+        let query = if self.is_dry { "?dry_run=true" } else { "" };
+        let path = format!("{}/import{query}", workspace_path(self.place));
+        let request = ApiRequest::new(Method::POST, path).entry(&document.to_string());
+        waiting("storing", self.context, client.api(request)).await
+    }
+
+    fn tell(&self, done: &Value) -> Result<ExitCode, Failure> {
+        if self.context.format.is_json() {
+            output::done(done)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        warn(done);
+        if self.context.format.is_quiet() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        for change in done["changes"].as_array().into_iter().flatten() {
+            let (kind, id) = (text(change, "kind"), text(change, "id"));
+            let what = match (text(change, "change"), self.is_dry) {
+                ("unchanged", _) => "unchanged",
+                ("created", false) => "created",
+                ("created", true) => "would create",
+                (_, false) => "updated",
+                (_, true) => "would update",
+            };
+            output::line(&harmless(&format!("{what} the {kind} {id}")))?;
+            if self.is_dry && text(change, "change") == "updated" {
+                let mut lines = Vec::new();
+                differences("", &change["before"], &change["after"], &mut lines);
+                if lines.is_empty() {
+                    lines.push("a hidden value".to_owned());
+                }
+                for line in lines {
+                    output::line(&harmless(&format!("  {line}")))?;
+                }
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What differs, one line for each place.
+fn differences(at: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+    match (before, after) {
+        (before, after) if before == after => {}
+        (Value::Object(old), Value::Object(new)) => {
+            let added = new.keys().filter(|key| !old.contains_key(*key));
+            for key in old.keys().chain(added) {
+                let place = if at.is_empty() { key.clone() } else { format!("{at}.{key}") };
+                match (old.get(key), new.get(key)) {
+                    (Some(old), Some(new)) => differences(&place, old, new, lines),
+                    (Some(old), None) => lines.push(format!("- {place}: {old}")),
+                    (None, Some(new)) => lines.push(format!("+ {place}: {new}")),
+                    (None, None) => {}
+                }
+            }
+        }
+        (before, after) => lines.push(format!("~ {at}: {before} -> {after}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_name_each_place() {
+        let before = json!({ "a": 1, "b": { "c": [1], "d": "x" }, "e": null });
+        let after = json!({ "a": 1, "b": { "c": [1, 2], "f": true }, "e": {} });
+        let mut lines = Vec::new();
+        differences("", &before, &after, &mut lines);
+        let wanted = ["~ b.c: [1] -> [1,2]", "- b.d: \"x\"", "+ b.f: true", "~ e: null -> {}"];
+        assert_eq!(lines, wanted);
+    }
+}
