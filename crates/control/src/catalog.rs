@@ -150,7 +150,10 @@ impl Control {
     }
 
     /// The store, if it has this workspace.
-    async fn catalog_store(&self, workspace: &WorkspaceId) -> Result<&Store, ControlError> {
+    pub(crate) async fn catalog_store(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<&Store, ControlError> {
         let store = self.shared.store.as_ref().ok_or(CatalogError::NoStore)?;
         let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
         match found {

@@ -2,6 +2,7 @@
 
 use std::{fmt, path::PathBuf, sync::Arc};
 
+use narthex_gateway::Audit;
 use narthex_model::WorkspaceId;
 use narthex_registry::{
     Declared, Registry,
@@ -12,7 +13,11 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ControlError, follow, seeding};
+use crate::{
+    ControlError,
+    audit::{self, Shipper},
+    follow, seeding,
+};
 
 /// What a control plane is made of.
 pub struct ControlOptions {
@@ -23,6 +28,8 @@ pub struct ControlOptions {
     pub store: Option<Store>,
     /// Where secrets are kept. Without it there are none.
     pub vault: Option<Vault>,
+    /// Where what is done is recorded.
+    pub audit: Audit,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -40,6 +47,11 @@ pub(crate) struct Shared {
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
     pub(crate) vault: Option<Vault>,
+    pub(crate) audit: Audit,
+    /// Moves what is recorded into the store; held while it does.
+    pub(crate) shipper: Option<tokio::sync::Mutex<Shipper>>,
+    /// Held for writing while old events are removed, for reading while the audit is exported.
+    pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
     pub(crate) workspace: WorkspaceId,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -59,7 +71,8 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, defaults } = options;
+        let ControlOptions { files: layers, store, vault, audit, defaults } = options;
+        let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -72,6 +85,9 @@ impl Control {
             settings_path,
             store,
             vault,
+            audit,
+            shipper: shipper.map(tokio::sync::Mutex::new),
+            trimming: Arc::default(),
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -79,6 +95,7 @@ impl Control {
             tasks,
             closing: CancellationToken::new(),
         });
+        audit::start(&shared);
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
         follow::tell_faults(&follow::apply(&shared));
@@ -103,6 +120,7 @@ impl Control {
         shared.files.stop().await;
         shared.tasks.close();
         shared.tasks.wait().await;
+        audit::end(shared).await;
         if let Some(store) = &shared.store {
             store.close().await;
         }

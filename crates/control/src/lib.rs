@@ -6,6 +6,7 @@
 //! begins and ends runs of the gateway. REST and the command line call the same verbs. Nothing here
 //! is on the way of a call.
 
+mod audit;
 mod catalog;
 mod control;
 mod error;
@@ -16,6 +17,7 @@ mod secrets;
 mod seeding;
 mod servers;
 
+pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
     FieldCode, FieldError, FieldWarning, Precondition,
@@ -23,6 +25,8 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_store::{AuditPlace, AuditSettings};
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{Begun, RunError, RunFault, Runs, RunsOptions};
 pub use secrets::SecretRows;

@@ -11,7 +11,7 @@ use std::{
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::{Alias, Secret};
+use narthex_model::{Alias, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountSet, Registry, Snapshot};
 use sha2::{Digest, Sha256};
@@ -41,6 +41,8 @@ pub struct RunToken(Secret);
 pub struct RunView {
     /// Its id.
     pub id: RunId,
+    /// Whose it is.
+    pub workspace: WorkspaceId,
     /// What it may do.
     pub policy: RunPolicy,
     /// When it began.
@@ -140,6 +142,7 @@ impl RunView {
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
         Self {
             id: token.run_id(),
+            workspace: WorkspaceId::default(),
             policy,
             began: SystemTime::now(),
             own: OwnServers::default(),

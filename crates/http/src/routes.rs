@@ -62,12 +62,14 @@ pub(crate) enum Target {
     Object(CatalogKind),
     Validate,
     Preview,
+    Audit,
+    AuditSettings,
 }
 
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 34] = [
+pub const ROUTES: [Route; 38] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -108,6 +110,16 @@ pub const ROUTES: [Route; 34] = [
     object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
     route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
     route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
+    route("/api/workspaces/{workspace}/audit", READ, Access::Admin, Target::Audit),
+    route(
+        "/api/workspaces/{workspace}/audit/settings",
+        "GET, HEAD, PUT",
+        Access::Admin,
+        Target::AuditSettings,
+    ),
+    // Of what belongs to no workspace.
+    route("/api/audit", READ, Access::Admin, Target::Audit),
+    route("/api/audit/settings", "GET, HEAD, PUT", Access::Admin, Target::AuditSettings),
 ];
 
 const fn route(

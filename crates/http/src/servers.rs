@@ -1,6 +1,7 @@
 //! The operators' API: what there is of servers, the catalog, runs and secrets, and what can be
 //! done with them.
 
+mod audit;
 mod catalog;
 mod changes;
 mod query;
@@ -13,7 +14,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
-use narthex_control::Control;
+use narthex_control::{By, Control};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
@@ -39,9 +40,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) principal: Principal,
 }
 
-/// Who changes what belongs to workspaces with the operator's token.
-const ADMIN: &str = "admin";
-
 type Answered = Result<Response, Problem>;
 
 impl Asked<'_> {
@@ -52,6 +50,8 @@ impl Asked<'_> {
     {
         let answered = match (access, &self.principal) {
             (Access::Admin, Principal::Run(_)) => {
+                let path = self.parts.uri.path();
+                self.door.denied(&self.principal, path);
                 let text = "this needs the operator's token; a client's shows servers only";
                 Err(Problem::new(ErrorKind::Denied, text))
             }
@@ -93,6 +93,8 @@ impl Asked<'_> {
             Target::Object(kind) => self.object(kind, body).await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
+            Target::Audit => self.audit().await,
+            Target::AuditSettings => self.audit_settings(body).await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }
@@ -141,6 +143,11 @@ impl Asked<'_> {
             let text = "the servers of this process are fixed, so nothing can be changed here";
             Problem::new(ErrorKind::Conflict, text)
         })
+    }
+
+    /// Who asks for a change.
+    fn by(&self) -> By {
+        self.principal.actor()
     }
 
     /// What is no id belongs to no workspace, either.

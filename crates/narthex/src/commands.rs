@@ -1,5 +1,6 @@
 //! What each command does.
 
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod check;

@@ -1,5 +1,6 @@
 //! The objects, each with its queries.
 
+pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
@@ -13,7 +14,12 @@ use crate::{StatementError, statement::Row};
 
 /// Now, as it is stored: milliseconds since 1970.
 fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    ms(SystemTime::now())
+}
+
+/// A time, as it is stored.
+fn ms(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 

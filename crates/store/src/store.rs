@@ -5,8 +5,8 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret};
 
 use crate::{
-    CatalogRows, ConnectError, OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles,
-    Workspaces, connect, database::Database, open,
+    Audit, CatalogRows, ConnectError, OpenError, Secrets, SeededDefaults, ServerFlags,
+    TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -98,6 +98,12 @@ impl Store {
     #[must_use]
     pub fn catalog(&self, kind: CatalogKind) -> CatalogRows<'_> {
         CatalogRows::new(&self.database, kind)
+    }
+
+    /// What was done, and by whom.
+    #[must_use]
+    pub fn audit(&self) -> Audit<'_> {
+        Audit::new(&self.database)
     }
 
     /// Waits for statements that run and lets go of the database, for all clones. Without this

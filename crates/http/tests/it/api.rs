@@ -1,5 +1,6 @@
 //! The operators' API: rows, changes, verbs, tests, and what happens to servers as it happens.
 
+mod audit;
 mod catalog;
 mod changes;
 mod reading;

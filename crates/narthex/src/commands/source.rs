@@ -7,6 +7,7 @@ use std::{
 };
 
 use narthex_control::ControlOptions;
+use narthex_gateway::Audit;
 use narthex_model::{Alias, ErrorKind};
 use narthex_registry::{
     config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
@@ -67,7 +68,13 @@ pub(crate) async fn followed(
         Some(file) => default_servers(file)?,
         None => Vec::new(),
     };
-    Ok(ControlOptions { files, store: Some(store), vault: Some(vault), defaults })
+    Ok(ControlOptions {
+        files,
+        store: Some(store),
+        vault: Some(vault),
+        audit: Audit::disabled(),
+        defaults,
+    })
 }
 
 /// Asks the store whether a content may count (D27). Called on threads that may block.

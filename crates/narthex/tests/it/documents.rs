@@ -63,8 +63,8 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 8] =
-    ["agents", "capabilities", "check", "daemon", "mcp", "run", "secrets", "servers"];
+const GROUPS: [&str; 9] =
+    ["agents", "audit", "capabilities", "check", "daemon", "mcp", "run", "secrets", "servers"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -93,6 +93,10 @@ fn shown_commands_and_flags_exist() {
         "agents delete",
         "agents get",
         "agents list",
+        "audit export",
+        "audit keep",
+        "audit list",
+        "audit verify",
         "call",
         "capabilities list",
         "check mcp",

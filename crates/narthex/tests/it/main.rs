@@ -8,6 +8,7 @@
 
 mod app;
 mod attacks;
+mod audit;
 mod call;
 mod catalog;
 mod check;

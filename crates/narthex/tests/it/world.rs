@@ -1,6 +1,6 @@
 //! The whole program in this process, over real sockets, and bare clients for it.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -117,18 +117,40 @@ impl World {
         Socket::of(reader, writer)
     }
 
-    pub(crate) fn audit_file(&self) -> PathBuf {
-        self.dir.path().join("audit/audit.jsonl")
+    /// The text of the record on the disk.
+    pub(crate) fn audit_text(&self) -> String {
+        let mut paths = Vec::new();
+        for entry in fs_err::read_dir(self.dir.path().join("audit")).unwrap() {
+            let path = entry.unwrap().path();
+            // What is set aside comes first, in its order.
+            paths.extend((path.extension().is_some_and(|kind| kind == "jsonl")).then_some(path));
+        }
+        paths.sort();
+        paths.iter().map(|path| fs_err::read_to_string(path).unwrap()).collect()
     }
 
-    /// Every record; the program is ended for it.
+    /// Every record of a call, with what it was about as `item`, and what else is told of it; the
+    /// program is ended for it.
     pub(crate) async fn audit(&self) -> Vec<Value> {
         self.app.drain().await;
-        let text = fs_err::read_to_string(self.audit_file()).unwrap();
-        let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        // Lines of another kind are not of calls.
-        records.filter(|record: &Value| record["method"].is_string()).collect()
+        let text = self.audit_text();
+        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let calls = records.filter(|record| record["details"]["method"].is_string());
+        calls.map(told).collect()
     }
+}
+
+/// A record with its details as members of its own.
+fn told(mut record: Value) -> Value {
+    let details = record["details"].take();
+    for (name, value) in details.as_object().unwrap() {
+        record[name] = value.clone();
+    }
+    let resource = record["resource"].take();
+    if !["server", "endpoint"].contains(&resource["kind"].as_str().unwrap()) {
+        record["item"] = json!({ "kind": resource["kind"], "name": resource["id"] });
+    }
+    record
 }
 
 pub(crate) fn http_entry(url: &str) -> Value {

@@ -89,6 +89,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
             let found = found.map(|row| (row.revision, row.document.contains(name)));
             assert_eq!(found, (version >= 5).then_some((revision, true)));
         }
+        let kept = store.audit().settings("team").await.unwrap().kept_days;
+        let chains = store.audit().chains("team").await.unwrap();
+        let ends: Vec<_> = chains.iter().map(|chain| chain.head_seq).collect();
+        assert_eq!((kept, ends), if version >= 6 { (400, vec![1]) } else { (0, Vec::new()) });
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

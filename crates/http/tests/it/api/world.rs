@@ -6,6 +6,7 @@ use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_control::{Control, ControlOptions, SecretRows};
+use narthex_gateway::{Audit, AuditSettings};
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -71,11 +72,13 @@ impl Api {
             approve: Arc::new(|_path, _text| Ok(())),
             approvals: None,
         });
-        let options = ControlOptions { files, store, vault, defaults: Vec::new() };
+        let audit = Audit::open(&dir.path().join("audit"), &AuditSettings::default()).unwrap();
+        let options =
+            ControlOptions { files, store, vault, audit: audit.clone(), defaults: Vec::new() };
         let registry = registry();
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();
-        let world = World::of(registry, |options| options.control = Some(given));
+        let world = World::recorded(registry, audit, |options| options.control = Some(given));
         let api = Self { dir, world, control, _fixture: fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
