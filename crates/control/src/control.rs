@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use narthex_gateway::Audit;
 use narthex_model::WorkspaceId;
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,
@@ -19,7 +20,11 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ControlError, Variables, follow, seeding};
+use crate::{
+    ControlError, Variables,
+    audit::{self, Shipper},
+    follow, seeding,
+};
 
 /// What a control plane is made of.
 pub struct ControlOptions {
@@ -32,6 +37,8 @@ pub struct ControlOptions {
     pub vault: Option<Vault>,
     /// The variables that the catalog may name.
     pub variables: Variables,
+    /// Where what is done is recorded.
+    pub audit: Audit,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -50,6 +57,11 @@ pub(crate) struct Shared {
     pub(crate) store: Option<Store>,
     pub(crate) vault: Option<Vault>,
     pub(crate) variables: Variables,
+    pub(crate) audit: Audit,
+    /// Moves what is recorded into the store; held while it does.
+    pub(crate) shipper: Option<tokio::sync::Mutex<Shipper>>,
+    /// Held for writing while old events are removed, for reading while the audit is exported.
+    pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
     pub(crate) workspace: WorkspaceId,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -71,7 +83,8 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, variables, defaults } = options;
+        let ControlOptions { files: layers, store, vault, variables, audit, defaults } = options;
+        let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -85,6 +98,9 @@ impl Control {
             store,
             vault,
             variables,
+            audit,
+            shipper: shipper.map(tokio::sync::Mutex::new),
+            trimming: Arc::default(),
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -93,6 +109,7 @@ impl Control {
             tasks,
             closing: CancellationToken::new(),
         });
+        audit::start(&shared);
         seeding::seed(&shared, &defaults).await?;
         shared.files.load().await;
         follow::tell_faults(&follow::apply(&shared));
@@ -135,6 +152,7 @@ impl Control {
         shared.files.stop().await;
         shared.tasks.close();
         shared.tasks.wait().await;
+        audit::end(shared).await;
         if let Some(store) = &shared.store {
             store.close().await;
         }

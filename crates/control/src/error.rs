@@ -1,5 +1,6 @@
 //! Why something that an operator wanted is not done.
 
+use narthex_gateway::AuditFull;
 use narthex_model::ErrorKind;
 use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
@@ -25,6 +26,12 @@ pub enum ControlError {
     /// The catalog does not take it.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// It cannot be recorded, so it is not done.
+    #[error(transparent)]
+    Audit(#[from] AuditFull),
+    /// There is no audit to read.
+    #[error("this process keeps no audit; start the daemon with `narthex up`")]
+    NoAudit,
     /// Nobody keeps secrets.
     #[error("this process keeps no secrets; start the daemon with `narthex up`")]
     NoVault,
@@ -65,8 +72,9 @@ impl ControlError {
             Self::Store(error) => error.kind(),
             Self::Vault(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
+            Self::Audit(full) => full.kind(),
             Self::Bug(_) => ErrorKind::Bug,
-            Self::NoSettings | Self::NoFiles | Self::NoVault => ErrorKind::Conflict,
+            Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,
         }
     }
 }

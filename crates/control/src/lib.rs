@@ -6,6 +6,7 @@
 //! begins and ends runs of the gateway. REST and the command line call the same verbs. Nothing here
 //! is on the way of a call.
 
+mod audit;
 mod catalog;
 mod control;
 mod error;
@@ -17,6 +18,7 @@ mod seeding;
 mod servers;
 mod variables;
 
+pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
     CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogObject, CatalogPage,
@@ -25,6 +27,8 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_store::{AuditPlace, AuditSettings};
 pub use narthex_store::{RunFilter, RunRow, SessionRow};
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{

@@ -18,6 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{RunEnd, RunId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
@@ -31,7 +32,7 @@ pub use self::{
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
 };
 use self::{expiry::Expiries, kept::Kept};
-use crate::{Control, ControlError};
+use crate::{By, Control, ControlError};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -132,7 +133,9 @@ impl Runs {
         let found = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
         match found {
             Some(run) if run.ended.is_none() => {
-                self.end_stored(&run.workspace, id, RunEnd::Expired).await.map(drop)
+                let ended =
+                    self.end_stored(&run.workspace, id, RunEnd::Expired, By::system()).await;
+                ended.map(drop)
             }
             Some(_) | None => Ok(()),
         }
@@ -150,14 +153,14 @@ impl Runs {
     /// # Errors
     /// When the workspace has no such run, it has ended before, it is the one of the process
     /// itself, or the store fails.
-    pub async fn end(&self, workspace: &WorkspaceId, id: &str) -> Result<(), RunError> {
+    pub async fn end(&self, workspace: &WorkspaceId, id: &str, by: &By) -> Result<(), RunError> {
         let unknown = || RunError::Unknown(id.chars().take(100).collect());
         let id = RunId::parse(id).ok_or_else(unknown)?;
         if id == self.shared.options.local && self.is_home(workspace) {
             return Err(RunError::Local);
         }
         self.stored(workspace, id).await?.ok_or_else(unknown)?;
-        match self.end_stored(workspace, id, RunEnd::Ended).await? {
+        match self.end_stored(workspace, id, RunEnd::Ended, by.clone()).await? {
             true => Ok(()),
             false => Err(RunError::HasEnded(id)),
         }
@@ -169,18 +172,21 @@ impl Runs {
         workspace: &WorkspaceId,
         id: RunId,
         how: RunEnd,
+        by: By,
     ) -> Result<bool, RunError> {
         let (runs, workspace) = (self.clone(), workspace.clone());
         let ending = self.control().to_the_end(async move |control: Control| {
             let store = control.catalog_store(&workspace).await?;
+            let event = AuditEvent::new(kind::RUN_ENDED, by).in_workspace(&workspace);
+            let event = event.of_run(id.to_text()).with("how", how.as_str());
+            let noted = control.note(event).await?;
             // First: whoever shows the token from now on finds nothing to begin again.
             let is_ended = store.runs().end(&workspace, id, how).await;
             if !is_ended.map_err(ControlError::Store)? {
                 return Ok(false);
             }
-            let event = "session.run.ended";
-            tracing::info!(event, %workspace, run.id = %id, outcome = how.as_str());
             runs.shared.gateway.end_run(id).await;
+            noted.done().await;
             Ok(true)
         });
         Ok(ending.await?)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
     KeyId, SealedSecret, Secret, SecretName, SecretSummary, SecretVersion, WorkspaceId,
 };
@@ -9,7 +10,7 @@ use narthex_registry::CutReason;
 use narthex_store::{StatementError, Store};
 use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
 
-use crate::{Control, ControlError, runs::prepare::secret_key};
+use crate::{By, Control, ControlError, runs::prepare::secret_key};
 
 impl Control {
     /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
@@ -33,19 +34,23 @@ impl Control {
         workspace: &WorkspaceId,
         name: &SecretName,
         value: Secret,
-        by: &str,
+        by: &By,
     ) -> Result<Stored, ControlError> {
-        let (workspace, name, by) = (workspace.clone(), name.clone(), by.to_owned());
+        let (workspace, name, by) = (workspace.clone(), name.clone(), by.clone());
         let put = async move |this: Self| {
-            let put = Put { workspace: &workspace, name: &name, value: &value, by: &by };
-            let stored = this.vault()?.put(put).await?;
-            // The names of X-M59.
-            let event = match stored.was_set {
-                true => "workspace.secret.replaced",
-                false => "workspace.secret.set",
-            };
+            let vault = this.vault()?;
+            let id = by.id.clone();
+            let event = AuditEvent::new(kind::SECRET_SET, by).in_workspace(&workspace);
+            let event = event.on("secret", name.as_str().to_owned()).changing(["value"]);
+            let mut noted = this.note(event).await?;
+            let put = Put { workspace: &workspace, name: &name, value: &value, by: &id };
+            let stored = vault.put(put).await?;
             let version = stored.version.get();
-            tracing::info!(event, %workspace, secret.name = %name, secret.version = version, by);
+            // The names of X-M59.
+            let kind = if stored.was_set { kind::SECRET_REPLACED } else { kind::SECRET_SET };
+            noted
+                .update(|event| AuditEvent { kind: kind.into(), ..event.with("version", version) });
+            noted.done().await;
             Ok(stored)
         };
         self.to_the_end(put).await
@@ -59,17 +64,20 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         name: &SecretName,
-        by: &str,
+        by: &By,
     ) -> Result<(), ControlError> {
-        let (workspace, name, by) = (workspace.clone(), name.clone(), by.to_owned());
+        let (workspace, name, by) = (workspace.clone(), name.clone(), by.clone());
         let clear = async move |this: Self| {
-            this.vault()?.clear(&workspace, &name, &by).await?;
+            let vault = this.vault()?;
+            let id = by.id.clone();
+            let event = AuditEvent::new(kind::SECRET_CLEARED, by).in_workspace(&workspace);
+            let noted = this.note(event.on("secret", name.as_str().to_owned())).await?;
+            vault.clear(&workspace, &name, &id).await?;
             let key = secret_key(&workspace, &name);
             this.cut(&CutReason::SecretCleared(name.as_str().into()), |identity| {
                 identity.secrets.iter().any(|(held, _)| *held == key)
             });
-            let event = "workspace.secret.cleared";
-            tracing::info!(event, %workspace, secret.name = %name, by);
+            noted.done().await;
             Ok(())
         };
         self.to_the_end(clear).await
@@ -78,13 +86,17 @@ impl Control {
     /// Changes the master key while secrets are in use, or ends such a change that broke off.
     ///
     /// # Errors
-    /// As for [`Vault::rotate_key`], and when there is no vault.
-    pub async fn secret_rotate_key(&self, by: &str) -> Result<Rotation, ControlError> {
-        let by = by.to_owned();
+    /// As for [`Vault::rotate_key`], and when there is no vault or the change cannot be recorded.
+    pub async fn secret_rotate_key(&self, by: &By) -> Result<Rotation, ControlError> {
+        let by = by.clone();
         let rotate = async move |this: Self| {
-            let rotation = this.vault()?.rotate_key().await?;
-            let Rotation { key, resealed, .. } = &rotation;
-            tracing::info!(event = "vault.key.rotated", key.id = %key, resealed, by);
+            this.vault()?;
+            let event = AuditEvent::new(kind::KEY_ROTATED, by).on("key", "master");
+            let mut noted = this.note(event).await?;
+            let rotation = this.audit_rotate().await?;
+            let (key, resealed) = (rotation.key.as_str().to_owned(), rotation.resealed);
+            noted.update(|event| event.on("key", key).with("resealed", resealed));
+            noted.done().await;
             Ok(rotation)
         };
         self.to_the_end(rotate).await

@@ -1,41 +1,50 @@
-//! The record of every call, appended to a file in the data directory.
+//! The record of everything that is done, on its way to the store: in files of the data directory.
 //!
 //! A call takes an [`AuditSlot`] before it is forwarded and gives it back with its outcome. The
 //! slot is room in a bounded queue, so giving it back neither fails nor waits; a slot that is
 //! dropped still leaves its record. When there is no room, or the disk refuses, no slot is given:
-//! calls fail closed. One thread of its own writes; the path of a call does no I/O.
+//! calls fail closed. One thread of its own makes the hash chains and writes; the path of a call
+//! does no I/O. Whatever else is done is noted before it begins ([`Audit::begin`]), so that even a
+//! process that is killed leaves a trace of it.
 
-mod journal;
+mod noted;
+mod queue;
 mod record;
+mod refused;
 #[cfg(test)]
 mod tests;
 mod tools;
 mod writer;
 
 use std::{
-    fmt, io,
+    io,
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering, fence},
-        mpsc::{SyncSender, TrySendError, sync_channel},
-    },
-    thread::Thread,
+    sync::{Arc, atomic::Ordering, mpsc::sync_channel},
     time::{Duration, SystemTime},
 };
 
+use narthex_audit::{
+    AuditEvent, Chains,
+    spool::{Backlog, Intent, Opened, Spool, Standing},
+};
 use narthex_model::ErrorKind;
 use tokio::{sync::oneshot, time::Instant};
 
 use self::{
-    journal::Journal,
+    queue::{Queue, State, WakeOnDrop},
     tools::ToolsEntry,
     writer::{Sink, Writer},
 };
 
-pub use record::{AuditRecord, Outcome};
+pub use narthex_audit::spool::{SpoolBatch, SpoolGrown, SpoolReader};
 
-use crate::{RunId, ToolSet};
+pub use self::{
+    noted::Noted,
+    record::{AuditRecord, Outcome},
+    refused::Refused,
+};
+
+use crate::{RunView, ToolSet};
 
 /// How the record is kept.
 #[derive(Debug, Clone)]
@@ -44,13 +53,13 @@ pub struct AuditSettings {
     pub queue: usize,
     /// A file of this size is set aside and a new one begun.
     pub rotate_bytes: u64,
-    /// How many files that were set aside are kept; the oldest go first.
-    pub keep_files: usize,
+    /// How much may wait on the disk to be moved into the store before calls are refused.
+    pub spool_bytes: u64,
 }
 
 impl Default for AuditSettings {
     fn default() -> Self {
-        Self { queue: 65_536, rotate_bytes: 64 * 1024 * 1024, keep_files: 64 }
+        Self { queue: 65_536, rotate_bytes: 8 << 20, spool_bytes: 4 << 30 }
     }
 }
 
@@ -95,6 +104,9 @@ pub enum AuditFull {
     /// Too many calls are open or not yet written.
     #[error("too many calls are waiting to be recorded; try again later")]
     Full,
+    /// Too much waits to be moved into the store.
+    #[error("the disk's part of the audit is full, so nothing is done until the store is back")]
+    SpoolFull,
     /// The disk refuses writes.
     #[error("calls cannot be recorded at the moment, so none is made")]
     Failed,
@@ -118,38 +130,13 @@ pub(super) struct Entry {
 enum Written {
     Call(Box<Entry>),
     Tools(Box<ToolsEntry>),
+    /// Something that has happened.
+    Event(Box<AuditEvent<'static>>),
+    /// A change that is about to be made.
+    Intent(Box<Intent>),
+    /// And its end.
+    Done(String, Box<AuditEvent<'static>>),
 }
-
-impl Written {
-    fn write(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Call(entry) => entry.write(out),
-            Self::Tools(entry) => entry.write(out),
-        }
-    }
-}
-
-/// The callers' end. Field order matters: the sender goes before the writer is woken for good.
-#[derive(Debug)]
-struct Queue {
-    sender: SyncSender<Written>,
-    state: Arc<State>,
-    writer: WakeOnDrop,
-}
-
-/// What callers and writer share.
-#[derive(Debug)]
-pub(super) struct State {
-    capacity: usize,
-    free: AtomicUsize,
-    has_failed: AtomicBool,
-    is_closed: AtomicBool,
-    is_idle: AtomicBool,
-    /// Who waits for the disk; `None` once there is no writer.
-    flushes: Mutex<Option<Vec<oneshot::Sender<()>>>>,
-}
-
-struct WakeOnDrop(Thread);
 
 impl Audit {
     /// Opens the record in a folder, which is created if need be, and starts its writer.
@@ -157,9 +144,13 @@ impl Audit {
     /// # Errors
     /// When the folder or the file cannot be written, or no thread can be started.
     pub fn open(folder: &Path, settings: &AuditSettings) -> Result<Self, AuditError> {
-        let journal = Journal::open(folder, settings)
-            .map_err(|source| AuditError::Folder { folder: folder.to_owned(), source })?;
-        Self::start(journal, settings.queue).map_err(AuditError::Thread)
+        let backlog = Arc::new(Backlog::default());
+        let opened = Spool::open(folder, settings.rotate_bytes, backlog.clone());
+        let Opened { spool, writer, standing } =
+            opened.map_err(|source| AuditError::Folder { folder: folder.to_owned(), source })?;
+        let place = Some((folder.to_owned(), writer));
+        let state = State::new(settings, backlog);
+        Self::start(spool, state, place, standing).map_err(AuditError::Thread)
     }
 
     /// Keeps no record: for embedders that keep their own, and for tests.
@@ -168,20 +159,21 @@ impl Audit {
         Self { queue: None }
     }
 
-    fn start(sink: impl Sink + 'static, capacity: usize) -> io::Result<Self> {
-        let (sender, receiver) = sync_channel(capacity);
-        let state = Arc::new(State {
-            capacity,
-            free: AtomicUsize::new(capacity),
-            has_failed: AtomicBool::new(false),
-            is_closed: AtomicBool::new(false),
-            is_idle: AtomicBool::new(false),
-            flushes: Mutex::new(Some(Vec::new())),
-        });
-        let writer = Writer::new(sink, receiver, state.clone());
+    fn start(
+        sink: impl Sink + 'static,
+        state: State,
+        place: Option<(PathBuf, String)>,
+        standing: Standing,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = sync_channel(state.capacity);
+        let state = Arc::new(state);
+        let name = place.as_ref().map_or_else(|| "none.0.0".to_owned(), |(_, name)| name.clone());
+        let Standing { heads, intents } = standing;
+        let chains = Chains::new(name, heads);
+        let writer = Writer::new(sink, receiver, state.clone(), chains, intents);
         let thread = std::thread::Builder::new().name("audit".into()).spawn(|| writer.run())?;
         let writer = WakeOnDrop(thread.thread().clone());
-        Ok(Self { queue: Some(Arc::new(Queue { sender, state, writer })) })
+        Ok(Self { queue: Some(Arc::new(Queue { place, sender, state, writer })) })
     }
 
     /// Takes room for the record of a call that is about to be forwarded.
@@ -207,13 +199,53 @@ impl Audit {
     ///
     /// # Errors
     /// When the record could not be kept.
-    pub(crate) fn note_tools(&self, run: RunId, tools: &Arc<ToolSet>) -> Result<(), AuditFull> {
+    pub(crate) fn note_tools(&self, run: &RunView, tools: &Arc<ToolSet>) -> Result<(), AuditFull> {
         if let Some(queue) = &self.queue {
             queue.take_room()?;
-            let entry = ToolsEntry { run, tools: tools.clone(), time: SystemTime::now() };
+            let (workspace, tools) = (run.workspace.clone(), tools.clone());
+            let entry = ToolsEntry { workspace, run: run.id, tools, time: SystemTime::now() };
             queue.push(Written::Tools(Box::new(entry)));
         }
         Ok(())
+    }
+
+    /// Records something that has happened and that nobody could have kept from happening.
+    ///
+    /// # Errors
+    /// When the record could not be kept.
+    pub fn note(&self, event: AuditEvent<'static>) -> Result<(), AuditFull> {
+        if let Some(queue) = &self.queue {
+            queue.take_room()?;
+            queue.push(Written::Event(Box::new(event)));
+        }
+        Ok(())
+    }
+
+    /// Counts somebody who was turned away before it was known who it is. Takes no room: many of
+    /// these within a second are one record.
+    pub fn refused(&self, refused: Refused) {
+        if let Some(queue) = &self.queue {
+            let mut refusals = queue.state.lock_refusals();
+            *refusals.entry(refused).or_default() += 1;
+            drop(refusals);
+            queue.wake_if_idle();
+        }
+    }
+
+    /// Reads what was written, to move it into the store. One reader a folder is enough.
+    #[must_use]
+    pub fn reader(&self) -> Option<SpoolReader> {
+        let queue = self.queue.as_ref()?;
+        let (folder, _) = queue.place.as_ref()?;
+        Some(SpoolReader::new(folder.clone(), queue.state.backlog.clone()))
+    }
+
+    /// How many bytes wait on the disk to be moved into the store, and for how long the oldest
+    /// has; `None` if no record is kept.
+    #[must_use]
+    pub fn waiting(&self) -> Option<(u64, Duration)> {
+        let backlog = &self.queue.as_ref()?.state.backlog;
+        Some((backlog.waiting(), backlog.lag()))
     }
 
     /// How many more calls may be open or unwritten; `None` if no record is kept.
@@ -279,73 +311,13 @@ impl Drop for AuditSlot {
     }
 }
 
-impl Queue {
-    fn take_room(&self) -> Result<(), AuditFull> {
-        if self.state.is_closed.load(Ordering::Relaxed) {
-            return Err(AuditFull::Closed);
-        }
-        if self.state.has_failed.load(Ordering::Relaxed) {
-            return Err(AuditFull::Failed);
-        }
-        let one_less = |free: usize| free.checked_sub(1);
-        match self.state.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
-            Ok(free) => {
-                // The writer gathers records for a while; here they come too fast for that.
-                if free == self.state.capacity / 4 {
-                    self.writer.0.unpark();
-                }
-                Ok(())
-            }
-            Err(_) => {
-                self.writer.0.unpark();
-                Err(AuditFull::Full)
-            }
-        }
-    }
-
-    fn push(&self, entry: Written) {
-        match self.sender.try_send(entry) {
-            Ok(()) => {}
-            // The room was taken beforehand, so only a writer that has died refuses.
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                self.state.has_failed.store(true, Ordering::SeqCst);
-                tracing::error!("the writer of the audit record is gone");
-            }
-        }
-        // Pairs with the writer's fence between saying that it is idle and looking once more.
-        fence(Ordering::SeqCst);
-        let is_idle = &self.state.is_idle;
-        if is_idle.load(Ordering::Relaxed) && is_idle.swap(false, Ordering::Relaxed) {
-            self.writer.0.unpark();
-        }
-    }
-}
-
-impl State {
-    fn lock_flushes(&self) -> std::sync::MutexGuard<'_, Option<Vec<oneshot::Sender<()>>>> {
-        self.flushes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl AuditFull {
     /// The kind that doors turn into their numbers.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self {
-            Self::Full => ErrorKind::Exhausted,
+            Self::Full | Self::SpoolFull => ErrorKind::Exhausted,
             Self::Failed | Self::Closed => ErrorKind::Unavailable,
         }
-    }
-}
-
-impl Drop for WakeOnDrop {
-    fn drop(&mut self) {
-        self.0.unpark();
-    }
-}
-
-impl fmt::Debug for WakeOnDrop {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WakeOnDrop")
     }
 }

@@ -173,6 +173,12 @@ impl Gateway {
         &self.shared.options.node_id
     }
 
+    /// The record of what is done.
+    #[must_use]
+    pub fn audit(&self) -> &Audit {
+        &self.shared.audit
+    }
+
     /// The counters.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {

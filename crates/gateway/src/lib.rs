@@ -42,7 +42,10 @@ mod view;
 mod views;
 
 pub use answering::{Answer, Answering, Step};
-pub use audit::{Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Outcome};
+pub use audit::{
+    Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Noted, Outcome, Refused,
+    SpoolBatch, SpoolGrown, SpoolReader,
+};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use exposure::shown;
 pub use gateway::{Gateway, GatewayOptions};

@@ -11,7 +11,7 @@ mod tests;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -47,6 +47,9 @@ struct Shared {
     sessions_open: Gauge,
     streams_open: Gauge,
     audit_free: Gauge,
+    audit_waiting: Gauge,
+    /// A number of seconds with decimals.
+    audit_lag: Gauge<f64, AtomicU64>,
     audit: Audit,
     refused: Family<ReasonLabel, Counter>,
 }
@@ -73,12 +76,27 @@ impl Metrics {
         let audit_free = Gauge::default();
         let help = "Calls that may still be open or waiting to be recorded";
         registry.register("audit_queue_free", help, audit_free.clone());
+        let audit_waiting = Gauge::default();
+        let help = "Bytes of the audit that wait on the disk to be moved into the store";
+        registry.register("audit_spool_bytes", help, audit_waiting.clone());
+        let audit_lag = Gauge::default();
+        let help = "For how long the oldest of them has waited";
+        registry.register("audit_lag_seconds", help, Gauge::clone(&audit_lag));
         let refused = Family::default();
         registry.register("refused", "Messages refused before they became calls", refused.clone());
         let registry = Mutex::new(all);
         let audit = audit.clone();
-        let shared =
-            Shared { registry, servers, sessions_open, streams_open, audit_free, audit, refused };
+        let shared = Shared {
+            registry,
+            servers,
+            sessions_open,
+            streams_open,
+            audit_free,
+            audit_waiting,
+            audit_lag,
+            audit,
+            refused,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -130,6 +148,10 @@ impl Metrics {
     pub fn render(&self) -> String {
         if let Some(free) = self.shared.audit.free() {
             self.shared.audit_free.set(i64::try_from(free).unwrap_or(i64::MAX));
+        }
+        if let Some((bytes, lag)) = self.shared.audit.waiting() {
+            self.shared.audit_waiting.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+            self.shared.audit_lag.set(lag.as_secs_f64());
         }
         let mut text = String::new();
         let registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);

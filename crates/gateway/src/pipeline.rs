@@ -291,7 +291,7 @@ type Boxed<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A call that cannot be recorded is not made (D25).
 pub(crate) fn unrecorded(full: AuditFull) -> Refusal {
     let kind = match full {
-        AuditFull::Full => CallErrorKind::LimitExceeded,
+        AuditFull::Full | AuditFull::SpoolFull => CallErrorKind::LimitExceeded,
         AuditFull::Failed | AuditFull::Closed => CallErrorKind::TransportError,
     };
     Refusal::call(kind, full.to_string())

@@ -82,6 +82,7 @@ impl Shared {
         let is_counted = |alias: &&Alias| !caller.run.owns(alias);
         let counted = server.as_ref().filter(is_counted).cloned();
         let slot = self.audit.reserve(AuditRecord {
+            workspace: caller.run.workspace.clone(),
             run: caller.run.id,
             session: caller.session.as_ref().map(|session| session.id.clone()),
             endpoint: caller.endpoint.clone(),

@@ -10,7 +10,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::{Alias, RunId, Secret};
+use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountSet, Registry, Snapshot};
 use sha2::{Digest, Sha256};
@@ -36,6 +36,8 @@ pub struct RunToken(Secret);
 pub struct RunView {
     /// Its id.
     pub id: RunId,
+    /// Whose it is.
+    pub workspace: WorkspaceId,
     /// What it may do.
     pub policy: RunPolicy,
     /// When it began.
@@ -112,6 +114,7 @@ impl RunView {
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
         Self {
             id: token.run_id(),
+            workspace: WorkspaceId::default(),
             policy,
             began: SystemTime::now(),
             own: OwnServers::default(),
@@ -123,10 +126,15 @@ impl RunView {
         }
     }
 
-    /// The same with servers of its own, which it has whatever `policy` says, and which nobody else
+    /// The same in any workspace, with servers of its own, which it has whatever `policy` says, and which nobody else
     /// sees (E7). They go back when the run ends, or is dropped.
     #[must_use]
-    pub fn with_servers(token: &RunToken, policy: RunPolicy, servers: MountSet) -> Self {
+    pub fn with_servers(
+        token: &RunToken,
+        workspace: WorkspaceId,
+        policy: RunPolicy,
+        servers: MountSet,
+    ) -> Self {
         let own = OwnServers::new(servers);
         let policy = match policy {
             RunPolicy::AllAttached => RunPolicy::AllAttached,
@@ -135,7 +143,7 @@ impl RunView {
                 RunPolicy::Attached(named)
             }
         };
-        Self { own, ..Self::new(token, policy) }
+        Self { own, workspace, ..Self::new(token, policy) }
     }
 
     /// The aliases of the servers that it has for itself.

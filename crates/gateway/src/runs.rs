@@ -167,7 +167,7 @@ impl Shared {
             // A daemon that has no server yet has nothing to say.
             let is_news = !tools.tools.is_empty() || run.has_own() || run.tools.load().is_some();
             if is_news {
-                self.audit.note_tools(run.id, tools)?;
+                self.audit.note_tools(run, tools)?;
             }
             run.tools.store(Some(tools.clone()));
         }

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header};
+use narthex_control::{Actor, ActorKind};
 use narthex_gateway::{Gateway, RunView};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -56,6 +57,16 @@ impl Principal {
         }
         // Boxed, as it is rare, so that calls stay small.
         Box::pin(gateway.find_run(token)).await.map(Self::Run)
+    }
+}
+
+impl Principal {
+    /// Who it is, for the audit.
+    pub(crate) fn actor(&self) -> Actor<'static> {
+        match self {
+            Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),
+            Self::Admin => Actor::new(ActorKind::LocalAdmin, "admin"),
+        }
     }
 }
 

@@ -12,8 +12,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
-use narthex_gateway::{Endpoint, Gateway, RunView};
-use narthex_model::ErrorKind;
+use narthex_audit::{AuditEvent, kind};
+use narthex_gateway::{Endpoint, Gateway, Refused, RunView};
+use narthex_model::{ErrorKind, json::shortened};
 use tokio::time::Instant;
 
 use crate::{
@@ -109,7 +110,7 @@ impl Door {
     {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
-            self.gateway.metrics().refused("host_or_origin");
+            self.refused("host_or_origin");
             return closing(text(StatusCode::FORBIDDEN, "this Host or Origin is not allowed\n"));
         }
         let found = routes::find(parts.uri.path());
@@ -120,7 +121,7 @@ impl Door {
         let admin = self.options.admin_token.as_ref();
         let identified = Principal::identify(&self.gateway, admin, &parts.headers).await;
         let Some(principal) = identified else {
-            self.gateway.metrics().refused("token");
+            self.refused("token");
             return unauthorized();
         };
         let Some(place) = found else { return not_found_at(parts.uri.path()) };
@@ -128,7 +129,8 @@ impl Door {
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, principal) {
             (Access::Client, Principal::Run(run)) => run,
-            (Access::Client, Principal::Admin) => {
+            (Access::Client, principal @ Principal::Admin) => {
+                self.denied(&principal, parts.uri.path());
                 return text(StatusCode::FORBIDDEN, "the admin token opens no MCP endpoint\n");
             }
             (Access::Open | Access::Operator | Access::Admin, principal) => {
@@ -142,9 +144,31 @@ impl Door {
             }
         };
         let Some(endpoint) = self.endpoint(route, place.segments[0], &run) else {
+            self.denied(&Principal::Run(run), parts.uri.path());
             return not_found();
         };
         self.mcp(Visit { run, endpoint, parts }, body).await
+    }
+
+    /// Counts somebody who has proved nothing (S32).
+    fn refused(&self, reason: &'static str) {
+        self.gateway.metrics().refused(reason);
+        self.gateway.audit().refused(Refused { door: "http", reason });
+    }
+
+    /// Records that somebody asked for what is not theirs, or not there for them (S32).
+    pub(crate) fn denied(&self, principal: &Principal, path: &str) {
+        let mut event = AuditEvent::new(kind::ACCESS_DENIED, principal.actor());
+        if let Principal::Run(run) = principal {
+            event = event.in_workspace(&run.workspace).of_run(run.id.to_text());
+        }
+        event.outcome = "denied".into();
+        let template = routes::find(path).map_or("", |place| place.first().template);
+        // It is refused in any case.
+        let event = event.on("route", template).with("path", shortened(path));
+        if let Err(full) = self.gateway.audit().note(event) {
+            tracing::warn!("a refusal is not recorded: {full}");
+        }
     }
 
     async fn mcp<B>(&self, visit: Visit, body: B) -> Response

@@ -13,6 +13,7 @@ mod feed;
 mod guard;
 mod hub;
 mod legacy;
+mod lines;
 mod modern;
 mod options;
 mod post;

@@ -14,6 +14,7 @@ use narthex_wire::{Payload, Raw, rpc};
 
 use crate::{
     feed::FeedStream,
+    lines::LinesStream,
     stream::{CallStream, ReaderStream},
 };
 
@@ -28,6 +29,7 @@ enum Kind {
     Call(Box<CallStream>),
     Kept(Box<ReaderStream>),
     Feed(Box<FeedStream>),
+    Lines(Box<LinesStream>),
 }
 
 impl Body for ResponseBody {
@@ -43,20 +45,21 @@ impl Body for ResponseBody {
             Kind::Call(stream) => Pin::new(stream).poll_frame(cx),
             Kind::Kept(stream) => Pin::new(stream).poll_frame(cx),
             Kind::Feed(stream) => Pin::new(stream).poll_frame(cx),
+            Kind::Lines(stream) => Pin::new(stream).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(payload) => payload.is_end_stream(),
-            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) => false,
+            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(payload) => payload.size_hint(),
-            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) => SizeHint::default(),
+            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) => SizeHint::default(),
         }
     }
 }
@@ -68,6 +71,7 @@ impl fmt::Debug for ResponseBody {
             Kind::Call(_) => "ResponseBody::Call",
             Kind::Kept(_) => "ResponseBody::Kept",
             Kind::Feed(_) => "ResponseBody::Feed",
+            Kind::Lines(_) => "ResponseBody::Lines",
         })
     }
 }
@@ -93,6 +97,12 @@ impl From<ReaderStream> for ResponseBody {
 impl From<FeedStream> for ResponseBody {
     fn from(stream: FeedStream) -> Self {
         Self(Kind::Feed(Box::new(stream)))
+    }
+}
+
+impl From<LinesStream> for ResponseBody {
+    fn from(stream: LinesStream) -> Self {
+        Self(Kind::Lines(Box::new(stream)))
     }
 }
 

@@ -67,6 +67,8 @@ pub(crate) enum Target {
     Import,
     Validate,
     Preview,
+    Audit,
+    AuditSettings,
 }
 
 const READ: &str = "GET, HEAD";
@@ -141,6 +143,16 @@ pub const ROUTES: &[Route] = &[
     route("/api/workspaces/{workspace}/import", "POST", Access::Admin, Target::Import),
     route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
     route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
+    route("/api/workspaces/{workspace}/audit", READ, Access::Admin, Target::Audit),
+    route(
+        "/api/workspaces/{workspace}/audit/settings",
+        "GET, HEAD, PUT",
+        Access::Admin,
+        Target::AuditSettings,
+    ),
+    // Of what belongs to no workspace.
+    route("/api/audit", READ, Access::Admin, Target::Audit),
+    route("/api/audit/settings", "GET, HEAD, PUT", Access::Admin, Target::AuditSettings),
 ];
 
 const fn route(

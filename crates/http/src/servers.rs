@@ -2,6 +2,7 @@
 //! done with them.
 
 mod attachments;
+mod audit;
 mod catalog;
 mod changes;
 mod query;
@@ -15,7 +16,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
-use narthex_control::Control;
+use narthex_control::{By, Control};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
@@ -41,9 +42,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) principal: Principal,
 }
 
-/// Who changes what belongs to workspaces with the operator's token.
-const ADMIN: &str = "admin";
-
 type Answered = Result<Response, Problem>;
 
 impl Asked<'_> {
@@ -54,6 +52,8 @@ impl Asked<'_> {
     {
         let answered = match (access, &self.principal) {
             (Access::Admin, Principal::Run(_)) => {
+                let path = self.parts.uri.path();
+                self.door.denied(&self.principal, path);
                 let text = "this needs the operator's token; a client's shows servers only";
                 Err(Problem::new(ErrorKind::Denied, text))
             }
@@ -100,6 +100,8 @@ impl Asked<'_> {
             Target::Import => self.import(body).await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
+            Target::Audit => self.audit().await,
+            Target::AuditSettings => self.audit_settings(body).await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
                 Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
             }
@@ -148,6 +150,11 @@ impl Asked<'_> {
             let text = "the servers of this process are fixed, so nothing can be changed here";
             Problem::new(ErrorKind::Conflict, text)
         })
+    }
+
+    /// Who asks for a change.
+    fn by(&self) -> By {
+        self.principal.actor()
     }
 
     /// What is no id belongs to no workspace, either.

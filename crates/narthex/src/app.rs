@@ -134,12 +134,12 @@ impl App {
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
-        let gateway = Gateway::new(registry.clone(), audit, options.gateway)
+        let gateway = Gateway::new(registry.clone(), audit.clone(), options.gateway)
             .map_err(|error| no_randomness(&error))?;
         let local = Arc::new(RunView::new(&options.token, options.policy));
         begin_run(&gateway, &local)?;
         // First, so that no door is ever asked about an empty set of servers.
-        let control = begin(registry, options.servers).await?;
+        let control = begin(registry, options.servers, audit).await?;
         let runs = match &control {
             None => None,
             Some(control) => {
@@ -279,7 +279,11 @@ fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
 }
 
 /// Has the servers start.
-async fn begin(registry: Registry, servers: Servers) -> Result<Option<Control>, Failure> {
+async fn begin(
+    registry: Registry,
+    servers: Servers,
+    audit: Audit,
+) -> Result<Option<Control>, Failure> {
     match servers {
         Servers::Fixed(config) => {
             let (provenance, entries) = (Provenance::Workspace, config.entries);
@@ -288,7 +292,8 @@ async fn begin(registry: Registry, servers: Servers) -> Result<Option<Control>, 
             applied.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
             Ok(None)
         }
-        Servers::Followed(options) => {
+        Servers::Followed(mut options) => {
+            options.audit = audit;
             let control = Control::start(registry, *options).await;
             let control =
                 control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;

@@ -1,5 +1,6 @@
 //! The command line: what can be said, and who does it.
 
+mod audit;
 mod catalog;
 mod operate;
 mod secrets;
@@ -18,6 +19,7 @@ use crate::{
     telemetry,
 };
 
+pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs};
 pub(crate) use catalog::{
     AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
     ImportArgs,
@@ -94,6 +96,9 @@ enum Command {
     /// Set, list and clear secrets, and change the key that they are sealed with
     #[command(subcommand)]
     Secrets(SecretsCommand),
+    /// List, export and verify the record of what was done
+    #[command(subcommand)]
+    Audit(AuditCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -274,6 +279,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Export(args) => Box::pin(commands::transfer::export(&args, &context)).await,
         Command::Import(args) => Box::pin(commands::transfer::import(&args, &context)).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
+        Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,

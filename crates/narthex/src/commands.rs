@@ -1,6 +1,7 @@
 //! What each command does.
 
 pub(crate) mod attachments;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod check;

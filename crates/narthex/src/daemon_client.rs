@@ -1,6 +1,7 @@
 //! The client of the daemon's HTTP door, for commands that work through it.
 
 mod api;
+mod lines;
 
 pub(crate) use api::{ApiRequest, EventReader, run_path, runs_path, server_path};
 

@@ -19,6 +19,7 @@ mod statement;
 mod store;
 
 pub use connect::{ConnectError, UrlFault};
+pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::runs::{LiveRun, NewRun, RunFilter, RunRow, RunRows};
 pub use objects::secrets::{SecretHead, Secrets};

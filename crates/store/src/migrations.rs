@@ -10,12 +10,13 @@ use sqlx::{
 use crate::fault::Fault;
 
 /// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
-const STEPS: [(i64, &str, &str); 6] = [
+const STEPS: &[(i64, &str, &str)] = &[
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
     (2, "servers", include_str!("../migrations/0002_servers.sql")),
     (3, "trusted files", include_str!("../migrations/0003_trusted_files.sql")),
     (4, "secrets", include_str!("../migrations/0004_secrets.sql")),
     (5, "catalog", include_str!("../migrations/0005_catalog.sql")),
+    (6, "audit", include_str!("../migrations/0006_audit.sql")),
     (8, "runs", include_str!("../migrations/0008_runs.sql")),
 ];
 
@@ -27,7 +28,7 @@ const TRUSTED_FILES: i64 = 3;
 
 /// Runs what a database has not had yet.
 pub(crate) fn migrator() -> Migrator {
-    let migrations = STEPS.into_iter().map(|(version, name, sql)| {
+    let migrations = STEPS.iter().map(|&(version, name, sql)| {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     Migrator::with_migrations(migrations.collect())

@@ -1,5 +1,6 @@
 //! The objects, each with its queries.
 
+pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod runs;
 pub(crate) mod secrets;
@@ -17,8 +18,7 @@ use crate::{StatementError, statement::Row};
 
 /// Now, as it is stored: milliseconds since 1970.
 fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    ms(SystemTime::now())
 }
 
 /// A time as it is stored.

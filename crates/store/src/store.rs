@@ -5,7 +5,7 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    CatalogRows, CatalogStep, ConnectError, OpenError, RunRows, Secrets, SeededDefaults,
+    Audit, CatalogRows, CatalogStep, ConnectError, OpenError, RunRows, Secrets, SeededDefaults,
     ServerFlags, SessionRows, StatementError, TrustedFiles, Workspaces, connect,
     database::Database, open,
 };
@@ -125,6 +125,12 @@ impl Store {
         by: &str,
     ) -> Result<bool, StatementError> {
         crate::objects::catalog::change(&self.database, workspace, steps, by).await
+    }
+
+    /// What was done, and by whom.
+    #[must_use]
+    pub fn audit(&self) -> Audit<'_> {
+        Audit::new(&self.database)
     }
 
     /// Waits for statements that run and lets go of the database, for all clones. Without this

@@ -55,6 +55,15 @@ pub struct Rotation {
     pub unused: Vec<KeyId>,
 }
 
+/// What a key makes of a text that it vouches for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Voucher {
+    /// The key.
+    pub key: KeyId,
+    /// Its mark of the text.
+    pub mark: String,
+}
+
 /// Keeps secrets. An implementation decides how and where: sealed in a database, as objects of a
 /// cluster, in a vault of somebody else's.
 pub trait Backend: Send + Sync + std::fmt::Debug {
@@ -82,4 +91,10 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
 
     /// Changes the master key and seals everything under the new one, or ends what was begun.
     fn rotate_key(&self) -> Doing<'_, Rotation>;
+
+    /// Marks a text, so that it is known again as ours.
+    fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher>;
+
+    /// Whether a mark is of this text; `None` if its key is not there any more.
+    fn vouches<'a>(&'a self, text: &'a str, voucher: &'a Voucher) -> Doing<'a, Option<bool>>;
 }

@@ -15,13 +15,14 @@ mod document;
 mod error;
 mod keeper;
 mod key;
+mod mark;
 mod ring;
 mod rows;
 mod seal;
 mod sealed;
 mod vault;
 
-pub use backend::{Backend, Doing, Opened, Put, Rotation, Stored};
+pub use backend::{Backend, Doing, Opened, Put, Rotation, Stored, Voucher};
 pub use error::VaultError;
 pub use keeper::{GivenKeys, Keeper, KeeperError, KeyFile};
 pub use key::{KeyFault, MasterKey};

@@ -11,8 +11,9 @@ use tokio::sync::{Mutex, RwLock};
 
 use crate::{
     Keeper, KeyRing, SealedRows, VERSIONS_KEPT, VaultError,
-    backend::{Backend, Doing, Opened, Put, Rotation, Stored},
+    backend::{Backend, Doing, Opened, Put, Rotation, Stored, Voucher},
     keeper::KeeperError,
+    mark,
     seal::Place,
 };
 
@@ -163,6 +164,21 @@ impl Backend for SealedBackend {
 
     fn rotate_key(&self) -> Doing<'_, Rotation> {
         Box::pin(self.rotate())
+    }
+
+    fn vouch<'a>(&'a self, text: &'a str) -> Doing<'a, Voucher> {
+        Box::pin(async move {
+            let ring = self.ring.read().await;
+            let key = ring.current();
+            Ok(Voucher { key: key.id().clone(), mark: mark::of(key, text) })
+        })
+    }
+
+    fn vouches<'a>(&'a self, text: &'a str, voucher: &'a Voucher) -> Doing<'a, Option<bool>> {
+        Box::pin(async move {
+            let ring = self.ring.read().await;
+            Ok(ring.get(&voucher.key).map(|key| mark::fits(key, text, &voucher.mark)))
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use narthex_model::{SecretName, SecretReference, SecretSummary, WorkspaceId};
 
 use crate::{
     Backend, VaultError,
-    backend::{Opened, Put, Rotation, Stored},
+    backend::{Opened, Put, Rotation, Stored, Voucher},
     document::{DocumentKeys, is_reserved},
 };
 
@@ -102,5 +102,21 @@ impl Vault {
     /// happens, every secret still opens, and the next call goes on from there.
     pub async fn rotate_key(&self) -> Result<Rotation, VaultError> {
         self.backend.rotate_key().await
+    }
+
+    /// Marks a text, so that it is known again as ours.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub async fn vouch(&self, text: &str) -> Result<Voucher, VaultError> {
+        self.backend.vouch(text).await
+    }
+
+    /// Whether a mark is of this text; `None` if its key is not there any more.
+    ///
+    /// # Errors
+    /// When the backend fails.
+    pub async fn vouches(&self, text: &str, voucher: &Voucher) -> Result<Option<bool>, VaultError> {
+        self.backend.vouches(text, voucher).await
     }
 }

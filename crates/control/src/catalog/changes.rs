@@ -3,6 +3,7 @@
 mod attachments;
 mod import;
 
+use narthex_audit::AuditEvent;
 use narthex_model::{CatalogKind, WorkspaceId};
 use narthex_registry::{CutReason, MountIdentity};
 use narthex_resolve::ServerEntry;
@@ -19,7 +20,7 @@ use super::{
     error::{CatalogError, FieldWarning},
     merge_patch, object, tag, unknown,
 };
-use crate::{Control, ControlError, runs::prepare::server_key};
+use crate::{By, Control, ControlError, runs::prepare::server_key};
 
 /// What is to be changed, by whom, and when not.
 #[derive(Debug, Clone)]
@@ -31,7 +32,7 @@ pub struct CatalogChange {
     /// What must hold of the object as it is.
     pub precondition: Precondition,
     /// Who asks.
-    pub by: String,
+    pub by: By,
 }
 
 /// What must hold of an object, or it is left as it is.
@@ -145,12 +146,13 @@ impl Control {
                 }
             }
             let store = this.catalog_store(&workspace).await?;
+            let event = event(&workspace, kind, What::Removed, by).on(kind.to_string(), id.clone());
+            let noted = this.note(event).await?;
             let is_done = store.catalog(kind).delete(&workspace, &row).await;
             if !is_done.map_err(ControlError::Store)? {
                 return Err(CatalogError::Changed { kind, id }.into());
             }
-            let event = event(kind, What::Removed);
-            tracing::info!(event, %workspace, object.id = id, by);
+            noted.done().await;
             Ok(())
         };
         self.to_the_end(delete).await
@@ -207,34 +209,41 @@ impl Control {
             let (kind, precondition) = (change.kind, change.precondition.clone());
             let prepared =
                 this.catalog_work(move || prepare(&stored, kind, &precondition, id, text));
-            this.store_prepared(&change, prepared.await??).await
+            this.store_prepared(&change, prepared.await??, None).await
         };
         self.to_the_end(write).await
     }
 
+    /// Stores what was checked, as the `event` that is told, or as a change of the object.
     async fn store_prepared(
         &self,
         change: &CatalogChange,
         prepared: Prepared,
+        event: Option<AuditEvent<'static>>,
     ) -> Result<CatalogWritten, ControlError> {
         let CatalogChange { workspace, kind, by, .. } = change;
         let Prepared { checked: Checked { id, document, warnings }, before } = prepared;
         let rows = self.catalog_store(workspace).await?.catalog(*kind);
         let was_there = before.is_some();
+        let event = event.unwrap_or_else(|| changed(change, before.as_ref(), &id, &document));
         let row = match before {
             // Saying the same again does not make it newer.
             Some(before) if before.document == document => before,
             Some(before) => {
-                let written = rows.replace(workspace, &before, &document, by).await;
+                let mut noted = self.note(event).await?;
+                let written = rows.replace(workspace, &before, &document, &by.id).await;
                 let changed = || CatalogError::Changed { kind: *kind, id: id.clone() };
                 let row = written.map_err(ControlError::Store)?.ok_or_else(changed)?;
-                told(change, &row, What::Updated);
+                noted.update(|event| event.with("revision", row.revision));
+                noted.done().await;
                 row
             }
             None => {
-                let created = rows.create(workspace, &id, &document, by).await;
+                let mut noted = self.note(event).await?;
+                let created = rows.create(workspace, &id, &document, &by.id).await;
                 let row = created.map_err(ControlError::Store)?;
-                told(change, &row, What::Registered);
+                noted.update(|event| event.with("revision", row.revision));
+                noted.done().await;
                 row
             }
         };
@@ -333,15 +342,37 @@ enum What {
     Removed,
 }
 
-fn told(change: &CatalogChange, row: &CatalogRow, what: What) {
-    let CatalogChange { workspace, kind, by, .. } = change;
-    let (event, revision) = (event(*kind, what), row.revision);
-    tracing::info!(event, %workspace, object.id = row.id, object.revision = revision, by);
+/// The names of the members that differ (X-M61): their values may be anything.
+fn changed_fields(before: Option<&str>, now: &str) -> Vec<String> {
+    let members = |text: Option<&str>| match text.map(serde_json::from_str) {
+        Some(Ok(Value::Object(members))) => members,
+        _ => serde_json::Map::new(),
+    };
+    let (before, now) = (members(before), members(Some(now)));
+    let mut names: Vec<_> = before.keys().chain(now.keys()).cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| before.get(name) != now.get(name));
+    names
 }
 
 /// The names of X-M60, and the like for the other kinds.
-fn event(kind: CatalogKind, what: What) -> &'static str {
-    match (kind, what) {
+/// That an object becomes what the document says.
+fn changed(
+    change: &CatalogChange,
+    before: Option<&CatalogRow>,
+    id: &str,
+    document: &str,
+) -> AuditEvent<'static> {
+    let CatalogChange { workspace, kind, by, .. } = change;
+    let what = if before.is_some() { What::Updated } else { What::Registered };
+    let fields = changed_fields(before.map(|row| row.document.as_str()), document);
+    let event = event(workspace, *kind, what, by.clone());
+    event.on(kind.to_string(), id.to_owned()).changing(fields)
+}
+
+fn event(workspace: &WorkspaceId, kind: CatalogKind, what: What, by: By) -> AuditEvent<'static> {
+    let name = match (kind, what) {
         (CatalogKind::Server, What::Registered) => "workspace.mcp.registered",
         (CatalogKind::Server, What::Updated) => "workspace.mcp.updated",
         (CatalogKind::Server, What::Removed) => "workspace.mcp.removed",
@@ -351,5 +382,6 @@ fn event(kind: CatalogKind, what: What) -> &'static str {
         (CatalogKind::Agent, What::Registered) => "workspace.agent.registered",
         (CatalogKind::Agent, What::Updated) => "workspace.agent.updated",
         (CatalogKind::Agent, What::Removed) => "workspace.agent.removed",
-    }
+    };
+    AuditEvent::new(name, by).in_workspace(workspace)
 }

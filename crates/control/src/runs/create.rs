@@ -5,6 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{Alias, ErrorKind, RunId, Secret, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
@@ -19,7 +20,7 @@ use super::{
     instant,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::ControlError;
+use crate::{By, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -29,8 +30,8 @@ const ATTEMPTS: usize = 3;
 /// Who creates a run.
 #[derive(Debug, Clone)]
 pub enum Creator {
-    /// An operator, by name.
-    Operator(String),
+    /// Whoever may, without being in a run.
+    Operator(By),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
 }
@@ -60,7 +61,7 @@ pub(super) struct Draft {
     pub(super) request: RunRequest,
     /// As it was sent.
     pub(super) text: String,
-    pub(super) by: String,
+    pub(super) by: By,
     pub(super) parent: Option<Parent>,
     pub(super) token: RunToken,
     pub(super) session: SessionRow,
@@ -132,8 +133,8 @@ impl Runs {
     ) -> Result<Draft, RunError> {
         let parent = self.parent(&workspace, &request, &by).await?;
         let by = match by {
-            Creator::Operator(name) => name,
-            Creator::Run(run) => run.id.to_text(),
+            Creator::Operator(by) => by,
+            Creator::Run(run) => By::new(ActorKind::Run, run.id.to_text()),
         };
         let token = RunToken::generate().map_err(RunError::Randomness)?;
         let life = request.expires_in.map_or(LIFE, Duration::from_secs);
@@ -142,7 +143,7 @@ impl Runs {
             expires_at = expires_at.min(parent.row.expires_at);
         }
         let (session, inputs) = match request.kind {
-            RunKind::StartSession => (self.new_session(&workspace, &request, &by)?, None),
+            RunKind::StartSession => (self.new_session(&workspace, &request, &by.id)?, None),
             RunKind::ResumeSession => {
                 let (session, inputs) = self.resumed(&workspace, &request).await?;
                 (session, Some(inputs))
@@ -278,9 +279,10 @@ impl Runs {
         }
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
-        let run = Arc::new(RunView::with_servers(&draft.token, policy, set));
+        let run =
+            Arc::new(RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
-        let row = match self.keep(&draft, &session, &sealed).await {
+        let row = match self.keep_noted(&draft, &session, &sealed).await {
             Ok(row) => row,
             Err(error) => {
                 self.shared.gateway.end_run(id).await;
@@ -288,10 +290,25 @@ impl Runs {
             }
         };
         self.shared.expiries.add(instant(row.expires_at), id);
-        let event = "session.run.created";
-        let (workspace, by) = (&draft.workspace, &draft.by);
-        tracing::info!(event, %workspace, run.id = %id, session.id = %row.session, by);
         Ok(Created { row, run, token: draft.token, faults, skipped, warnings, missing })
+    }
+
+    async fn keep_noted(
+        &self,
+        draft: &Draft,
+        session: &SessionRow,
+        sealed: &str,
+    ) -> Result<RunRow, RunError> {
+        let id = draft.token.run_id().to_text();
+        let event = AuditEvent::new(kind::RUN_CREATED, draft.by.clone())
+            .in_workspace(&draft.workspace)
+            .on("agent", session.agent.clone())
+            .of_run(id)
+            .of_session(session.id.to_text());
+        let noted = self.control().note(event).await?;
+        let row = self.keep(draft, session, sealed).await?;
+        noted.done().await;
+        Ok(row)
     }
 
     async fn keep(
@@ -310,7 +327,7 @@ impl Runs {
             parent: draft.parent.as_ref().map(|parent| parent.row.id),
             token: &token,
             sealed,
-            created_by: &draft.by,
+            created_by: &draft.by.id,
             expires_at: draft.expires_at,
         };
         let is_new = draft.request.kind == RunKind::StartSession;

@@ -150,7 +150,7 @@ impl Runs {
         for fault in set.faults() {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
-        let mut run = RunView::with_servers(token, policy, set);
+        let mut run = RunView::with_servers(token, row.workspace.clone(), policy, set);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;

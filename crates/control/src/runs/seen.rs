@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_gateway::RunView;
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
 
 use super::{RunError, Runs};
-use crate::ControlError;
+use crate::{By, ControlError};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -148,16 +149,26 @@ impl Runs {
     ///
     /// # Errors
     /// When there is none of this id, it has ended before, or the store fails.
-    pub async fn session_end(&self, workspace: &WorkspaceId, id: &str) -> Result<(), RunError> {
+    pub async fn session_end(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), RunError> {
         let (session, _) = self.session(workspace, id).await?;
+        let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
+        let noted = self.control().note(event.of_session(session.id.to_text())).await?;
         let ended = self.store()?.sessions().end(workspace, session.id).await;
         let is_ended = ended.map_err(ControlError::Store)?;
         let living = RunFilter { status: Some(None), ..RunFilter::of_session(session.id) };
         for run in self.runs_of(workspace, living).await? {
-            self.end_stored(workspace, run.id, RunEnd::Ended).await?;
+            self.end_stored(workspace, run.id, RunEnd::Ended, by.clone()).await?;
         }
         match is_ended {
-            true => Ok(()),
+            true => {
+                noted.done().await;
+                Ok(())
+            }
             false => Err(RunError::SessionOver { id: session.id, why: "it has ended" }),
         }
     }

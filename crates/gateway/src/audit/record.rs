@@ -2,21 +2,21 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind, Timestamp};
+use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use narthex_model::{Alias, CallErrorKind, WorkspaceId};
 use narthex_policy::Item;
-use serde::Serialize;
 
 use super::Entry;
 use crate::{Endpoint, RunId, SessionId};
 
 /// The longest name that is written, in characters.
 const NAME_CHARS: usize = 256;
-/// The version of the lines' shape. Readers ignore members that they do not know.
-pub(super) const VERSION: u32 = 1;
 
 /// One call, as far as it is known before it is forwarded.
 #[derive(Debug, Clone)]
 pub struct AuditRecord {
+    /// Whose the run is.
+    pub workspace: WorkspaceId,
     /// The run that called.
     pub run: RunId,
     /// The session, for legacy clients.
@@ -109,77 +109,39 @@ fn cut_at(text: &str) -> Option<usize> {
     text.char_indices().nth(NAME_CHARS).map(|(at, _)| at)
 }
 
-/// A line of the file.
-#[derive(Serialize)]
-struct Line<'a> {
-    v: u32,
-    time: String,
-    run: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session: Option<&'a str>,
-    endpoint: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<&'a str>,
-    method: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    item: Option<LineItem<'a>>,
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<i64>,
-    duration_ms: f64,
-}
-
-#[derive(Serialize)]
-struct LineItem<'a> {
-    kind: &'static str,
-    name: &'a str,
-}
-
 impl Entry {
-    /// Adds the record's line, with its end.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    /// What is written of the call (X-M62).
+    pub(super) fn event(&self) -> AuditEvent<'_> {
         let Self { record, outcome, time, started: _, took } = self;
-        let AuditRecord { run, session, endpoint, server, method, item } = record;
-        let line = Line {
-            v: VERSION,
-            time: Timestamp::new(*time).to_string(),
-            run: run.to_text(),
-            session: session.as_deref(),
-            endpoint: match endpoint {
-                Endpoint::Aggregated => "aggregated",
-                Endpoint::Transparent(alias) => alias.as_str(),
-            },
-            server: server.as_ref().map(Alias::as_str),
-            method,
-            item: line_item(item),
-            outcome: outcome.as_str(),
-            code: match outcome {
-                Outcome::RpcError(code) => Some(*code),
-                _ => None,
-            },
-            // Microseconds are what the number is good for.
-            duration_ms: (took.as_secs_f64() * 1e6).round() / 1e3,
+        let AuditRecord { workspace, run, session, endpoint, server, method, item } = record;
+        let run = run.to_text();
+        let kind = if method == "tools/call" { kind::TOOL_CALLED } else { kind::REQUESTED };
+        let mut event = AuditEvent::new(kind, Actor::new(ActorKind::Run, run.clone()));
+        let place = match endpoint {
+            Endpoint::Aggregated => "aggregated",
+            Endpoint::Transparent(alias) => alias.as_str(),
         };
-        serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
-        out.push(b'\n');
+        event = match (item, server) {
+            (Item::Tool(name), _) => {
+                event.tool = Some(Cow::Borrowed(&**name));
+                event.on("tool", &**name)
+            }
+            (Item::Prompt(name), _) => event.on("prompt", &**name),
+            (Item::Resource(name), _) => event.on("resource", &**name),
+            (Item::Task(name), _) => event.on("task", &**name),
+            (Item::Server, Some(server)) => event.on("server", server.as_str()),
+            (Item::Server, None) => event.on("endpoint", place),
+        };
+        event = event.in_workspace(workspace).of_run(run).with("endpoint", place);
+        event = event.with("method", &**method);
+        if let Outcome::RpcError(code) = outcome {
+            event = event.with("code", *code);
+        }
+        event.time = *time + *took;
+        event.session = session.as_deref().map(Cow::Borrowed);
+        event.server = server.as_ref().map(|server| Cow::Borrowed(server.as_str()));
+        event.outcome = Cow::Borrowed(outcome.as_str());
+        event.duration_us = Some(u64::try_from(took.as_micros()).unwrap_or(u64::MAX >> 12));
+        event
     }
-}
-
-fn line_item(item: &Item) -> Option<LineItem<'_>> {
-    let (kind, name) = match item {
-        Item::Tool(name) => ("tool", name),
-        Item::Prompt(name) => ("prompt", name),
-        Item::Resource(name) => ("resource", name),
-        Item::Task(name) => ("task", name),
-        Item::Server => return None,
-    };
-    Some(LineItem { kind, name })
-}
-
-/// A line that is about the file itself.
-pub(super) fn note(text: &str, time: std::time::SystemTime) -> Vec<u8> {
-    let time = Timestamp::new(time).to_string();
-    let mut line = serde_json::json!({"v": VERSION, "time": time, "note": text}).to_string();
-    line.push('\n');
-    line.into_bytes()
 }

@@ -1,10 +1,20 @@
 //! Tests of the record, its queue and its file.
 
+mod spooling;
+
 use std::{
-    borrow::Cow, collections::BTreeMap, os::unix::fs::PermissionsExt, sync::atomic::AtomicUsize,
+    borrow::Cow,
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize},
+        mpsc::SyncSender,
+    },
 };
 
-use narthex_model::{Alias, CallErrorKind};
+use narthex_audit::{line_hash, spool};
+use narthex_model::{Alias, CallErrorKind, WorkspaceId};
 use narthex_policy::Item;
 use serde_json::Value;
 
@@ -17,6 +27,7 @@ fn run() -> RunId {
 
 fn call(tool: &str) -> AuditRecord {
     AuditRecord {
+        workspace: WorkspaceId::default(),
         run: run(),
         session: None,
         endpoint: Endpoint::Aggregated,
@@ -27,14 +38,27 @@ fn call(tool: &str) -> AuditRecord {
 }
 
 /// Every line of every file in a folder, oldest file first; each must be whole.
-fn lines(folder: &Path) -> Vec<Value> {
-    let mut paths: Vec<PathBuf> =
-        fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.sort();
+fn all_lines(folder: &Path) -> Vec<Value> {
+    let mut paths = spool::asides(folder).unwrap();
+    paths.extend(spool::current_paths(folder));
     let texts = paths.iter().map(|path| fs_err::read_to_string(path).unwrap());
     let texts: Vec<String> = texts.collect();
     assert!(texts.iter().all(|text| text.is_empty() || text.ends_with('\n')));
     texts.iter().flat_map(|text| text.lines()).map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// Those that tell what was done.
+fn lines(folder: &Path) -> Vec<Value> {
+    let mut lines = all_lines(folder);
+    lines.retain(|line| line["kind"].is_string() && line["kind"] != "audit.chain.opened");
+    lines
+}
+
+/// A record over this disk, with room for so many.
+fn over(sink: impl Sink + 'static, queue: usize) -> Audit {
+    let settings = AuditSettings { queue, ..Default::default() };
+    let state = State::new(&settings, Arc::default());
+    Audit::start(sink, state, None, Standing::default()).unwrap()
 }
 
 fn outcomes(folder: &Path) -> Vec<String> {
@@ -61,7 +85,7 @@ impl Sink for Disk {
         Ok(count)
     }
 
-    fn at_line_end(&mut self) -> io::Result<()> {
+    fn at_line_end(&mut self, _: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
         Ok(())
     }
 
@@ -97,7 +121,7 @@ async fn every_outcome_is_written() {
         let is_alone = |other: &(Outcome, &str)| other.0.index() != outcome.index();
         assert!(expected.iter().enumerate().all(|(at, other)| at == place || is_alone(other)));
     }
-    assert_eq!(lines(folder.path())[2]["code"], -32602);
+    assert_eq!(lines(folder.path())[2]["details"]["code"], -32602);
 }
 
 #[tokio::test]
@@ -124,13 +148,21 @@ async fn a_line_has_what_is_needed_and_no_more() {
     let time = members.remove("time").unwrap();
     assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')));
     assert!(members.remove("duration_ms").unwrap().as_f64().unwrap() >= 0.0);
+    let hash = members.remove("hash").unwrap();
+    let prev = members.remove("prev").unwrap();
+    let writer = members.remove("writer").unwrap();
+    let opened = &all_lines(folder.path())[1];
+    assert_eq!((&opened["hash"], &opened["writer"]), (&prev, &writer));
+    assert_eq!(line_hash(&lines[0].to_string()).unwrap().0, hash.as_str().unwrap());
     let expected = serde_json::json!({
-        "v": 1, "run": run, "session": "node-1", "endpoint": "git", "server": "git",
-        "method": "tools/call", "item": {"kind": "tool", "name": "status"}, "outcome": "ok",
+        "v": 2, "workspace": "default", "seq": 2, "kind": "session.mcp.tool_called",
+        "actor": {"kind": "run", "id": run}, "run": run, "session": "node-1", "server": "git",
+        "resource": {"kind": "tool", "id": "status"}, "tool": "status", "outcome": "ok",
+        "details": {"endpoint": "git", "method": "tools/call"},
     });
     assert_eq!(line, expected);
-    assert_eq!(lines[1]["item"]["name"].as_str().unwrap().chars().count(), 256);
-    assert_eq!(lines[1]["method"].as_str().unwrap().len(), 256);
+    assert_eq!(lines[1]["resource"]["id"].as_str().unwrap().chars().count(), 256);
+    assert_eq!(lines[1]["details"]["method"].as_str().unwrap().len(), 256);
     assert_eq!(lines[1].get("server"), None);
     let mode = fs_err::metadata(folder.path().join("audit.jsonl")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -139,7 +171,7 @@ async fn a_line_has_what_is_needed_and_no_more() {
 /// D25: without room for its record no call is made.
 #[tokio::test]
 async fn d25_a_full_queue_refuses_calls() {
-    let audit = Audit::start(Disk::default(), 2).unwrap();
+    let audit = over(Disk::default(), 2);
     let slots = [audit.reserve(call("a")).unwrap(), audit.reserve(call("b")).unwrap()];
     assert_eq!(audit.reserve(call("c")).unwrap_err(), AuditFull::Full);
     assert_eq!(audit.free(), Some(0));
@@ -155,7 +187,7 @@ async fn d25_a_full_queue_refuses_calls() {
 #[tokio::test]
 async fn d25_a_failing_disk_refuses_calls_until_it_works() {
     let disk = Disk::default();
-    let audit = Audit::start(disk.clone(), 100).unwrap();
+    let audit = over(disk.clone(), 100);
     let open = audit.reserve(call("open")).unwrap();
     disk.is_broken.store(true, Ordering::SeqCst);
     for _ in 0..3 {
@@ -173,7 +205,8 @@ async fn d25_a_failing_disk_refuses_calls_until_it_works() {
     assert_eq!(audit.free(), Some(100));
     let text = String::from_utf8(disk.text.lock().unwrap().clone()).unwrap();
     let names: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    let names: Vec<&str> = names.iter().map(|l| l["item"]["name"].as_str().unwrap()).collect();
+    let names: Vec<Option<&str>> = names.iter().map(|l| l["tool"].as_str()).collect();
+    let names: Vec<&str> = names.into_iter().flatten().collect();
     assert_eq!(names, ["tool", "tool", "tool", "open", "last"]);
     assert!(disk.syncs.load(Ordering::SeqCst) > 0);
 }
@@ -186,80 +219,20 @@ async fn d25_a_dead_writer_refuses_calls() {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             panic!("a bug in the writer")
         }
-        fn at_line_end(&mut self) -> io::Result<()> {
+        fn at_line_end(&mut self, _: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
             Ok(())
         }
         fn sync(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
-    let audit = Audit::start(Deadly, 10).unwrap();
+    let audit = over(Deadly, 10);
     let open = audit.reserve(call("a")).unwrap();
     audit.reserve(call("b")).unwrap().commit(Outcome::Ok);
     audit.flush().await;
     assert_eq!(audit.reserve(call("c")).unwrap_err(), AuditFull::Failed);
     open.commit(Outcome::Ok);
     audit.close().await;
-}
-
-#[tokio::test]
-async fn files_are_set_aside_when_they_are_long() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = AuditSettings { rotate_bytes: 1_000, keep_files: 3, ..Default::default() };
-    let audit = Audit::open(folder.path(), &settings).unwrap();
-    for number in 0..60 {
-        audit.reserve(call(&format!("tool-{number}"))).unwrap().commit(Outcome::Ok);
-        audit.flush().await;
-    }
-    audit.close().await;
-    let files: Vec<PathBuf> =
-        fs_err::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 4, "{files:?}");
-    for file in &files {
-        let metadata = fs_err::metadata(file).unwrap();
-        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
-        assert!(metadata.len() < 1_300);
-    }
-    // The newest survive, without a gap.
-    let mut numbers: Vec<u32> = lines(folder.path())
-        .iter()
-        .map(|line| line["item"]["name"].as_str().unwrap()[5..].parse().unwrap())
-        .collect();
-    numbers.sort_unstable();
-    let first = numbers[0];
-    assert!(first > 0);
-    assert_eq!(numbers, (first..60).collect::<Vec<_>>());
-}
-
-#[tokio::test]
-async fn a_torn_line_is_ended_and_noted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("audit.jsonl");
-    fs_err::write(&path, "{\"v\":1}\n{\"v\":1,\"ti").unwrap();
-    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
-    audit.reserve(call("a")).unwrap().commit(Outcome::Ok);
-    audit.close().await;
-    let text = fs_err::read_to_string(&path).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines.len(), 4);
-    assert_eq!(lines[1], "{\"v\":1,\"ti");
-    let note: Value = serde_json::from_str(lines[2]).unwrap();
-    assert_eq!(note["note"], journal::TORN);
-    assert_eq!(serde_json::from_str::<Value>(lines[3]).unwrap()["outcome"], "ok");
-}
-
-#[tokio::test]
-async fn two_writers_of_one_folder_have_a_file_each() {
-    let folder = tempfile::tempdir().unwrap();
-    let one = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
-    let two = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
-    two.reserve(call("two")).unwrap().commit(Outcome::Ok);
-    one.reserve(call("one")).unwrap().commit(Outcome::Ok);
-    one.close().await;
-    two.close().await;
-    let first = fs_err::read_to_string(folder.path().join("audit.jsonl")).unwrap();
-    let second = fs_err::read_to_string(folder.path().join("audit.2.jsonl")).unwrap();
-    assert!(first.contains("\"one\"") && second.contains("\"two\""));
 }
 
 #[test]
@@ -279,7 +252,7 @@ fn the_writer_ends_with_the_last_handle() {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.write(bytes)
         }
-        fn at_line_end(&mut self) -> io::Result<()> {
+        fn at_line_end(&mut self, _: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
             Ok(())
         }
         fn sync(&mut self) -> io::Result<()> {
@@ -293,7 +266,7 @@ fn the_writer_ends_with_the_last_handle() {
     }
     let (ended, has_ended) = sync_channel(1);
     let disk = Disk::default();
-    let audit = Audit::start(Last(disk.clone(), ended), 10).unwrap();
+    let audit = over(Last(disk.clone(), ended), 10);
     let slot = audit.reserve(call("a")).unwrap();
     drop(audit);
     drop(slot);
@@ -316,7 +289,7 @@ async fn no_record_is_lost_or_torn_under_load() {
     const THREADS: u64 = 64;
     const CALLS: u64 = 150;
     let folder = tempfile::tempdir().unwrap();
-    let settings = AuditSettings { queue: 200, rotate_bytes: 100_000, keep_files: 1_000 };
+    let settings = AuditSettings { queue: 200, rotate_bytes: 100_000, ..Default::default() };
     let audit = Audit::open(folder.path(), &settings).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -329,7 +302,7 @@ async fn no_record_is_lost_or_torn_under_load() {
     assert_eq!(audit.free(), Some(200));
     let mut seen = BTreeMap::new();
     for line in lines(folder.path()) {
-        let number: u64 = line["item"]["name"].as_str().unwrap().parse().unwrap();
+        let number: u64 = line["tool"].as_str().unwrap().parse().unwrap();
         let outcome = line["outcome"].as_str().unwrap().to_owned();
         assert_eq!(seen.insert(number, outcome), None);
     }

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use narthex_model::Timestamp;
+use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use narthex_model::WorkspaceId;
 use serde::Serialize;
+use serde_json::json;
 
-use super::record::VERSION;
 use crate::{RunId, ToolSet};
 
 /// The most that the tools of one line may take, in bytes; further ones are only counted, and are
@@ -15,22 +16,10 @@ const TOOLS_BYTES: usize = 64 * 1024;
 /// What is to be written of a run's tools.
 #[derive(Debug)]
 pub(super) struct ToolsEntry {
+    pub(super) workspace: WorkspaceId,
     pub(super) run: RunId,
     pub(super) tools: Arc<ToolSet>,
     pub(super) time: SystemTime,
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    v: u32,
-    time: String,
-    run: String,
-    event: &'static str,
-    count: usize,
-    digest: String,
-    tools: Vec<LineTool<'a>>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    truncated: bool,
 }
 
 #[derive(Serialize)]
@@ -41,7 +30,7 @@ struct LineTool<'a> {
 }
 
 impl ToolsEntry {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(super) fn event(&self) -> AuditEvent<'static> {
         let mut tools = Vec::new();
         let mut room = TOOLS_BYTES;
         for tool in &self.tools.tools {
@@ -54,18 +43,16 @@ impl ToolsEntry {
             tools.push(shown);
         }
         let count = self.tools.tools.len();
-        let line = Line {
-            v: VERSION,
-            time: Timestamp::new(self.time).to_string(),
-            run: self.run.to_text(),
-            event: "tools",
-            count,
-            digest: self.tools.digest.to_string(),
-            truncated: tools.len() < count,
-            tools,
-        };
-        serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
-        out.push(b'\n');
+        let run = self.run.to_text();
+        let actor = Actor::new(ActorKind::Run, run.clone());
+        let mut event = AuditEvent::new(kind::TOOLS_SEEN, actor).in_workspace(&self.workspace);
+        event = event.on("run", run.clone()).of_run(run).with("count", count);
+        event = event.with("digest", self.tools.digest.to_string());
+        if tools.len() < count {
+            event = event.with("truncated", true);
+        }
+        event.time = self.time;
+        event.with("tools", json!(tools))
     }
 }
 
@@ -84,11 +71,9 @@ mod tests {
         };
         let tools = Arc::new(ToolSet::of(&(0..count).map(defined).collect::<Vec<_>>()));
         let run = RunToken::generate().unwrap().run_id();
-        let entry = ToolsEntry { run, tools, time: SystemTime::UNIX_EPOCH };
-        let mut out = Vec::new();
-        entry.write(&mut out);
-        assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 1);
-        (serde_json::from_slice(&out).unwrap(), out.len())
+        let workspace = WorkspaceId::default();
+        let event = ToolsEntry { workspace, run, tools, time: SystemTime::UNIX_EPOCH }.event();
+        (json!(event.details), json!(event.details).to_string().len())
     }
 
     /// E20: a set is written whole, unless it is very large: then the line ends, and says so.

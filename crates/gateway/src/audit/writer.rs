@@ -5,6 +5,7 @@
 //! meanwhile no room is given back and new calls are refused.
 
 use std::{
+    collections::BTreeMap,
     io,
     sync::{
         Arc,
@@ -15,14 +16,22 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use narthex_audit::{
+    AuditEvent, Chains,
+    spool::{self, Intent, Spool},
+};
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{State, Written};
 
+/// How a change came out whose process was killed in the middle of it.
+const INTERRUPTED: &str = "interrupted";
 /// How long committed records wait for others before they are written.
 const GATHER: Duration = Duration::from_millis(50);
 /// How soon a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
+/// How often refusals of one kind are written at most.
+const REFUSALS_EVERY: Duration = Duration::from_secs(1);
 /// How much is gathered before it is written in any case.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -30,16 +39,35 @@ const BUFFER_BYTES: usize = 256 * 1024;
 pub(super) trait Sink: Send {
     /// Writes the beginning of `bytes` and says how much that was.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
-    /// Is told that what was written so far ends with a whole line.
-    fn at_line_end(&mut self) -> io::Result<()>;
+    /// Is told that what was written so far ends with a whole line. `header` makes what a further
+    /// file begins with.
+    fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()>;
     /// Makes what was written survive a power failure.
     fn sync(&mut self) -> io::Result<()>;
+}
+
+impl Sink for Spool {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write(bytes)
+    }
+
+    fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
+        self.at_line_end(header)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync()
+    }
 }
 
 pub(super) struct Writer<S> {
     sink: S,
     receiver: Receiver<Written>,
     state: Arc<State>,
+    chains: Chains,
+    /// The changes that are under way.
+    intents: BTreeMap<String, AuditEvent<'static>>,
+    refusals_written: Option<Instant>,
     buffer: Vec<u8>,
     buffered: usize,
     /// Who waits for what is drained now. Kept here so that a writer that dies says so before they
@@ -56,17 +84,35 @@ enum Drained {
 }
 
 impl<S: Sink> Writer<S> {
-    pub(super) fn new(sink: S, receiver: Receiver<Written>, state: Arc<State>) -> Self {
-        Self { sink, receiver, state, buffer: Vec::new(), buffered: 0, flushes: Vec::new() }
+    pub(super) fn new(
+        sink: S,
+        receiver: Receiver<Written>,
+        state: Arc<State>,
+        chains: Chains,
+        intents: BTreeMap<String, AuditEvent<'static>>,
+    ) -> Self {
+        Self {
+            sink,
+            receiver,
+            state,
+            chains,
+            intents,
+            refusals_written: None,
+            buffer: Vec::new(),
+            buffered: 0,
+            flushes: Vec::new(),
+        }
     }
 
     /// Writes until the last handle is gone.
     pub(super) fn run(mut self) {
+        self.end_interrupted();
         loop {
             // Taken first: what was committed before the flush was asked for is drained below.
             self.flushes =
                 self.state.lock_flushes().as_mut().map(std::mem::take).unwrap_or_default();
             let drained = self.drain();
+            let has_refusals = self.refusals(drained == Drained::AllGone);
             self.write();
             if drained == Drained::AllGone || !self.flushes.is_empty() {
                 self.sync();
@@ -80,6 +126,7 @@ impl<S: Sink> Writer<S> {
                 Drained::AllGone => return self.give_up(),
                 _ if self.has_failed() => thread::park_timeout(RETRY),
                 Drained::Something => thread::park_timeout(GATHER),
+                Drained::Nothing if has_refusals => thread::park_timeout(REFUSALS_EVERY),
                 Drained::Nothing => self.sleep(),
             }
         }
@@ -91,7 +138,8 @@ impl<S: Sink> Writer<S> {
         fence(Ordering::SeqCst);
         // A record that came before the flag was seen woke nobody.
         let is_asked = self.state.lock_flushes().as_ref().is_some_and(|asked| !asked.is_empty());
-        if self.drain() == Drained::Nothing && !is_asked {
+        let is_refused = !self.state.lock_refusals().is_empty();
+        if self.drain() == Drained::Nothing && !is_asked && !is_refused {
             thread::park();
         }
         self.state.is_idle.store(false, Ordering::Relaxed);
@@ -104,7 +152,7 @@ impl<S: Sink> Writer<S> {
             match self.receiver.try_recv() {
                 Ok(entry) => {
                     drained = Drained::Something;
-                    entry.write(&mut self.buffer);
+                    self.take(entry);
                     self.buffered += 1;
                     if self.buffer.len() >= BUFFER_BYTES && !self.has_failed() {
                         self.write();
@@ -115,6 +163,55 @@ impl<S: Sink> Writer<S> {
             }
         }
         drained
+    }
+
+    fn take(&mut self, written: Written) {
+        match written {
+            Written::Call(entry) => self.event(&entry.event()),
+            Written::Tools(entry) => self.event(&entry.event()),
+            Written::Event(event) => self.event(&event),
+            Written::Intent(intent) => {
+                let Intent { id, event } = intent.write(&mut self.buffer);
+                self.intents.insert(id, event);
+            }
+            Written::Done(id, event) => {
+                self.event(&event);
+                self.intents.remove(&id);
+            }
+        }
+    }
+
+    fn event(&mut self, event: &AuditEvent<'_>) {
+        self.chains.append(event, &mut self.buffer);
+    }
+
+    /// Nobody knows whether the changes were made that were under way when a process was killed.
+    fn end_interrupted(&mut self) {
+        for (id, mut event) in std::mem::take(&mut self.intents) {
+            event.outcome = INTERRUPTED.into();
+            self.event(&event.with(spool::CHANGE, id));
+        }
+        self.write();
+    }
+
+    /// Writes how many were refused since the last time, if that is a while ago; whether there are
+    /// some that wait for it.
+    fn refusals(&mut self, is_end: bool) -> bool {
+        let is_soon = self.refusals_written.is_some_and(|at| at.elapsed() < REFUSALS_EVERY);
+        let mut refusals = self.state.lock_refusals();
+        if refusals.is_empty() {
+            return false;
+        }
+        if is_soon && !is_end && self.flushes.is_empty() {
+            return true;
+        }
+        let refused = std::mem::take(&mut *refusals);
+        drop(refusals);
+        for (refusal, count) in refused {
+            self.event(&refusal.event(count));
+        }
+        self.refusals_written = Some(Instant::now());
+        false
     }
 
     fn has_failed(&self) -> bool {
@@ -153,7 +250,8 @@ impl<S: Sink> Writer<S> {
         self.buffer.drain(..at);
         result?;
         self.buffer.shrink_to(BUFFER_BYTES);
-        self.sink.at_line_end()?;
+        let (chains, intents) = (&self.chains, &self.intents);
+        self.sink.at_line_end(&mut || spool::header(chains.heads(), intents))?;
         if self.has_failed() { self.sink.sync() } else { Ok(()) }
     }
 

@@ -79,7 +79,11 @@ async fn the_room_in_the_audit_queue_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { queue: 7, ..AuditSettings::default() };
     let audit = Audit::open(folder.path(), &settings).unwrap();
-    assert_line(&Metrics::new(&audit), "narthex_audit_queue_free 7");
+    let metrics = Metrics::new(&audit);
+    assert_line(&metrics, "narthex_audit_queue_free 7");
+    let bytes = audit.waiting().unwrap().0;
+    assert_line(&metrics, &format!("narthex_audit_spool_bytes {bytes}"));
+    assert!(metrics.render().contains("narthex_audit_lag_seconds"));
     audit.close().await;
 }
 

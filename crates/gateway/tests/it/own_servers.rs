@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
-use narthex_model::ServerDefinition;
+use narthex_model::{ServerDefinition, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountOptions, Mountable, Sharing, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Running};
@@ -34,7 +34,7 @@ pub(crate) async fn begin(
     let set = own.into_iter().map(mountable).collect();
     let set = world.gateway.registry().mount(set, &options).await.unwrap();
     let token = RunToken::generate().unwrap();
-    let run = Arc::new(RunView::with_servers(&token, policy, set));
+    let run = Arc::new(RunView::with_servers(&token, WorkspaceId::default(), policy, set));
     world.gateway.begin_run(&run).unwrap();
     (run, token)
 }

@@ -10,7 +10,7 @@ use narthex_model::{CatalogKind, ErrorKind, Timestamp};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::{ADMIN, Answered, Asked, document, ok, query::Query};
+use super::{Answered, Asked, document, ok, query::Query};
 use crate::{problem::Problem, respond};
 
 impl Asked<'_> {
@@ -114,7 +114,7 @@ impl Asked<'_> {
 
     pub(super) fn change(&self, kind: CatalogKind) -> Result<CatalogChange, Problem> {
         let precondition = self.precondition()?;
-        let by = ADMIN.to_owned();
+        let by = self.by();
         Ok(CatalogChange { workspace: self.workspace()?, kind, precondition, by })
     }
 

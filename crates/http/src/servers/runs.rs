@@ -13,7 +13,7 @@ use narthex_registry::ServerRow;
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
-use super::{ADMIN, Answered, Asked, document, ok};
+use super::{Answered, Asked, document, ok};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
 
 impl Asked<'_> {
@@ -33,7 +33,7 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.second());
         self.query(&[])?;
         if self.parts.method == Method::DELETE {
-            self.known_runs()?.end(&workspace, &id).await?;
+            self.known_runs()?.end(&workspace, &id, &self.by()).await?;
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
         let run = self.known_runs()?.get(&workspace, &id).await?;
@@ -55,7 +55,7 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.second());
         self.query(&[])?;
         if self.parts.method == Method::DELETE {
-            self.known_runs()?.session_end(&workspace, &id).await?;
+            self.known_runs()?.session_end(&workspace, &id, &self.by()).await?;
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
         let (session, runs) = self.known_runs()?.session(&workspace, &id).await?;
@@ -105,7 +105,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let by = match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
-            Principal::Admin => Creator::Operator(ADMIN.to_owned()),
+            Principal::Admin => Creator::Operator(self.by()),
         };
         let text = self.entry(body, &[]).await?;
         let created = runs.create(&workspace, &text, by).await?;

@@ -7,7 +7,7 @@ use http_body::Body;
 use narthex_control::{CatalogImport, CatalogImportChange, CatalogImported};
 use serde_json::{Value, json};
 
-use super::{ADMIN, Answered, Asked, ok};
+use super::{Answered, Asked, ok};
 
 /// As much as is read of one text.
 const IMPORT_MAX: usize = 4 * 1024 * 1024;
@@ -23,7 +23,7 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let is_dry = self.query(&["dry_run"])?.flag("dry_run")?;
-        let import = CatalogImport { workspace: self.workspace()?, by: ADMIN.to_owned(), is_dry };
+        let import = CatalogImport { workspace: self.workspace()?, by: self.by(), is_dry };
         let text = self.text(body, &[], IMPORT_MAX).await?.into_bytes();
         let CatalogImported { changes, warnings } =
             self.control()?.catalog_import(import, text).await?;

@@ -73,9 +73,18 @@ impl World {
 
     /// Over a registry that somebody else fills.
     pub(crate) fn of(registry: Registry, change: impl FnOnce(&mut HttpOptions)) -> Self {
+        Self::recorded(registry, Audit::disabled(), change)
+    }
+
+    /// The same, with a record of what is done.
+    pub(crate) fn recorded(
+        registry: Registry,
+        audit: Audit,
+        change: impl FnOnce(&mut HttpOptions),
+    ) -> Self {
         let limits = Limits { message_bytes: MESSAGE_MAX };
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
-        let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
+        let gateway = Gateway::new(registry, audit, options).unwrap();
         let mut options = HttpOptions::new(HOST.parse().unwrap());
         options.admin_token = Some(TokenHash::of(ADMIN));
         change(&mut options);

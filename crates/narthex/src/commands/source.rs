@@ -7,6 +7,7 @@ use std::{
 };
 
 use narthex_control::ControlOptions;
+use narthex_gateway::Audit;
 use narthex_model::{Alias, ErrorKind};
 use narthex_registry::{
     config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},
@@ -72,6 +73,7 @@ pub(crate) async fn followed(
         store: Some(store),
         vault: Some(vault),
         variables: settings.variables.clone(),
+        audit: Audit::disabled(),
         defaults,
     })
 }

@@ -132,7 +132,7 @@ impl DaemonClient {
         }
     }
 
-    async fn body(&self, response: HttpResponse) -> Result<bytes::Bytes, Failure> {
+    pub(super) async fn body(&self, response: HttpResponse) -> Result<bytes::Bytes, Failure> {
         let body = response.body.collect(self.limits.message_bytes).await;
         body.map_err(|error| failure(&error))
     }
@@ -165,7 +165,7 @@ impl EventReader {
 }
 
 /// The failure that a problem of the API tells of.
-fn of_problem(status: StatusCode, problem: &Value) -> Failure {
+pub(super) fn of_problem(status: StatusCode, problem: &Value) -> Failure {
     let kind = ErrorKind::ALL.into_iter().find(|kind| problem["kind"] == kind.as_str());
     match (kind, problem["detail"].as_str()) {
         (Some(kind), Some(detail)) => {

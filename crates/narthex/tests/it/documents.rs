@@ -63,8 +63,8 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 8] =
-    ["agents", "capabilities", "check", "daemon", "mcp", "runs", "secrets", "servers"];
+const GROUPS: &[&str] =
+    &["agents", "audit", "capabilities", "check", "daemon", "mcp", "runs", "secrets", "servers"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -96,6 +96,10 @@ fn shown_commands_and_flags_exist() {
         "agents detach",
         "agents get",
         "agents list",
+        "audit export",
+        "audit keep",
+        "audit list",
+        "audit verify",
         "call",
         "capabilities list",
         "check mcp",

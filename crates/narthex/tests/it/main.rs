@@ -9,6 +9,7 @@
 mod agent_runs;
 mod app;
 mod attacks;
+mod audit;
 mod call;
 mod catalog;
 mod check;

@@ -222,7 +222,7 @@ async fn s32_every_call_has_exactly_one_record() {
         "one tools/call sleep cancelled",
     ];
     assert_eq!(lines, expected);
-    let text = fs_err::read_to_string(world.audit_file()).unwrap();
+    let text = world.audit_text();
     assert!(!text.contains("canary"), "{text}");
 }
 

@@ -187,16 +187,16 @@ async fn e20_the_audit_file_says_which_tools_a_run_sees() {
     let begun = operator.begin(&json!({ "servers": { "mine": fixture_entry() } })).await;
     let local = operator.get(RUNS).await["items"][0]["run_id"].take();
     world.app.drain().await;
-    let text = fs::read_to_string(world.audit_file()).unwrap();
+    let text = world.audit_text();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |run: &Value| {
-        let is_it = |line: &&Value| line["event"] == "tools" && line["run"] == *run;
+        let is_it = |line: &&Value| line["kind"] == "session.mcp.tools_seen" && line["run"] == *run;
         lines.iter().filter(is_it).collect::<Vec<_>>()
     };
     let own = of(&begun["run_id"]);
-    assert_eq!(own[0]["digest"], begun["tool_set"]["digest"], "{text}");
+    assert_eq!(own[0]["details"]["digest"], begun["tool_set"]["digest"], "{text}");
     let names = |line: &Value| {
-        let tools = line["tools"].as_array().unwrap().iter();
+        let tools = line["details"]["tools"].as_array().unwrap().iter();
         tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert!(has(&names(own[0]), "mcp__mine__echo"));

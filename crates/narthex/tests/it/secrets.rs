@@ -333,13 +333,16 @@ fn s27_no_value_is_logged_stored_or_printed() {
         tell(&answer);
     }
     tell(&place.run(["secrets", "clear", "A"]).succeeded());
+    let events = place.run(["audit", "export"]).succeeded();
+    tell(&events);
     daemon.signal("TERM");
     daemon.wait();
     assert!(!told.contains(CANARY), "{told}");
     let key = keys(&place).write().trim().to_owned();
     let log = fs::read_to_string(place.path("log")).unwrap();
     for event in ["set", "replaced", "cleared"] {
-        assert!(log.contains(&format!("workspace.secret.{event}")), "{event} in {log}");
+        let kind = format!("workspace.secret.{event}");
+        assert!(events.stdout.contains(&kind), "{event} in {events:?}");
     }
     assert!(!log.contains(CANARY) && !log.contains(&key), "{log}");
     let mut files = vec![place.path("data")];

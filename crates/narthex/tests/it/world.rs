@@ -8,7 +8,7 @@ use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1}
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_control::{ControlOptions, SecretRows, Variables};
-use narthex_gateway::{GatewayOptions, RunToken, RunView};
+use narthex_gateway::{Audit, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
@@ -80,6 +80,7 @@ impl World {
             store: Some(store),
             vault: Some(Vault::new(Arc::new(backend))),
             variables: Variables::default(),
+            audit: Audit::disabled(),
             defaults: Vec::new(),
         };
         let servers = Servers::Followed(Box::new(followed));
@@ -169,18 +170,40 @@ impl World {
         Socket::of(reader, writer)
     }
 
-    pub(crate) fn audit_file(&self) -> PathBuf {
-        self.dir.path().join("audit/audit.jsonl")
+    /// The text of the record on the disk.
+    pub(crate) fn audit_text(&self) -> String {
+        let mut paths = Vec::new();
+        for entry in fs_err::read_dir(self.dir.path().join("audit")).unwrap() {
+            let path = entry.unwrap().path();
+            // What is set aside comes first, in its order.
+            paths.extend((path.extension().is_some_and(|kind| kind == "jsonl")).then_some(path));
+        }
+        paths.sort();
+        paths.iter().map(|path| fs_err::read_to_string(path).unwrap()).collect()
     }
 
-    /// Every record; the program is ended for it.
+    /// Every record of a call, with what it was about as `item`, and what else is told of it; the
+    /// program is ended for it.
     pub(crate) async fn audit(&self) -> Vec<Value> {
         self.app.drain().await;
-        let text = fs_err::read_to_string(self.audit_file()).unwrap();
-        let records = text.lines().map(|line| serde_json::from_str(line).unwrap());
-        // Lines of another kind are not of calls.
-        records.filter(|record: &Value| record["method"].is_string()).collect()
+        let text = self.audit_text();
+        let records = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let calls = records.filter(|record| record["details"]["method"].is_string());
+        calls.map(told).collect()
     }
+}
+
+/// A record with its details as members of its own.
+fn told(mut record: Value) -> Value {
+    let details = record["details"].take();
+    for (name, value) in details.as_object().unwrap() {
+        record[name] = value.clone();
+    }
+    let resource = record["resource"].take();
+    if !["server", "endpoint"].contains(&resource["kind"].as_str().unwrap()) {
+        record["item"] = json!({ "kind": resource["kind"], "name": resource["id"] });
+    }
+    record
 }
 
 pub(crate) fn http_entry(url: &str) -> Value {

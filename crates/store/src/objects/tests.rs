@@ -26,7 +26,13 @@ const ONLY_SQLITE: [&str; 14] = [
 fn queries_and_migrations_are_portable() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut count = 0;
-    for folder in ["migrations", "src/objects", "src/objects/secrets", "src/objects/runs"] {
+    for folder in [
+        "migrations",
+        "src/objects",
+        "src/objects/audit",
+        "src/objects/runs",
+        "src/objects/secrets",
+    ] {
         for entry in fs::read_dir(root.join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.ends_with("tests.rs") || path.is_dir() {

@@ -7,6 +7,7 @@
     reason = "this whole program is tests; clippy looks for the module of unit tests"
 )]
 
+mod audit;
 mod catalog;
 mod looking;
 mod objects;

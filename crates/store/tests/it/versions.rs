@@ -93,6 +93,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
         let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
         assert_eq!(run, kept);
+        let kept = store.audit().settings("team").await.unwrap().kept_days;
+        let chains = store.audit().chains("team").await.unwrap();
+        let ends: Vec<_> = chains.iter().map(|chain| chain.head_seq).collect();
+        assert_eq!((kept, ends), if version >= 6 { (400, vec![1]) } else { (0, Vec::new()) });
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
 use narthex_resolve::{Agent, AttachRequest, Attachment, EntryAuth, Fault, FaultCode, Parsed};
 use narthex_store::CatalogRow;
@@ -122,15 +123,13 @@ impl Control {
                 attach(&stored, before, alias.as_deref(), &text)
             });
             let Attaching { prepared, attachment, before, keys } = attaching.await??;
-            let written = this.store_prepared(&change, prepared).await?;
-            let event = match &before {
-                None => "agent.mcp.attached",
-                Some(_) => "agent.mcp.env_updated",
+            let kind = match &before {
+                None => kind::AGENT_ATTACHED,
+                Some(_) => kind::AGENT_ENV_UPDATED,
             };
             // Names of fields, and no values (X-M61).
-            let (workspace, by) = (&change.workspace, &change.by);
-            let alias = &attachment.alias;
-            tracing::info!(event, %workspace, agent.name = agent, mcp.alias = %alias, ?keys, by);
+            let event = event(kind, &change, &agent, attachment.alias.as_str()).changing(keys);
+            let written = this.store_prepared(&change, prepared, Some(event)).await?;
             Ok(CatalogAttached {
                 attachment,
                 tag: written.object.tag,
@@ -164,9 +163,8 @@ impl Control {
                 precondition.hold(CatalogKind::Agent, &name, Some(before))?;
                 detach(&stored, before, &gone)
             });
-            this.store_prepared(&change, prepared.await??).await?;
-            let (event, workspace, by) = ("agent.mcp.detached", &change.workspace, &change.by);
-            tracing::info!(event, %workspace, agent.name = agent, mcp.alias = alias, by);
+            let event = event(kind::AGENT_DETACHED, &change, &agent, &alias);
+            this.store_prepared(&change, prepared.await??, Some(event)).await?;
             Ok(())
         };
         self.to_the_end(delete).await
@@ -201,6 +199,18 @@ impl Control {
         });
         Ok(connections.await??)
     }
+}
+
+fn event(
+    kind: &'static str,
+    change: &CatalogChange,
+    agent: &str,
+    alias: &str,
+) -> AuditEvent<'static> {
+    AuditEvent::new(kind, change.by.clone())
+        .in_workspace(&change.workspace)
+        .on("agent", agent.to_owned())
+        .with("alias", alias)
 }
 
 fn found<'s>(stored: &'s Stored, agent: &str) -> Result<&'s CatalogRow, CatalogError> {

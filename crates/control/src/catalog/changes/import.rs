@@ -7,9 +7,9 @@ use narthex_model::{CatalogKind, SecretName, WorkspaceId};
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Map, Value, json};
 
-use super::{What, event, merge_patch};
+use super::{CatalogChange, Precondition, changed, merge_patch};
 use crate::{
-    Control, ControlError,
+    By, Control, ControlError,
     catalog::{
         checks::{Definition, Stored},
         error::{CatalogError, FieldError, FieldWarning},
@@ -23,7 +23,7 @@ pub struct CatalogImport {
     /// Into which workspace.
     pub workspace: WorkspaceId,
     /// Who asks.
-    pub by: String,
+    pub by: By,
     /// Whether it is only checked.
     pub is_dry: bool,
 }
@@ -120,14 +120,20 @@ impl Control {
                     document: &one.document,
                 })
                 .collect();
-            let written = store.catalog_change(&workspace, &steps, &by).await;
+            let mut noted = Vec::new();
+            for step in &steps {
+                let (workspace, by) = (workspace.clone(), by.clone());
+                let precondition = Precondition::None;
+                let change = CatalogChange { workspace, kind: step.kind, precondition, by };
+                let event = changed(&change, step.before, step.id, step.document);
+                noted.push(this.note(event).await?);
+            }
+            let written = store.catalog_change(&workspace, &steps, &by.id).await;
             if !written.map_err(ControlError::Store)? {
                 return Err(CatalogError::ImportOutrun.into());
             }
-            for step in steps {
-                let what = if step.before.is_some() { What::Updated } else { What::Registered };
-                let event = event(step.kind, what);
-                tracing::info!(event, %workspace, object.id = step.id, by);
+            for one in noted {
+                one.done().await;
             }
             Ok(imported)
         };

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_control::{Control, ControlOptions, SecretRows, Variables};
+use narthex_gateway::{Audit, AuditSettings};
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -76,11 +77,19 @@ impl Api {
         });
         let look_up = Arc::new(|name: &str| (name == "DOCS_URL").then(|| VARIABLE.to_owned()));
         let variables = Variables::new(&["DOCS_*".to_owned()], look_up).unwrap();
-        let options = ControlOptions { files, store, vault, variables, defaults: Vec::new() };
+        let audit = Audit::open(&dir.path().join("audit"), &AuditSettings::default()).unwrap();
+        let options = ControlOptions {
+            files,
+            store,
+            vault,
+            variables,
+            audit: audit.clone(),
+            defaults: Vec::new(),
+        };
         let registry = registry();
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();
-        let world = World::of(registry, |options| options.control = Some(given));
+        let world = World::recorded(registry, audit, |options| options.control = Some(given));
         let api = Self { dir, world, control, _fixture: fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;

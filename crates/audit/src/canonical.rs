@@ -1,0 +1,181 @@
+//! The canonical form of a line, of which its hash is made: RFC 8785.
+//!
+//! Of numbers only those are taken that the audit writes: whole ones that a double holds exactly,
+//! and decimals that are written without an exponent.
+
+use narthex_model::json::Node;
+use sha2::{Digest, Sha256};
+
+/// The member that holds the hash of the others.
+const HASH: &str = "hash";
+/// Whole numbers beyond this are not the same to all readers.
+const WHOLE_MAX: u64 = 1 << 53;
+/// From here on RFC 8785 writes an exponent.
+const DECIMAL_MAX: f64 = 1e21;
+/// And below this.
+const DECIMAL_MIN: f64 = 1e-6;
+
+/// Why a text has no canonical form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotCanonical {
+    /// It is no JSON object.
+    #[error("it is no JSON object")]
+    NoObject,
+    /// Two readers could read it differently.
+    #[error("a member stands in it twice")]
+    Twice,
+    /// No line of the audit has such a number.
+    #[error("a number in it is too large or too fine")]
+    Number,
+}
+
+/// The canonical form of a JSON value.
+///
+/// # Errors
+/// When a member stands there twice, or a number is none of ours.
+pub fn canonical(value: &Node) -> Result<String, NotCanonical> {
+    let mut out = String::new();
+    write(value, &mut out)?;
+    Ok(out)
+}
+
+/// The SHA-256, in hexadecimal digits, of the canonical form of a line without its member `hash`;
+/// and that member, if there is one.
+///
+/// # Errors
+/// When the text is no JSON object or has no canonical form.
+pub fn line_hash(text: &str) -> Result<(String, Option<String>), NotCanonical> {
+    let parsed = Node::parse(text.as_bytes()).map_err(|_no_json| NotCanonical::NoObject)?;
+    let Node::Object(mut members) = parsed else { return Err(NotCanonical::NoObject) };
+    let at = members.iter().position(|(key, _)| key == HASH);
+    let stated = at.map(|at| members.remove(at).1);
+    if members.iter().any(|(key, _)| key == HASH) {
+        return Err(NotCanonical::Twice);
+    }
+    let stated = match stated {
+        Some(Node::Text(text)) => Some(text),
+        _ => None,
+    };
+    Ok((digest(canonical(&Node::Object(members))?.as_bytes()), stated))
+}
+
+/// A SHA-256 in hexadecimal digits.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        text.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    text
+}
+
+fn write(value: &Node, out: &mut String) -> Result<(), NotCanonical> {
+    match value {
+        Node::Null => out.push_str("null"),
+        Node::Bool(is_so) => out.push_str(if *is_so { "true" } else { "false" }),
+        Node::Number(number) => write_number(number, out)?,
+        Node::Text(text) => write_text(text, out),
+        Node::List(items) => {
+            out.push('[');
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write(item, out)?;
+            }
+            out.push(']');
+        }
+        Node::Object(members) => write_object(members, out)?,
+    }
+    Ok(())
+}
+
+fn write_object(members: &[(String, Node)], out: &mut String) -> Result<(), NotCanonical> {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
+    if sorted.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+        return Err(NotCanonical::Twice);
+    }
+    out.push('{');
+    for (at, (key, value)) in sorted.into_iter().enumerate() {
+        if at > 0 {
+            out.push(',');
+        }
+        write_text(key, out);
+        out.push(':');
+        write(value, out)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn write_text(text: &str, out: &mut String) {
+    // Its escapes are those of RFC 8785.
+    out.push_str(&serde_json::to_string(text).expect("a text serializes"));
+}
+
+fn write_number(number: &serde_json::Number, out: &mut String) -> Result<(), NotCanonical> {
+    if let Some(whole) = number.as_i64() {
+        if whole.unsigned_abs() > WHOLE_MAX {
+            return Err(NotCanonical::Number);
+        }
+        out.push_str(&whole.to_string());
+        return Ok(());
+    }
+    let decimal = number.as_f64().filter(|_| !number.is_u64()).ok_or(NotCanonical::Number)?;
+    let size = decimal.abs();
+    if decimal == 0.0 {
+        out.push('0');
+    } else if (DECIMAL_MIN..DECIMAL_MAX).contains(&size) {
+        // The shortest digits that read as the same double, without an exponent.
+        out.push_str(&decimal.to_string());
+    } else {
+        return Err(NotCanonical::Number);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(text: &str) -> Result<String, NotCanonical> {
+        canonical(&Node::parse(text.as_bytes()).unwrap())
+    }
+
+    /// The examples of RFC 8785, as far as the audit has such values.
+    #[test]
+    fn values_have_the_form_of_rfc_8785() {
+        let table = [
+            (r#"{ "b": 1, "a": [ true, null ] }"#, r#"{"a":[true,null],"b":1}"#),
+            (r#"{"time":12.250,"zero":0.0,"whole":4.0}"#, r#"{"time":12.25,"whole":4,"zero":0}"#),
+            (r#""\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/""#, r#""€$\u000f\nA'B\"\\\\\"/""#),
+            // By UTF-16 the one beyond the basic plane comes first.
+            ("{\"\u{fb33}\":1,\"\u{1f600}\":2}", "{\"\u{1f600}\":2,\"\u{fb33}\":1}"),
+            ("-9007199254740992", "-9007199254740992"),
+            ("0.001", "0.001"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(form(text).unwrap(), expected, "{text}");
+        }
+        for text in ["9007199254740993", "1e21", "1e-7", "18446744073709551615"] {
+            assert_eq!(form(text), Err(NotCanonical::Number), "{text}");
+        }
+        assert_eq!(form(r#"{"a":1,"a":1}"#), Err(NotCanonical::Twice));
+    }
+
+    #[test]
+    fn the_hash_is_of_everything_else() {
+        let (bare, none) = line_hash(r#"{"b":2,"a":1}"#).unwrap();
+        assert_eq!((bare.as_str(), none), (digest(br#"{"a":1,"b":2}"#).as_str(), None));
+        let (same, stated) = line_hash(r#"{"a":1,"hash":"x","b":2}"#).unwrap();
+        assert_eq!((same, stated.as_deref()), (bare, Some("x")));
+        assert_eq!(line_hash(r#"{"hash":"x","hash":"y"}"#), Err(NotCanonical::Twice));
+        assert_eq!(line_hash("[]"), Err(NotCanonical::NoObject));
+        assert_eq!(
+            digest(b"abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! How much of the record waits on the disk to be moved into the store.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+/// What the writer has written, and what the reader has moved.
+#[derive(Debug, Default)]
+pub struct Backlog {
+    /// The bytes of all files.
+    kept: AtomicU64,
+    /// How many of them were moved already.
+    moved: AtomicU64,
+    /// Since when something waits.
+    since: Mutex<Option<Instant>>,
+    grown: Notify,
+}
+
+impl Backlog {
+    /// Files of so many bytes are there.
+    pub(super) fn begin(&self, bytes: u64) {
+        self.kept.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn grew(&self, bytes: u64) {
+        self.kept.fetch_add(bytes, Ordering::Relaxed);
+        self.lock().get_or_insert_with(Instant::now);
+        self.grown.notify_one();
+    }
+
+    pub(super) fn moved(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A file of so many bytes, all of which were moved, is gone.
+    pub(super) fn removed(&self, bytes: u64) {
+        let less = |kept: u64| Some(kept.saturating_sub(bytes));
+        // Both are bounds and counters, which nothing is ordered by.
+        for counter in [&self.kept, &self.moved] {
+            let _before = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
+    }
+
+    /// Nothing waits.
+    pub(super) fn is_moved(&self) {
+        *self.lock() = None;
+    }
+
+    /// The bytes of all files.
+    #[must_use]
+    pub fn kept(&self) -> u64 {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// The bytes that wait.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.kept().saturating_sub(self.moved.load(Ordering::Relaxed))
+    }
+
+    /// For how long something has waited.
+    #[must_use]
+    pub fn lag(&self) -> Duration {
+        self.lock().map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Waits until something was written since it was last asked.
+    pub(super) async fn grown(&self) {
+        self.grown.notified().await;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

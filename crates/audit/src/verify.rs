@@ -1,0 +1,347 @@
+//! Reads lines again, and says which is the first that is not as it was written.
+//!
+//! A text to verify has, for each chain, a line `{"chain": …}` that says where the chain begins and
+//! ends, the lines of the chain in their order, and one line `{"end": …}` after all chains.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Link, canonical::line_hash, chain::NOTHING_BEFORE, event::kind};
+
+/// Where a chain begins and ends, as the store knows it beside the lines themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredChain {
+    /// Whose: a workspace, or empty for the installation.
+    #[serde(default)]
+    pub workspace: String,
+    /// And which writer's.
+    pub writer: String,
+    /// The last line that was removed because of its age; 0 if none was.
+    pub base_seq: u64,
+    /// Its hash.
+    pub base_hash: String,
+    /// The last line.
+    pub head_seq: u64,
+    /// Its hash.
+    pub head_hash: String,
+    /// Whether a key of this installation vouches for this; `None` if that cannot be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_vouched: Option<bool>,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case", tag = "fault")]
+pub enum Fault {
+    /// It is not what its hash was made of.
+    #[error("it was edited: its content does not have its hash")]
+    Edited,
+    /// It is sound by itself and does not follow the one before it.
+    #[error("it does not follow the event before it: one of the two was put in or exchanged")]
+    Unlinked,
+    /// Some are missing before it.
+    #[error("{count} before it were removed")]
+    Removed {
+        /// How many.
+        count: u64,
+    },
+    /// It stands at another place than its own.
+    #[error("it stands at another place than its own")]
+    Reordered,
+    /// It is there twice.
+    #[error("it stands there twice")]
+    Doubled,
+    /// Some are missing at the end.
+    #[error("{count} after it were removed")]
+    TailCut {
+        /// How many.
+        count: u64,
+    },
+    /// Lines follow the one that is known to be the last.
+    #[error("it comes after the one that is known to be the last")]
+    Surplus,
+    /// The last line is not the one that is known to be.
+    #[error("the chain was written anew: its last event is not the one that is known to be")]
+    Rewritten,
+    /// Nothing is known of the chain's end.
+    #[error("nothing vouches for where its chain ends")]
+    Undeclared,
+    /// The line that says where a chain ends was changed.
+    #[error("what is known of its chain's end was changed by somebody without the key")]
+    Forged,
+    /// A chain that a later one names is not there, or is shorter than that says.
+    #[error("the chain before it, which it names, is gone or was cut")]
+    PredecessorGone,
+    /// It is no event.
+    #[error("it is no event of the audit")]
+    Unreadable,
+    /// The text ends before its end.
+    #[error("the text was cut off: the line that ends it is missing or does not fit")]
+    TextCut,
+}
+
+/// The first event of a chain that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// Whose chain; empty for the installation, or if that cannot be told.
+    pub workspace: String,
+    /// Which writer's.
+    pub writer: String,
+    /// The event's number in the chain; 0 if that cannot be told.
+    pub seq: u64,
+    /// The line of the text, from 1.
+    pub line: u64,
+    /// What is wrong.
+    #[serde(flatten)]
+    pub fault: Fault,
+}
+
+/// How one chain came out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChainReport {
+    /// Where it begins and ends.
+    #[serde(flatten)]
+    pub declared: DeclaredChain,
+    /// How many events were read.
+    pub events: u64,
+}
+
+/// How everything came out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// How many events were read.
+    pub events: u64,
+    /// The chains that were declared.
+    pub chains: Vec<ChainReport>,
+    /// For each chain that is broken, where it is first; in the order of the text.
+    pub broken: Vec<Broken>,
+}
+
+/// Reads lines, one by one. It remembers one place a chain, however long they are.
+#[derive(Debug, Default)]
+pub struct Verifier {
+    chains: BTreeMap<(String, String), Chain>,
+    strays: Vec<Broken>,
+    events: u64,
+    line: u64,
+    end: Option<u64>,
+    is_beyond_end: bool,
+}
+
+#[derive(Debug, Default)]
+struct Chain {
+    declared: Option<DeclaredChain>,
+    seq: u64,
+    hash: String,
+    line: u64,
+    events: u64,
+    after: Option<After>,
+    broken: Option<Broken>,
+    /// The numbers that were passed over where it broke.
+    gap: Option<(u64, u64)>,
+}
+
+#[derive(Debug)]
+struct After {
+    writer: String,
+    seq: u64,
+    hash: String,
+}
+
+impl Verifier {
+    /// Nothing is read yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads the next line.
+    pub fn line(&mut self, text: &str) {
+        self.line += 1;
+        self.is_beyond_end |= self.end.is_some();
+        let Ok(value) = serde_json::from_str::<Value>(text) else { return self.stray() };
+        if let Some(declared) = value.get("chain") {
+            return match serde_json::from_value::<DeclaredChain>(declared.clone()) {
+                Ok(declared) => self.declare(declared),
+                Err(_) => self.stray(),
+            };
+        }
+        if let Some(events) = value.get("end").and_then(|end| end["events"].as_u64()) {
+            self.end = Some(events);
+            return;
+        }
+        self.events += 1;
+        match serde_json::from_value::<Link>(value.clone()) {
+            Ok(link) => self.event(text, &value, link),
+            Err(_) => self.stray(),
+        }
+    }
+
+    /// There are no more lines.
+    #[must_use]
+    pub fn finish(mut self) -> Report {
+        let names: Vec<_> = self.chains.keys().cloned().collect();
+        for name in &names {
+            self.end_chain(name);
+        }
+        let mut broken = std::mem::take(&mut self.strays);
+        broken.extend(self.chains.values().filter_map(|chain| chain.broken.clone()));
+        if self.end != Some(self.events) || self.is_beyond_end {
+            let (workspace, writer) = (String::new(), String::new());
+            let line = self.line + 1;
+            broken.push(Broken { workspace, writer, seq: 0, line, fault: Fault::TextCut });
+        }
+        broken.sort_by_key(|broken| broken.line);
+        let chains = self.chains.into_values().filter_map(|chain| {
+            Some(ChainReport { declared: chain.declared?, events: chain.events })
+        });
+        Report { events: self.events, chains: chains.collect(), broken }
+    }
+
+    /// What can be said of no chain.
+    fn stray(&mut self) {
+        let (workspace, writer) = (String::new(), String::new());
+        let line = self.line;
+        self.strays.push(Broken { workspace, writer, seq: 0, line, fault: Fault::Unreadable });
+    }
+
+    fn declare(&mut self, declared: DeclaredChain) {
+        let name = (declared.workspace.clone(), declared.writer.clone());
+        let is_new = !self.chains.contains_key(&name);
+        let line = self.line;
+        let chain = self.chains.entry(name).or_default();
+        chain.line = line;
+        if !is_new {
+            chain.breaks(
+                &declared.workspace,
+                &declared.writer,
+                declared.base_seq,
+                line,
+                Fault::Doubled,
+            );
+            return;
+        }
+        (chain.seq, chain.hash) = (declared.base_seq, declared.base_hash.clone());
+        if declared.base_seq == 0 {
+            chain.hash = NOTHING_BEFORE.to_owned();
+        }
+        if declared.is_vouched == Some(false) {
+            let (workspace, writer) = (&declared.workspace, &declared.writer);
+            chain.breaks(workspace, writer, declared.head_seq, line, Fault::Forged);
+        }
+        chain.declared = Some(declared);
+    }
+
+    fn event(&mut self, text: &str, value: &Value, link: Link) {
+        let line = self.line;
+        let name = (link.workspace.clone(), link.writer.clone());
+        let chain = self.chains.entry(name).or_default();
+        chain.events += 1;
+        if chain.declared.is_none() && chain.broken.is_none() {
+            chain.breaks(&link.workspace, &link.writer, link.seq, line, Fault::Undeclared);
+        }
+        chain.reclassify(link.seq);
+        let is_whole = line_hash(text).is_ok_and(|(made, stated)| stated.as_ref() == Some(&made));
+        let next = chain.seq + 1;
+        let last = chain.declared.as_ref().map_or(u64::MAX, |declared| declared.head_seq);
+        let fault = if !is_whole {
+            Some(Fault::Edited)
+        } else if link.seq > next {
+            chain.gap = chain.gap.or(Some((next, link.seq)));
+            Some(Fault::Removed { count: link.seq - next })
+        } else if link.seq < next {
+            Some(Fault::Doubled)
+        } else if link.prev != chain.hash {
+            Some(Fault::Unlinked)
+        } else if link.seq > last {
+            Some(Fault::Surplus)
+        } else {
+            None
+        };
+        if let Some(fault) = fault {
+            chain.breaks(&link.workspace, &link.writer, link.seq, line, fault);
+        }
+        chain.note_after(value);
+        if link.seq >= next {
+            (chain.seq, chain.hash, chain.line) = (link.seq, link.hash, line);
+        }
+    }
+
+    fn end_chain(&mut self, name: &(String, String)) {
+        let predecessor = self.chains[name].after.as_ref().map(|after| {
+            let before = self.chains.get(&(name.0.clone(), after.writer.clone()));
+            let declared = before.and_then(|before| before.declared.as_ref());
+            declared.is_some_and(|declared| {
+                declared.head_seq > after.seq
+                    || (declared.head_seq == after.seq && declared.head_hash == after.hash)
+            })
+        });
+        let Some(chain) = self.chains.get_mut(name) else { return };
+        let (seq, line) = (chain.seq, chain.line);
+        let fault = match &chain.declared {
+            Some(declared) if seq < declared.head_seq => {
+                Some(Fault::TailCut { count: declared.head_seq - seq })
+            }
+            Some(declared) if seq == declared.head_seq && chain.hash != declared.head_hash => {
+                Some(Fault::Rewritten)
+            }
+            _ if predecessor == Some(false) => Some(Fault::PredecessorGone),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            chain.breaks(&name.0, &name.1, seq, line, fault);
+        }
+    }
+}
+
+impl Chain {
+    /// Only the first fault counts: what follows it are its consequences.
+    fn breaks(&mut self, workspace: &str, writer: &str, seq: u64, line: u64, fault: Fault) {
+        let (workspace, writer) = (workspace.to_owned(), writer.to_owned());
+        self.broken.get_or_insert(Broken { workspace, writer, seq, line, fault });
+    }
+
+    /// What was thought to be removed is there after all.
+    fn reclassify(&mut self, seq: u64) {
+        let is_in_gap = self.gap.is_some_and(|(from, to)| (from..to).contains(&seq));
+        if let Some(broken) = self.broken.as_mut().filter(|_| is_in_gap)
+            && matches!(broken.fault, Fault::Removed { .. })
+        {
+            broken.fault = Fault::Reordered;
+        }
+    }
+
+    fn note_after(&mut self, value: &Value) {
+        let details = &value["details"];
+        if value["kind"] != kind::CHAIN_OPENED || value["seq"] != 1 {
+            return;
+        }
+        let (writer, seq) = (details["after_writer"].as_str(), details["after_seq"].as_u64());
+        if let (Some(writer), Some(seq), Some(hash)) = (writer, seq, details["after_hash"].as_str())
+        {
+            let (writer, hash) = (writer.to_owned(), hash.to_owned());
+            self.after = Some(After { writer, seq, hash });
+        }
+    }
+}
+
+impl Report {
+    /// Whether everything is as it was written.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.broken.is_empty()
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workspace, writer, seq, line, fault } = self;
+        if writer.is_empty() {
+            return write!(f, "line {line}: {fault}");
+        }
+        let whose = if workspace.is_empty() { "the installation" } else { workspace };
+        write!(f, "line {line}, event {seq} of {writer} in {whose}: {fault}")
+    }
+}

@@ -1,0 +1,3 @@
+//! Properties of the chain: whatever is done to it is found.
+
+mod chains;

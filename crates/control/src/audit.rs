@@ -1,0 +1,119 @@
+//! The audit as the control plane sees it: changes are noted before they are made, what was
+//! recorded is moved into the store, and is read, exported and trimmed there.
+
+mod export;
+mod keeping;
+mod listing;
+mod shipping;
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_audit::{Actor, AuditEvent};
+use narthex_gateway::Noted;
+use tokio::time::sleep;
+
+pub(crate) use self::shipping::Shipper;
+pub use self::{
+    export::AuditExport,
+    listing::{AuditItem, AuditPage, AuditQuery},
+};
+use crate::{Control, ControlError, control::Shared};
+
+/// Who asks for a change.
+pub type By = Actor<'static>;
+
+/// How soon a move into the store that failed is tried again, and how late.
+const RETRY: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// How often what is too old is looked for.
+const TRIM_EVERY: Duration = Duration::from_secs(3600);
+
+impl Control {
+    /// Notes a change before it is made, and waits until that is on the disk. It is recorded as
+    /// `ok` by [`Noted::done`], which every verb awaits before it answers, and as `failed` when it
+    /// is dropped. To be called once it is clear that the change is to be made: what is refused
+    /// because it is wrong is no event.
+    ///
+    /// # Errors
+    /// When it cannot be recorded: it must not be made then (D25).
+    pub async fn note(&self, event: AuditEvent<'static>) -> Result<Noted, ControlError> {
+        Ok(self.shared.audit.begin(event).await?)
+    }
+
+    /// Moves what was recorded until now into the store, as far as that does not take long.
+    async fn ship(&self) {
+        self.shared.audit.flush().await;
+        ship(&self.shared).await;
+    }
+}
+
+/// The most batches that somebody who only wants to read waits for.
+const BATCHES_AWAITED: usize = 20;
+
+async fn ship(shared: &Shared) {
+    let Some(shipper) = &shared.shipper else { return };
+    let mut shipper = shipper.lock().await;
+    for _ in 0..BATCHES_AWAITED {
+        match shipper.step().await {
+            Ok(true) => {}
+            Ok(false) => return,
+            // Told by the task, which tries it again.
+            Err(error) => return tracing::debug!("the audit was not moved: {error}"),
+        }
+    }
+}
+
+/// Starts what moves and trims.
+pub(crate) fn start(shared: &Arc<Shared>) {
+    if shared.shipper.is_some() {
+        shared.tasks.spawn(move_all(shared.clone()));
+        shared.tasks.spawn(trim_all(shared.clone()));
+    }
+}
+
+/// Moves what is left, once nothing else is done.
+pub(crate) async fn end(shared: &Shared) {
+    shared.audit.flush().await;
+    ship(shared).await;
+}
+
+async fn move_all(shared: Arc<Shared>) {
+    let moving = async {
+        let Some(shipper) = &shared.shipper else { return };
+        let grown = shipper.lock().await.grown();
+        let mut pause = RETRY;
+        loop {
+            let step = shipper.lock().await.step().await;
+            match step {
+                Ok(true) => pause = RETRY,
+                Ok(false) => grown.wait().await,
+                Err(error) => {
+                    if pause == RETRY {
+                        tracing::warn!("the audit waits on the disk: {error}");
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(RETRY_MAX);
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = moving => {}
+        () = shared.closing.cancelled() => {}
+    }
+}
+
+async fn trim_all(shared: Arc<Shared>) {
+    let control = Control { shared: shared.clone() };
+    loop {
+        tokio::select! {
+            () = sleep(TRIM_EVERY) => {}
+            () = shared.closing.cancelled() => return,
+        }
+        if let Err(error) = control.audit_trim().await {
+            tracing::warn!("old events of the audit are not removed: {error}");
+        }
+    }
+}

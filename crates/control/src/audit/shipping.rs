@@ -1,0 +1,158 @@
+//! Moves what was recorded from the disk into the store, in order and once.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::UNIX_EPOCH,
+};
+
+use narthex_audit::Link;
+use narthex_gateway::{Audit, SpoolBatch, SpoolGrown, SpoolReader};
+use narthex_model::Timestamp;
+use narthex_store::{AuditChain, AuditRow, StatementError, Store};
+use narthex_vault::{Vault, VaultError, Voucher};
+use serde_json::Value;
+
+/// Moves batch by batch.
+#[derive(Debug)]
+pub(crate) struct Shipper {
+    /// Blocks while it reads.
+    reader: Arc<Mutex<SpoolReader>>,
+    store: Store,
+    vault: Option<Vault>,
+}
+
+/// Why something is not moved. It stays where it is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ShipError {
+    #[error("the files of the audit cannot be read: {0}")]
+    Spool(#[source] io::Error),
+    #[error("{0}")]
+    Store(#[source] StatementError),
+    #[error("{0}")]
+    Vault(#[source] VaultError),
+    #[error("another process moves the same events")]
+    Contended,
+    #[error("a thread of its own failed: {0}")]
+    Bug(#[source] tokio::task::JoinError),
+}
+
+impl Shipper {
+    /// `None` if there is nothing to read, or no place to put it.
+    pub(crate) fn new(audit: &Audit, store: Option<&Store>, vault: Option<&Vault>) -> Option<Self> {
+        let reader = Arc::new(Mutex::new(audit.reader()?));
+        Some(Self { reader, store: store?.clone(), vault: vault.cloned() })
+    }
+
+    /// Tells when there may be more.
+    pub(crate) fn grown(&self) -> SpoolGrown {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).grown()
+    }
+
+    /// Moves a batch; `false` if there is none.
+    pub(crate) async fn step(&mut self) -> Result<bool, ShipError> {
+        let reader = self.reader.clone();
+        let next = tokio::task::spawn_blocking(move || {
+            reader.lock().unwrap_or_else(PoisonError::into_inner).next()
+        });
+        let next = next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
+        let Some(batch) = next else { return Ok(false) };
+        self.store(&batch).await?;
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).moved(&batch);
+        Ok(true)
+    }
+
+    async fn store(&self, batch: &SpoolBatch) -> Result<(), ShipError> {
+        let mut chains: BTreeMap<(String, String), (AuditChain, AuditChain)> = BTreeMap::new();
+        let mut rows = Vec::new();
+        for line in &batch.lines {
+            let Some((row, hash)) = row(line) else {
+                tracing::error!("a line of the audit's files cannot be read and is passed over");
+                continue;
+            };
+            let name = (row.workspace.clone(), row.writer.clone());
+            let chain = match chains.entry(name) {
+                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::btree_map::Entry::Vacant(entry) => {
+                    let found = self.store.audit().chain(&row.workspace, &row.writer).await;
+                    let found = found.map_err(ShipError::Store)?;
+                    let before =
+                        found.unwrap_or_else(|| AuditChain::empty(&row.workspace, &row.writer));
+                    entry.insert((before.clone(), before))
+                }
+            };
+            // After a crash, what was moved before is read once more.
+            if row.seq <= chain.1.head_seq {
+                continue;
+            }
+            if row.seq > chain.1.head_seq + 1 {
+                tracing::error!(writer = row.writer, seq = row.seq, "events of the audit are gone");
+            }
+            (chain.1.head_seq, chain.1.head_hash) = (row.seq, hash);
+            rows.push(row);
+        }
+        let mut grown = Vec::new();
+        for (before, now) in chains.into_values().filter(|(before, now)| before != now) {
+            let now = vouched(self.vault.as_ref(), &before, now).await.map_err(ShipError::Vault)?;
+            grown.push((before, now));
+        }
+        let is_done = self.store.audit().append(&grown, &rows).await.map_err(ShipError::Store)?;
+        if is_done { Ok(()) } else { Err(ShipError::Contended) }
+    }
+}
+
+/// A chain with the mark of a key of ours. Where somebody else has changed where it stood before,
+/// it gets none that fits, so that this is seen.
+pub(super) async fn vouched(
+    vault: Option<&Vault>,
+    before: &AuditChain,
+    mut now: AuditChain,
+) -> Result<AuditChain, VaultError> {
+    let Some(vault) = vault else { return Ok(now) };
+    if before.head_seq > 0 && vouches(Some(vault), before).await? != Some(true) {
+        return Ok(now);
+    }
+    let Voucher { key, mark } = vault.vouch(&text(&now)).await?;
+    (now.key_id, now.seal) = (key.as_str().to_owned(), mark);
+    Ok(now)
+}
+
+/// Whether a key of ours vouches for where a chain begins and ends; `None` if none is at hand.
+pub(super) async fn vouches(
+    vault: Option<&Vault>,
+    chain: &AuditChain,
+) -> Result<Option<bool>, VaultError> {
+    let Some(vault) = vault else { return Ok(None) };
+    // One that never had a mark comes from a process without a vault, or from somebody who has
+    // taken it away.
+    let Some(key) = narthex_model::KeyId::new(&chain.key_id) else { return Ok(Some(false)) };
+    let voucher = Voucher { key, mark: chain.seal.clone() };
+    vault.vouches(&text(chain), &voucher).await
+}
+
+pub(super) fn text(chain: &AuditChain) -> String {
+    let AuditChain { workspace, writer, base_seq, base_hash, head_seq, head_hash, .. } = chain;
+    format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
+}
+
+/// A line as a row, and its hash.
+pub(super) fn row(line: &str) -> Option<(AuditRow, String)> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let link: Link = serde_json::from_value(value.clone()).ok()?;
+    let text = |pointer: &str| {
+        value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let row = AuditRow {
+        happened_at: Timestamp::read(&text("/time")).unwrap_or(UNIX_EPOCH),
+        kind: text("/kind"),
+        actor: text("/actor/id"),
+        resource: text("/resource/id"),
+        run: text("/run"),
+        workspace: link.workspace,
+        writer: link.writer,
+        seq: link.seq,
+        document: line.to_owned(),
+    };
+    Some((row, link.hash))
+}

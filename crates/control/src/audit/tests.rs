@@ -1,0 +1,114 @@
+//! Tests of what moves the audit into the store.
+
+use narthex_audit::{Actor, AuditEvent, DeclaredChain, Verifier};
+use narthex_gateway::{Audit, AuditFull, AuditSettings};
+use narthex_model::WorkspaceId;
+use narthex_store::Store;
+use serde_json::json;
+
+use super::Shipper;
+
+fn event(number: u64) -> AuditEvent<'static> {
+    let event = AuditEvent::new("test.happened", Actor::system()).on("number", number.to_string());
+    event.in_workspace(&WorkspaceId::default())
+}
+
+async fn all_of(store: &Store) -> Vec<String> {
+    let mut resources = Vec::new();
+    for chain in store.audit().chains("default").await.unwrap() {
+        let rows = store.audit().of_chain(&chain, (0, u64::MAX >> 1), 10_000).await.unwrap();
+        let mut verifier = Verifier::new();
+        let declared = DeclaredChain {
+            workspace: chain.workspace,
+            writer: chain.writer,
+            base_seq: 0,
+            base_hash: String::new(),
+            head_seq: chain.head_seq,
+            head_hash: chain.head_hash,
+            is_vouched: None,
+        };
+        verifier.line(&json!({ "chain": declared }).to_string());
+        rows.iter().for_each(|row| verifier.line(&row.document));
+        verifier.line(&json!({ "end": { "events": rows.len() } }).to_string());
+        let report = verifier.finish();
+        let is_whole = report.broken.iter().all(|one| one.to_string().contains("names, is gone"));
+        assert!(is_whole, "{:?}", report.broken);
+        let told = rows.into_iter().filter(|row| row.kind == "test.happened");
+        resources.extend(told.map(|row| row.resource));
+    }
+    resources
+}
+
+async fn move_all(shipper: &mut Shipper) {
+    while shipper.step().await.unwrap() {}
+}
+
+/// D25: while the store is away, what is done waits on the disk, until that is full: then nothing
+/// is done. When the store is back, all of it is moved, once, and things go on.
+#[tokio::test]
+async fn d25_what_is_done_waits_while_the_store_is_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("store.db");
+    let settings = AuditSettings { rotate_bytes: 2_000, spool_bytes: 20_000, ..Default::default() };
+    let audit = Audit::open(&dir.path().join("audit"), &settings).unwrap();
+    let store = Store::open(&file).await.unwrap();
+    let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
+    let mut done = 0;
+    for _ in 0..3 {
+        audit.note(event(done)).unwrap();
+        done += 1;
+    }
+    audit.flush().await;
+    move_all(&mut shipper).await;
+    assert_eq!(all_of(&store).await, ["0", "1", "2"]);
+    store.close().await;
+    let full = loop {
+        match audit.note(event(done)) {
+            Ok(()) => done += 1,
+            Err(full) => break full,
+        }
+        audit.flush().await;
+        assert!(shipper.step().await.is_err());
+    };
+    assert_eq!(full, AuditFull::SpoolFull);
+    assert!(done > 10, "{done}");
+    let store = Store::open(&file).await.unwrap();
+    // Another process, which does not know how far this one was.
+    let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
+    move_all(&mut shipper).await;
+    audit.note(event(done)).unwrap();
+    audit.flush().await;
+    move_all(&mut shipper).await;
+    let expected: Vec<_> = (0..=done).map(|number| number.to_string()).collect();
+    assert_eq!(all_of(&store).await, expected);
+    audit.close().await;
+}
+
+/// Two processes that move the same files move every event once.
+#[tokio::test]
+async fn several_movers_move_every_event_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 2_000, ..Default::default() };
+    let audit = Audit::open(&dir.path().join("audit"), &settings).unwrap();
+    let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+    for number in 0..200 {
+        audit.note(event(number)).unwrap();
+        if number % 10 == 0 {
+            audit.flush().await;
+        }
+    }
+    audit.close().await;
+    let mover = async || {
+        let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
+        loop {
+            match shipper.step().await {
+                Ok(true) | Err(super::shipping::ShipError::Contended) => {}
+                Ok(false) => return,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    };
+    tokio::join!(mover(), mover(), mover());
+    let expected: Vec<_> = (0..200).map(|number| number.to_string()).collect();
+    assert_eq!(all_of(&store).await, expected);
+}

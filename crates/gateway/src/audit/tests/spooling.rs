@@ -1,0 +1,235 @@
+//! Tests of the files: set aside, read in order, and gone on with after a crash.
+
+use narthex_audit::{Actor, ActorKind, AuditEvent, Verifier, spool};
+use serde_json::json;
+
+use super::*;
+
+fn change(name: &str) -> AuditEvent<'static> {
+    let actor = Actor::new(ActorKind::LocalAdmin, "admin");
+    let event = AuditEvent::new("workspace.secret.set", actor).on("secret", name.to_owned());
+    event.in_workspace(&WorkspaceId::default())
+}
+
+/// Reads all there is, as if it were moved into a store.
+fn read_all(reader: &mut SpoolReader) -> Vec<Value> {
+    let mut lines = Vec::new();
+    while let Some(batch) = reader.next().unwrap() {
+        lines.extend(batch.lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
+        reader.moved(&batch);
+    }
+    lines
+}
+
+/// Whether what the spool's writers wrote is one unbroken chain each, as a store would know them.
+fn verify(lines: &[Value]) {
+    let mut chains: BTreeMap<(String, String), Vec<&Value>> = BTreeMap::new();
+    for line in lines {
+        let text = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
+        chains.entry((text("workspace"), text("writer"))).or_default().push(line);
+    }
+    let mut verifier = Verifier::new();
+    for ((workspace, writer), lines) in &chains {
+        let last = lines.last().unwrap();
+        let chain = json!({"chain": {"workspace": workspace, "writer": writer, "base_seq": 0,
+            "base_hash": "", "head_seq": last["seq"], "head_hash": last["hash"]}});
+        verifier.line(&chain.to_string());
+        lines.iter().for_each(|line| verifier.line(&line.to_string()));
+    }
+    verifier.line(&json!({"end": {"events": lines.len()}}).to_string());
+    let report = verifier.finish();
+    assert!(report.is_whole(), "{:?}", report.broken);
+}
+
+fn secrets(lines: &[Value]) -> Vec<(String, String)> {
+    let text = |line: &Value, pointer: &str| {
+        line.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let changes = lines.iter().filter(|line| line["kind"] == "workspace.secret.set");
+    changes.map(|line| (text(line, "/resource/id"), text(line, "/outcome"))).collect()
+}
+
+#[tokio::test]
+async fn files_are_set_aside_when_they_are_long_and_go_when_they_are_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    for number in 0..60 {
+        audit.reserve(call(&format!("tool-{number}"))).unwrap().commit(Outcome::Ok);
+        audit.flush().await;
+    }
+    assert!(spool::asides(folder.path()).unwrap().len() > 20);
+    let (waiting, _) = audit.waiting().unwrap();
+    assert!(waiting > 10_000, "{waiting}");
+    let mut reader = audit.reader().unwrap();
+    let lines = read_all(&mut reader);
+    verify(&lines);
+    let tools: Vec<_> = lines.iter().filter_map(|line| line["tool"].as_str()).collect();
+    assert_eq!(tools, (0..60).map(|number| format!("tool-{number}")).collect::<Vec<_>>());
+    assert_eq!(spool::asides(folder.path()).unwrap(), Vec::<PathBuf>::new());
+    assert_eq!(audit.waiting().unwrap(), (0, Duration::ZERO));
+    assert!(read_all(&mut reader).is_empty());
+    audit.reserve(call("last")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    assert!(audit.waiting().unwrap().0 > 0);
+    assert_eq!(read_all(&mut reader).len(), 1);
+}
+
+/// D25: when too much waits for the store, calls are refused; when it was moved, they go on.
+#[tokio::test]
+async fn d25_a_full_spool_refuses_calls_until_it_was_moved() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 1_000, spool_bytes: 5_000, ..Default::default() };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    let mut made = 0;
+    let full = loop {
+        match audit.reserve(call("tool")) {
+            Ok(slot) => slot.commit(Outcome::Ok),
+            Err(full) => break full,
+        }
+        made += 1;
+        audit.flush().await;
+    };
+    assert_eq!((full, full.kind()), (AuditFull::SpoolFull, ErrorKind::Exhausted));
+    assert_eq!(audit.begin(change("A")).await.unwrap_err(), AuditFull::SpoolFull);
+    let lines = read_all(&mut audit.reader().unwrap());
+    assert_eq!(lines.iter().filter(|line| line["tool"] == "tool").count(), made);
+    audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+}
+
+/// The next writer goes on where the one before ended, also if that was killed in the middle of a
+/// line; and what somebody was about to change then is in the record.
+#[tokio::test]
+async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings::default();
+    let first = Audit::open(folder.path(), &settings).unwrap();
+    first.begin(change("DONE")).await.unwrap().done().await;
+    drop(first.begin(change("FAILED")).await.unwrap());
+    let open = first.begin(change("OPEN")).await.unwrap();
+    // As a process that is killed leaves it: nothing more of it is written.
+    let killed = tempfile::tempdir().unwrap();
+    let text = fs_err::read(folder.path().join("audit.jsonl")).unwrap();
+    let torn = [&text[..], b"{\"actor\":{\"id\":\"adm"].concat();
+    fs_err::write(killed.path().join("audit.jsonl"), torn).unwrap();
+    open.done().await;
+    first.close().await;
+    let ends = |names: &[(&str, &str)]| {
+        names.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>()
+    };
+    let lines = read_all(&mut first.reader().unwrap());
+    verify(&lines);
+    assert_eq!(secrets(&lines), ends(&[("DONE", "ok"), ("FAILED", "failed"), ("OPEN", "ok")]));
+
+    for _ in 0..3 {
+        let next = Audit::open(killed.path(), &settings).unwrap();
+        next.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+        next.close().await;
+    }
+    let next = Audit::open(killed.path(), &settings).unwrap();
+    let lines = read_all(&mut next.reader().unwrap());
+    verify(&lines);
+    let expected = ends(&[("DONE", "ok"), ("FAILED", "failed"), ("OPEN", "interrupted")]);
+    assert_eq!(secrets(&lines), expected);
+    let opened: Vec<_> = lines.iter().filter(|line| line["kind"] == "audit.chain.opened").collect();
+    assert_eq!(opened.len(), 4);
+    for pair in opened.windows(2) {
+        assert_eq!(pair[1]["details"]["after_writer"], pair[0]["writer"]);
+    }
+}
+
+/// A process may be killed at any byte that it writes: what the next one finds is a chain, nothing
+/// of it is there twice, and all that was on the disk before is there.
+#[tokio::test]
+async fn a_spool_that_was_cut_at_any_byte_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings::default();
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    let mut acknowledged = Vec::new();
+    for name in ["A", "B", "C"] {
+        audit.begin(change(name)).await.unwrap().done().await;
+        let length = fs_err::metadata(folder.path().join("audit.jsonl")).unwrap().len();
+        acknowledged.push((length, name));
+    }
+    let text = fs_err::read(folder.path().join("audit.jsonl")).unwrap();
+    let header = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let ends = text.iter().zip(1..).filter(|(byte, _)| **byte == b'\n').map(|(_, end)| end);
+    let near_ends = ends.flat_map(|end| [end - 1, end, end + 1]);
+    for end in (header..text.len()).step_by(131).chain(near_ends) {
+        if !(header..=text.len()).contains(&end) {
+            continue;
+        }
+        let killed = tempfile::tempdir().unwrap();
+        fs_err::write(killed.path().join("audit.jsonl"), &text[..end]).unwrap();
+        let next = Audit::open(killed.path(), &settings).unwrap();
+        next.close().await;
+        let lines = read_all(&mut next.reader().unwrap());
+        verify(&lines);
+        let mut names: Vec<_> = secrets(&lines).into_iter().map(|(name, _)| name).collect();
+        let there = names.len();
+        names.dedup();
+        assert_eq!(there, names.len(), "cut at {end}");
+        let sure = acknowledged.iter().filter(|(length, _)| *length <= end as u64);
+        assert!(sure.into_iter().all(|(_, name)| names.iter().any(|n| n == name)), "cut at {end}");
+    }
+}
+
+/// A change that is under way outlives that its file is set aside and moved.
+#[tokio::test]
+async fn a_change_under_way_goes_with_the_newest_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    let open = audit.begin(change("OPEN")).await.unwrap();
+    for _ in 0..10 {
+        audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+        audit.flush().await;
+    }
+    read_all(&mut audit.reader().unwrap());
+    let killed = tempfile::tempdir().unwrap();
+    let current = folder.path().join("audit.jsonl");
+    fs_err::copy(current, killed.path().join("audit.jsonl")).unwrap();
+    open.done().await;
+    audit.close().await;
+    let next = Audit::open(killed.path(), &settings).unwrap();
+    next.close().await;
+    let lines = read_all(&mut next.reader().unwrap());
+    assert_eq!(secrets(&lines), [("OPEN".to_owned(), "interrupted".to_owned())]);
+}
+
+#[tokio::test]
+async fn a_file_of_an_earlier_version_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    fs_err::write(folder.path().join("audit.jsonl"), "{\"v\":1}\n{\"v\":1,\"ti").unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    audit.reserve(call("a")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    verify(&read_all(&mut audit.reader().unwrap()));
+    let names = fs_err::read_dir(folder.path()).unwrap();
+    let names: Vec<_> = names.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert_eq!(names.iter().filter(|name| name.starts_with("unchained-")).count(), 1, "{names:?}");
+}
+
+/// S32: who is turned away is counted, in few records.
+#[tokio::test]
+async fn s32_refusals_of_the_unknown_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    for number in 0..1_000 {
+        let reason = if number % 4 == 0 { "host_or_origin" } else { "token" };
+        audit.refused(Refused { door: "http", reason });
+    }
+    audit.close().await;
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let lines = lines(folder.path());
+    for line in &lines {
+        assert_eq!((&line["kind"], &line["outcome"]), (&json!("auth.refused"), &json!("denied")));
+        assert_eq!(line.get("workspace"), None);
+        let reason = line["details"]["reason"].as_str().unwrap().to_owned();
+        *counts.entry(reason).or_default() += line["details"]["count"].as_u64().unwrap();
+    }
+    assert_eq!(counts["token"], 750);
+    assert_eq!(counts["host_or_origin"], 250);
+    assert!(lines.len() < 100, "{}", lines.len());
+}

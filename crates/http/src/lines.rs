@@ -1,0 +1,61 @@
+//! An export as the body of an answer: lines, as fast as they are read.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame};
+use narthex_control::{AuditExport, ControlError};
+use narthex_gateway::OpenCount;
+use tokio_util::sync::ReusableBoxFuture;
+
+type Next = (AuditExport, Result<Option<String>, ControlError>);
+
+/// The lines of an export. If it fails in the middle, it ends without its last line.
+pub(crate) struct LinesStream {
+    /// `None` when it is done.
+    next: Option<ReusableBoxFuture<'static, Next>>,
+    _open: OpenCount,
+}
+
+impl LinesStream {
+    pub(crate) fn new(export: AuditExport, open: OpenCount) -> Self {
+        Self { next: Some(ReusableBoxFuture::new(step(export))), _open: open }
+    }
+}
+
+async fn step(mut export: AuditExport) -> Next {
+    let next = export.next().await;
+    (export, next)
+}
+
+impl Body for LinesStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(next) = &mut self.next else { return Poll::Ready(None) };
+        let (export, read) = ready!(next.poll(cx));
+        match read {
+            Ok(Some(lines)) => {
+                next.set(step(export));
+                Poll::Ready(Some(Ok(Frame::data(lines.into()))))
+            }
+            Ok(None) => {
+                self.next = None;
+                Poll::Ready(None)
+            }
+            Err(error) => {
+                tracing::warn!("an export of the audit broke off: {error}");
+                self.next = None;
+                Poll::Ready(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The audit: events found by who, what and when, all of them as lines, and how long they are kept.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body::Body;
+use narthex_control::{AuditItem, AuditPlace, AuditQuery, AuditSettings, Control, FieldError};
+use narthex_model::{Timestamp, WorkspaceId};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, ok, query::Query};
+use crate::{lines::LinesStream, problem::Problem, respond::Response};
+
+/// What a list can be asked for.
+const KNOWN: [&str; 9] =
+    ["actor", "resource", "run", "kind", "since", "until", "order", "after", "limit"];
+const LINES: &str = "application/x-ndjson";
+
+/// How long events are kept, as it is sent.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kept {
+    kept_days: u64,
+    kept_events: u64,
+}
+
+impl Asked<'_> {
+    /// Some events; all of them to whoever accepts lines.
+    pub(super) async fn audit(&self) -> Answered {
+        let (workspace, control) = (self.audited()?, self.control()?);
+        if self.wants_lines() {
+            Query::of(&self.parts.uri, &[])?;
+            return self.audit_export(control, workspace.as_ref()).await;
+        }
+        let query = read(&Query::of(&self.parts.uri, &KNOWN)?, workspace)?;
+        let page = control.audit_list(&query).await?;
+        let next = page.items.last().filter(|_| page.has_more).map(|item| cursor(&item.place));
+        let items: Vec<_> = page.items.into_iter().map(shown).collect();
+        Ok(ok(&json!({ "items": items, "next": next })))
+    }
+
+    /// How long events are kept, or are to be kept.
+    pub(super) async fn audit_settings<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.audited()?, self.control()?);
+        Query::of(&self.parts.uri, &[])?;
+        if self.parts.method == Method::PUT {
+            let text = self.entry(body, &[]).await?;
+            let Kept { kept_days, kept_events } = serde_json::from_str(&text).map_err(|error| {
+                let remedy = "write {\"kept_days\": 0, \"kept_events\": 0}; 0 is for ever";
+                let fault = FieldError::invalid("", error.to_string(), remedy);
+                Problem::of_fields("the settings of the audit cannot be used", &[fault])
+            })?;
+            let settings = AuditSettings { kept_days, kept_events };
+            control.audit_keep(workspace.as_ref(), settings, self.by()).await?;
+        }
+        let AuditSettings { kept_days, kept_events } =
+            control.audit_settings(workspace.as_ref()).await?;
+        Ok(ok(&json!({ "kept_days": kept_days, "kept_events": kept_events })))
+    }
+
+    async fn audit_export(&self, control: &Control, workspace: Option<&WorkspaceId>) -> Answered {
+        let export = control.audit_export(workspace).await?;
+        let open = self.door.gateway.metrics().stream_opened();
+        let mut response = Response::new(LinesStream::new(export, open).into());
+        *response.status_mut() = StatusCode::OK;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(LINES));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    }
+
+    /// Whose audit; `None` for the installation's, which is at a path of its own.
+    fn audited(&self) -> Result<Option<WorkspaceId>, Problem> {
+        match self.segments[0] {
+            "" => Ok(None),
+            _ => self.workspace().map(Some),
+        }
+    }
+
+    fn wants_lines(&self) -> bool {
+        let accepted = self.parts.headers.get_all(header::ACCEPT).iter();
+        let mut texts = accepted.filter_map(|value| value.to_str().ok());
+        texts.any(|text| text.split([',', ';']).any(|one| one.trim() == LINES))
+    }
+}
+
+fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Problem> {
+    let mut faults = Vec::new();
+    let mut time = |name: &'static str| match query.text(name) {
+        "" => None,
+        text => {
+            let time = point(text);
+            if time.is_none() {
+                let remedy = "write a day or a time of UTC, such as 2026-11-22T13:00:00Z";
+                faults.push(FieldError::invalid(name, "this is no time", remedy));
+            }
+            time
+        }
+    };
+    let (since, until) = (time("since"), time("until"));
+    let after = match query.text("after") {
+        "" => None,
+        text => {
+            let place = place(text);
+            if place.is_none() {
+                let remedy = "write what an answer before said as `next`";
+                faults.push(FieldError::invalid("after", "this is no place", remedy));
+            }
+            place
+        }
+    };
+    if !faults.is_empty() {
+        return Err(Problem::of_fields("the address cannot be used", &faults));
+    }
+    let text = |name| query.text(name).to_owned();
+    Ok(AuditQuery {
+        workspace,
+        actor: text("actor"),
+        resource: text("resource"),
+        run: text("run"),
+        kind: text("kind"),
+        since: since.unwrap_or(UNIX_EPOCH),
+        until,
+        is_ascending: query.word("order", &["newest", "oldest"])? == "oldest",
+        after,
+        limit: query.limit()?,
+    })
+}
+
+/// A day, or a time with or without milliseconds.
+fn point(text: &str) -> Option<SystemTime> {
+    let whole = match text.len() {
+        10 => format!("{text}T00:00:00.000Z"),
+        20 => format!("{}.000Z", text.strip_suffix('Z')?),
+        _ => text.to_owned(),
+    };
+    Timestamp::read(&whole)
+}
+
+fn cursor(place: &AuditPlace) -> String {
+    let since = place.happened_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}-{}", since.as_millis(), place.seq, place.writer)
+}
+
+fn place(text: &str) -> Option<AuditPlace> {
+    let mut parts = text.splitn(3, '-');
+    let since: u64 = parts.next()?.parse().ok()?;
+    let seq = parts.next()?.parse().ok()?;
+    let writer = parts.next()?.to_owned();
+    let happened_at = UNIX_EPOCH.checked_add(Duration::from_millis(since))?;
+    Some(AuditPlace { happened_at, writer, seq })
+}
+
+/// An event with a name of its own.
+fn shown(item: AuditItem) -> Value {
+    let AuditItem { mut event, place } = item;
+    event["id"] = json!(format!("{}-{}", place.writer, place.seq));
+    // What `after` takes.
+    event["place"] = json!(cursor(&place));
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        let happened_at = UNIX_EPOCH + Duration::from_millis(1_790_000_000_123);
+        let place = AuditPlace { happened_at, writer: "0a1b.1.ff-x".to_owned(), seq: 7 };
+        assert_eq!(super::place(&cursor(&place)), Some(place));
+        for text in ["", "1", "1-2", "x-1-w", "1-x-w", "99999999999999999999-1-w"] {
+            assert_eq!(super::place(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_day_is_its_beginning() {
+        let day = point("2026-11-22").unwrap();
+        assert_eq!(point("2026-11-22T00:00:00Z"), Some(day));
+        assert_eq!(point("2026-11-22T00:00:00.000Z"), Some(day));
+        for text in ["2026-13-01", "yesterday", "2026-11-22T00:00:00+01"] {
+            assert_eq!(point(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The audit: what is done is in it, by whom, and never a value; it is found, exported and trimmed.
+
+use bytes::Bytes;
+use http::StatusCode;
+use narthex_audit::{Report, Verifier};
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::world::Api;
+use crate::world::Answer;
+
+const AUDIT: &str = "/api/workspaces/default/audit";
+const CANARY: &str = "canary-a7d1";
+
+/// An API with secrets, over a store of its own.
+async fn api() -> (TempDir, Api) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+    let api = Api::with_secrets(store, &dir.path().join("master.key")).await;
+    (dir, api)
+}
+
+async fn listed(api: &Api, query: &str) -> Vec<Value> {
+    let page = api.get(&format!("{AUDIT}?{query}")).await;
+    page["items"].as_array().unwrap().clone()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
+}
+
+async fn exported(api: &Api, path: &str) -> String {
+    let asked = api.ask("GET", path).header("accept", "application/x-ndjson").send().await;
+    assert_eq!(asked.status, StatusCode::OK, "{}", asked.text());
+    assert_eq!(asked.headers["content-type"], "application/x-ndjson");
+    asked.text().to_owned()
+}
+
+fn verified(text: &str) -> Report {
+    let mut verifier = Verifier::new();
+    text.lines().for_each(|line| verifier.line(line));
+    verifier.finish()
+}
+
+async fn put_secret(api: &Api, name: &str, value: &str) -> Answer {
+    let body = json!({ "value": value }).to_string();
+    api.send("PUT", &format!("/api/workspaces/default/secrets/{name}"), body).await
+}
+
+fn server(id: &str) -> String {
+    json!({
+        "id": id, "name": id, "transport": "http", "url": "https://mcp.example.com/mcp",
+        "description": CANARY,
+    })
+    .to_string()
+}
+
+/// X-M59, X-M60, X-M63: what is done to secrets and the catalog is in the audit when it is
+/// answered, with its actor, workspace, resource and time; and no value is.
+#[tokio::test]
+async fn x_m59_x_m60_x_m63_changes_are_in_the_audit_without_values() {
+    let (_dir, api) = api().await;
+    let secret = "/api/workspaces/default/secrets/TOKEN";
+    put_secret(&api, "TOKEN", CANARY).await.succeeded();
+    put_secret(&api, "TOKEN", "other-canary-a7d1").await.succeeded();
+    assert_eq!(api.ask("DELETE", secret).send().await.status, StatusCode::NO_CONTENT);
+    let servers = "/api/workspaces/default/mcp-servers";
+    api.send("POST", servers, server("linear")).await.succeeded();
+    let changed = server("linear").replace("mcp.example", "other.example");
+    api.send("PUT", &format!("{servers}/linear"), changed).await.succeeded();
+    let removed = api.ask("DELETE", &format!("{servers}/linear")).send().await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+    // What is refused because it is wrong changes nothing and is no event.
+    assert!(!api.send("POST", servers, "{}").await.status.is_success());
+
+    let events = listed(&api, "order=oldest").await;
+    let expected = [
+        "audit.chain.opened",
+        "workspace.secret.set",
+        "workspace.secret.replaced",
+        "workspace.secret.cleared",
+        "workspace.mcp.registered",
+        "workspace.mcp.updated",
+        "workspace.mcp.removed",
+    ];
+    assert_eq!(kinds(&events), expected);
+    for event in &events[1..] {
+        assert_eq!(event["actor"], json!({ "kind": "local_admin", "id": "admin" }));
+        assert_eq!((&event["workspace"], &event["outcome"]), (&json!("default"), &json!("ok")));
+        assert!(event["time"].is_string() && event["duration_ms"].is_number(), "{event}");
+    }
+    assert_eq!(events[1]["resource"], json!({ "kind": "secret", "id": "TOKEN" }));
+    assert_eq!(events[4]["resource"], json!({ "kind": "server", "id": "linear" }));
+    // X-M61: the names of what was changed.
+    assert_eq!(events[5]["fields"], json!(["url"]), "{}", events[5]);
+    let text = exported(&api, AUDIT).await;
+    assert!(!text.contains("canary") && !text.contains("example.com"), "{text}");
+    let report = verified(&text);
+    assert!(report.is_whole(), "{:?}", report.broken);
+    assert_eq!(report.events, 7);
+    assert_eq!(report.chains[0].declared.is_vouched, Some(true));
+}
+
+/// What the store refuses after it was begun is there as well, as failed.
+#[tokio::test]
+async fn what_fails_is_in_the_audit() {
+    let (_dir, api) = api().await;
+    let secret = "/api/workspaces/default/secrets/NEVER_SET";
+    let answer = api.ask("DELETE", secret).send().await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let events = listed(&api, "kind=workspace.secret").await;
+    assert_eq!(kinds(&events), ["workspace.secret.cleared"]);
+    assert_eq!(events[0]["outcome"], "failed");
+}
+
+#[tokio::test]
+async fn events_are_found_and_come_in_pages() {
+    let (_dir, api) = api().await;
+    for number in 0..7 {
+        put_secret(&api, &format!("S{number}"), "value").await.succeeded();
+    }
+    let all = listed(&api, "order=oldest&kind=workspace.secret.").await;
+    assert_eq!(all.len(), 7);
+    let mut newest = listed(&api, "kind=workspace.secret.").await;
+    newest.reverse();
+    assert_eq!(newest, all);
+    for order in ["oldest", "newest"] {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let query =
+                format!("{AUDIT}?order={order}&limit=3&kind=workspace.secret.&after={after}");
+            let page = api.get(&query).await;
+            seen.extend(page["items"].as_array().unwrap().clone());
+            match page["next"].as_str() {
+                Some(next) => next.clone_into(&mut after),
+                None => break,
+            }
+        }
+        if order == "newest" {
+            seen.reverse();
+        }
+        assert_eq!(seen, all, "{order}");
+    }
+    assert_eq!(listed(&api, "resource=S3").await.len(), 1);
+    assert_eq!(listed(&api, "actor=admin").await.len(), 7);
+    assert_eq!(listed(&api, "actor=nobody").await.len(), 0);
+    assert_eq!(listed(&api, "run=nobody").await.len(), 0);
+    assert_eq!(listed(&api, "until=2020-01-01").await.len(), 0);
+    assert_eq!(listed(&api, "since=2020-01-01T00:00:00Z&actor=admin").await.len(), 7);
+    let refused = api.ask("GET", &format!("{AUDIT}?since=x&until=y&after=z")).send().await;
+    let problem = refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    assert!(problem.contains("cannot be used"), "{problem}");
+    assert_eq!(refused.json()["errors"].as_array().unwrap().len(), 3);
+    let foreign = api.ask("GET", "/api/workspaces/nobody/audit").send().await;
+    assert_eq!(foreign.status, StatusCode::NOT_FOUND);
+}
+
+/// S32: who is not let in, and who is not let through, is in the audit.
+#[tokio::test]
+async fn s32_refusals_are_in_the_audit() {
+    let (_dir, api) = api().await;
+    let bad =
+        api.ask("GET", "/api/status").header("authorization", "Bearer nxt_guess").send().await;
+    assert_eq!(bad.status, StatusCode::UNAUTHORIZED);
+    let run = api.world.request(http::Method::GET, AUDIT).send().await;
+    assert_eq!(run.status, StatusCode::FORBIDDEN);
+    let admin = api.ask("POST", "/mcp").body(crate::world::whole(Bytes::new())).send().await;
+    assert_eq!(admin.status, StatusCode::FORBIDDEN);
+    let hidden = api.world.request(http::Method::POST, "/mcp/hidden").send().await;
+    assert_eq!(hidden.status, StatusCode::NOT_FOUND);
+
+    let denied = listed(&api, "kind=access.denied&order=oldest").await;
+    let shown = |event: &Value| format!("{} {}", event["actor"]["kind"], event["details"]["path"]);
+    let shown: Vec<_> = denied.iter().map(shown).collect();
+    assert_eq!(shown, [format!("\"run\" \"{AUDIT}\""), r#""run" "/mcp/hidden""#.to_owned()]);
+    let own = api.get("/api/audit?order=oldest").await;
+    let own = own["items"].as_array().unwrap().clone();
+    let of_kind = |kind: &str| own.iter().filter(|event| event["kind"] == kind).collect::<Vec<_>>();
+    assert_eq!(of_kind("access.denied").len(), 1, "{own:?}");
+    let refused = of_kind("auth.refused");
+    assert_eq!(refused[0]["details"], json!({ "count": 1, "reason": "token" }));
+    assert!(!exported(&api, "/api/audit").await.contains("nxt_guess"));
+}
+
+/// Old events go, by number here; the chain still verifies, and says where it begins.
+#[tokio::test]
+async fn a_trimmed_audit_verifies() {
+    let (_dir, api) = api().await;
+    for number in 0..20 {
+        put_secret(&api, &format!("S{number}"), "value").await.succeeded();
+    }
+    let settings = format!("{AUDIT}/settings");
+    assert_eq!(api.get(&settings).await, json!({ "kept_days": 0, "kept_events": 0 }));
+    let kept = json!({ "kept_days": 0, "kept_events": 5 });
+    let set = api.send("PUT", &settings, kept.to_string()).await;
+    assert_eq!(set.succeeded(), kept);
+    let report = verified(&exported(&api, AUDIT).await);
+    assert!(report.is_whole(), "{:?}", report.broken);
+    let declared = &report.chains[0].declared;
+    assert!(declared.base_seq > 10, "{declared:?}");
+    assert_eq!(declared.is_vouched, Some(true));
+    let events = listed(&api, "order=oldest").await;
+    assert!(events.len() < 10, "{events:?}");
+    assert!(kinds(&events).contains(&"audit.trimmed"), "{events:?}");
+    let wrong = api.send("PUT", &settings, r#"{"kept_days": -1}"#).await;
+    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+}
+
+/// The chain's end is vouched for by the new key after the key was changed.
+#[tokio::test]
+async fn the_chain_survives_a_change_of_the_key() {
+    let (_dir, api) = api().await;
+    put_secret(&api, "TOKEN", CANARY).await.succeeded();
+    listed(&api, "").await;
+    api.post("/api/secrets/rotate-key").await.succeeded();
+    put_secret(&api, "TOKEN", CANARY).await.succeeded();
+    for path in [AUDIT, "/api/audit"] {
+        let report = verified(&exported(&api, path).await);
+        assert!(report.is_whole(), "{:?}", report.broken);
+        assert!(report.chains.iter().all(|chain| chain.declared.is_vouched == Some(true)));
+    }
+}
+
+/// Whoever changes what stands beside the events, or where a chain ends, is found out.
+#[tokio::test]
+async fn s32_changes_in_the_store_are_found() {
+    let (dir, api) = api().await;
+    for name in ["A", "B", "C"] {
+        put_secret(&api, name, "value").await.succeeded();
+    }
+    assert!(verified(&exported(&api, AUDIT).await).is_whole());
+    let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+    let chain = store.audit().chains("default").await.unwrap().remove(0);
+    // One more event, made by somebody who can write there and has no key.
+    let rows = store.audit().of_chain(&chain, (0, 10), 10).await.unwrap();
+    let mut forged = rows.last().unwrap().clone();
+    forged.seq += 1;
+    let mut grown = chain.clone();
+    grown.head_seq += 1;
+    assert!(store.audit().append(&[(chain.clone(), grown)], &[forged]).await.unwrap());
+    let report = verified(&exported(&api, AUDIT).await);
+    assert!(!report.is_whole());
+    // Also after the daemon has added to it.
+    put_secret(&api, "D", "value").await.succeeded();
+    let report = verified(&exported(&api, AUDIT).await);
+    assert!(!report.is_whole());
+    assert_ne!(report.chains[0].declared.is_vouched, Some(true));
+}

@@ -1,0 +1,84 @@
+//! The part of the command line that is about the audit.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// What can be done with the record of what was done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// List events, the newest first
+    List(Box<AuditListArgs>),
+    /// Print all events as lines of JSON, which `narthex audit verify --file` can verify anywhere
+    #[command(after_help = "Example:\n  narthex audit export > audit.jsonl")]
+    Export {
+        #[command(flatten)]
+        place: AuditPlaceArgs,
+    },
+    /// Verify that no event was edited, removed, put in or moved; exit code 1 if one was
+    #[command(after_help = "Examples:\n  narthex audit verify\n  \
+        narthex audit verify --file audit.jsonl")]
+    Verify {
+        #[command(flatten)]
+        place: AuditPlaceArgs,
+        /// Verify what was exported before, without a daemon
+        #[arg(long, value_name = "FILE", conflicts_with_all = ["workspace", "installation"])]
+        file: Option<PathBuf>,
+    },
+    /// Show or change how long events are kept; a chain whose old events are gone still verifies
+    #[command(after_help = "Examples:\n  narthex audit keep\n  narthex audit keep --days 400\n  \
+        narthex audit keep --days 0 --events 1000000")]
+    Keep {
+        #[command(flatten)]
+        place: AuditPlaceArgs,
+        /// Remove what is older than so many days; 0 keeps it for ever
+        #[arg(long, value_name = "DAYS")]
+        days: Option<u64>,
+        /// Remove all but so many; 0 keeps all
+        #[arg(long, value_name = "COUNT")]
+        events: Option<u64>,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex audit list --kind workspace.secret\n  \
+    narthex audit list --run RUN --since 2026-11-22 --json\n  narthex audit list --follow")]
+pub(crate) struct AuditListArgs {
+    #[command(flatten)]
+    pub(crate) place: AuditPlaceArgs,
+    /// Only what this principal did
+    #[arg(long, value_name = "ID")]
+    pub(crate) actor: Option<String>,
+    /// Only what was done to this
+    #[arg(long, value_name = "ID")]
+    pub(crate) resource: Option<String>,
+    /// Only what belongs to this run
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Only kinds that begin so, such as `workspace.secret` or `session.mcp.tool_called`
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// Not before this day or time of UTC, such as 2026-11-22 or 2026-11-22T13:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Before this day or time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// How many
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    pub(crate) limit: u32,
+    /// Go on with what is done from now on, until Ctrl-C
+    #[arg(long, conflicts_with = "until")]
+    pub(crate) follow: bool,
+}
+
+/// Whose events.
+#[derive(Debug, Args)]
+pub(crate) struct AuditPlaceArgs {
+    /// The workspace
+    #[arg(long, value_name = "WORKSPACE", default_value = "default")]
+    pub(crate) workspace: String,
+    /// What belongs to no workspace: key rotations, refused sign-ins
+    #[arg(long, conflicts_with = "workspace")]
+    pub(crate) installation: bool,
+}

@@ -1,0 +1,81 @@
+//! `narthex audit`: list, export, verify and keep what was recorded.
+
+mod list;
+mod verify;
+
+use std::process::ExitCode;
+
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
+
+use super::waiting::waiting;
+use crate::{
+    cli::{AuditCommand, AuditPlaceArgs, Context},
+    daemon_client::{ApiRequest, DaemonClient},
+    failure::Failure,
+    output,
+};
+
+pub(crate) async fn run(command: AuditCommand, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        AuditCommand::List(args) => list::run(&args, &context).await,
+        AuditCommand::Export { place } => export(&place, &context).await,
+        AuditCommand::Verify { place, file } => verify::run(&place, file, &context).await,
+        AuditCommand::Keep { place, days, events } => keep(&place, days, events, &context).await,
+    }
+}
+
+/// The path of the events.
+fn path(place: &AuditPlaceArgs) -> String {
+    match place.installation {
+        true => "/api/audit".to_owned(),
+        false => {
+            let workspace = utf8_percent_encode(&place.workspace, NON_ALPHANUMERIC);
+            format!("/api/workspaces/{workspace}/audit")
+        }
+    }
+}
+
+async fn export(place: &AuditPlaceArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let mut lines = client.api_lines(path(place)).await?;
+    let mut last = String::new();
+    while let Some(line) = lines.next().await? {
+        output::line(&line)?;
+        last = line;
+    }
+    verify::whole(&last)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn keep(
+    place: &AuditPlaceArgs,
+    days: Option<u64>,
+    events: Option<u64>,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let path = format!("{}/settings", path(place));
+    let asked = client.api_get(path.clone());
+    let mut kept = waiting("asking the daemon", context, asked).await?;
+    if days.is_some() || events.is_some() {
+        // What is not said stays.
+        let days = days.map_or_else(|| kept["kept_days"].clone(), |days| json!(days));
+        let events = events.map_or_else(|| kept["kept_events"].clone(), |events| json!(events));
+        let body = json!({ "kept_days": days, "kept_events": events }).to_string();
+        let asked = client.api(ApiRequest::new(Method::PUT, path).entry(&body));
+        kept = waiting("removing old events", context, asked).await?;
+    }
+    if context.format.is_json() {
+        output::done(&kept)?;
+    } else if !context.format.is_quiet() {
+        let told = |name: &str, what: &str| match kept[name].as_u64() {
+            Some(count) if count > 0 => format!("{count} {what}"),
+            _ => format!("any number of {what}"),
+        };
+        let (days, events) = (told("kept_days", "days"), told("kept_events", "events"));
+        output::line(&format!("events are kept for {days}, up to {events}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,122 @@
+//! `narthex audit list`.
+
+use std::{process::ExitCode, time::Duration};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::path;
+use crate::{
+    cli::{AuditListArgs, Context},
+    commands::waiting::waiting,
+    daemon_client::DaemonClient,
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+/// The most events of one answer.
+const PAGE: u32 = 100;
+/// How often it is asked for what is new.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    if args.follow {
+        return follow(&client, args, context).await;
+    }
+    let mut events = Vec::new();
+    let mut next = None;
+    while u32::try_from(events.len()).is_ok_and(|count| count < args.limit) {
+        let missing = args.limit - u32::try_from(events.len()).unwrap_or(args.limit);
+        let limit = missing.min(PAGE);
+        let asked = client.api_get(query(args, "newest", limit, next.as_deref()));
+        let mut page = waiting("asking the daemon", context, asked).await?;
+        if let Value::Array(items) = page["items"].take() {
+            events.extend(items);
+        }
+        next = page["next"].as_str().map(str::to_owned);
+        if next.is_none() {
+            break;
+        }
+    }
+    if context.format.is_json() {
+        output::done(&json!({ "items": events, "next": next }))?;
+    } else if context.format.is_quiet() {
+        for event in &events {
+            output::line(event["id"].as_str().unwrap_or_default())?;
+        }
+    } else if events.is_empty() {
+        output::line("There are no such events.")?;
+    } else {
+        let header = ["time", "kind", "actor", "resource", "outcome"];
+        let rows: Vec<_> = events.iter().map(row).collect();
+        output::line(&table::render(&header, &rows))?;
+        if next.is_some() {
+            output::notice("there are older ones; ask for more with --limit, or with --until");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the newest, and then each that comes.
+async fn follow(
+    client: &DaemonClient,
+    args: &AuditListArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let newest = client.api_get(query(args, "newest", args.limit.clamp(1, PAGE), None)).await?;
+    let mut events = newest["items"].as_array().cloned().unwrap_or_default();
+    events.reverse();
+    let mut last: Option<String> = None;
+    loop {
+        for event in &events {
+            match context.format.is_json() {
+                true => output::line(&event.to_string())?,
+                false => output::line(&row(event).join("  "))?,
+            }
+            last = event["place"].as_str().map(str::to_owned).or(last);
+        }
+        if events.is_empty() {
+            sleep(FOLLOW_EVERY).await;
+        }
+        let mut page = client.api_get(query(args, "oldest", PAGE, last.as_deref())).await?;
+        events = match page["items"].take() {
+            Value::Array(items) => items,
+            _ => Vec::new(),
+        };
+    }
+}
+
+fn query(args: &AuditListArgs, order: &str, limit: u32, after: Option<&str>) -> String {
+    let limit = limit.to_string();
+    let named = [
+        ("actor", args.actor.as_deref()),
+        ("resource", args.resource.as_deref()),
+        ("run", args.run.as_deref()),
+        ("kind", args.kind.as_deref()),
+        ("since", args.since.as_deref()),
+        ("until", args.until.as_deref()),
+        ("order", Some(order)),
+        ("limit", Some(limit.as_str())),
+        ("after", after),
+    ];
+    let said = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    let said = said
+        .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
+    format!("{}?{}", path(&args.place), said.collect::<Vec<_>>().join("&"))
+}
+
+fn row(event: &Value) -> Vec<String> {
+    let text = |pointer: &str| {
+        let found = event.pointer(pointer).and_then(Value::as_str).unwrap_or("-");
+        harmless(found)
+    };
+    let actor = format!("{} {}", text("/actor/kind"), text("/actor/id"));
+    let resource = match event["resource"].is_object() {
+        true => format!("{} {}", text("/resource/kind"), text("/resource/id")),
+        false => "-".to_owned(),
+    };
+    vec![text("/time"), text("/kind"), actor, resource, text("/outcome")]
+}

@@ -1,0 +1,181 @@
+//! `narthex audit` with a real daemon: what is done is there, once, also when the daemon is killed.
+
+use std::{
+    io::Write,
+    process::{Child, Stdio},
+};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place};
+
+const CANARY: &str = "canary-1b9e-value";
+
+fn set(place: &Place, name: &str) -> Child {
+    let mut command = place.command(["secrets", "set", name, "--quiet"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(CANARY.as_bytes()).unwrap();
+    child
+}
+
+fn ended(child: Child) -> Done {
+    Done::from(child.wait_with_output().unwrap())
+}
+
+fn listed(place: &Place, words: &[&str]) -> Vec<Value> {
+    let command = ["audit", "list", "--json", "--limit", "1000"].iter().chain(words);
+    let done = place.run(command).succeeded().json();
+    let mut items = done["data"]["items"].as_array().unwrap().clone();
+    items.reverse();
+    items
+}
+
+fn has(place: &Place, text: &str) -> bool {
+    let folders = ["data", "data/audit"].map(|name| place.path(name));
+    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let mut files = files.map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    files.any(|path| {
+        let bytes = fs::read(path).unwrap();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
+
+/// X-M62, X-M63, X-M64: calls and changes are listed, exported and verified, here and offline, and
+/// neither arguments nor results nor values are anywhere.
+#[test]
+fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let message = format!("message={CANARY}");
+    let called = place.run(["call", "fixture", "echo", &message]).succeeded();
+    assert!(called.stdout.contains(CANARY));
+    place.run(["call", "fixture", "fail", &message]).failed(1, &[]);
+    ended(set(&place, "TOKEN")).succeeded();
+    let calls = listed(&place, &["--kind", "session.mcp.tool_called"]);
+    let shown =
+        |event: &Value| format!("{} {} {}", event["server"], event["tool"], event["outcome"]);
+    let shown: Vec<_> = calls.iter().map(shown).collect();
+    assert_eq!(shown, [r#""fixture" "echo" "ok""#, r#""fixture" "fail" "tool_error""#]);
+    for call in &calls {
+        assert_eq!(call["actor"]["kind"], "run");
+        assert!(call["duration_ms"].is_number() && call["resource"]["id"].is_string(), "{call}");
+    }
+    let people = place.run(["audit", "list", "--kind", "workspace."]).succeeded();
+    assert!(people.stdout.contains("workspace.secret.set"), "{people:?}");
+
+    let verified = place.run(["audit", "verify"]).succeeded();
+    assert!(verified.stdout.contains("are as they were written"), "{verified:?}");
+    place.run(["audit", "verify", "--installation"]).succeeded();
+    let exported = place.run(["audit", "export"]).succeeded().stdout;
+    assert!(!exported.contains("canary"));
+    place.write("audit.jsonl", &exported);
+    daemon.signal("TERM");
+    daemon.wait();
+    assert!(!has(&place, CANARY));
+
+    place.run(["audit", "verify", "--file", "audit.jsonl"]).succeeded();
+    let edited = exported.replacen("\"outcome\":\"tool_error\"", "\"outcome\":\"ok\"", 1);
+    assert_ne!(edited, exported);
+    place.write("edited.jsonl", &edited);
+    let verify = ["audit", "verify", "--file", "edited.jsonl"];
+    place.run(verify).failed(1, &["it was edited"]);
+    let broken = place.run(verify.iter().chain(&["--json"])).failed(1, &[]).json();
+    assert_eq!(broken["error"]["details"]["broken"][0]["fault"], "edited");
+    let lines: Vec<_> = exported.lines().collect();
+    place.write("cut.jsonl", &lines[..lines.len() - 2].join("\n"));
+    place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
+}
+
+/// S32: who changes the store behind the daemon's back is found out.
+#[test]
+fn s32_an_event_that_is_changed_in_the_store_is_found() {
+    let place = Place::with(&json!({}));
+    let mut daemon = place.up();
+    ended(set(&place, "HONEST_NAME")).succeeded();
+    place.run(["audit", "verify"]).succeeded();
+    daemon.signal("TERM");
+    daemon.wait();
+    let mut bytes = fs::read(place.path("data/store.db")).unwrap();
+    let name = br#""id":"HONEST_NAME""#;
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at..at + name.len()].copy_from_slice(br#""id":"FORGED_NAME""#);
+    fs::write(place.path("data/store.db"), bytes).unwrap();
+    let _daemon = place.up();
+    place.run(["audit", "verify"]).failed(1, &["it was edited", "default"]);
+}
+
+/// A daemon that is killed loses nothing that it has answered, and doubles nothing; what it was
+/// about to do is there as well.
+#[test]
+fn s32_a_killed_daemon_loses_and_doubles_nothing() {
+    let place = Place::with(&json!({}));
+    let mut acknowledged = Vec::new();
+    for round in 0..4 {
+        let mut daemon = place.up();
+        for number in 0..round {
+            let name = format!("SURE_{round}_{number}");
+            ended(set(&place, &name)).succeeded();
+            acknowledged.push(name);
+        }
+        // Some of these are done, some are under way, and some have not begun.
+        let open: Vec<_> = (0..4)
+            .map(|number| format!("OPEN_{round}_{number}"))
+            .map(|name| (set(&place, &name), name))
+            .collect();
+        let mut open = open.into_iter();
+        for (child, name) in open.by_ref().take(round) {
+            if ended(child).code == Some(0) {
+                acknowledged.push(name);
+            }
+        }
+        daemon.signal("KILL");
+        daemon.wait();
+        acknowledged.extend(
+            open.filter_map(|(child, name)| (ended(child).code == Some(0)).then_some(name)),
+        );
+    }
+    let _daemon = place.up();
+    let events = listed(&place, &["--kind", "workspace.secret"]);
+    let of = |name: &str| {
+        let of = events.iter().filter(|event| event["resource"]["id"] == *name);
+        of.map(|event| event["outcome"].as_str().unwrap()).collect::<Vec<_>>()
+    };
+    assert!(acknowledged.len() >= 6);
+    for name in &acknowledged {
+        assert_eq!(of(name), ["ok"], "{name}");
+    }
+    let secrets = place.run(["secrets", "list", "--quiet"]).succeeded().stdout;
+    for name in secrets.lines() {
+        let outcomes = of(name);
+        assert!(outcomes == ["ok"] || outcomes == ["interrupted"], "{name}: {outcomes:?}");
+    }
+    place.run(["audit", "verify"]).succeeded();
+}
+
+/// What a command does in process is moved into the store by the daemon.
+#[test]
+fn calls_in_process_come_into_the_audit() {
+    let place = Place::new();
+    let call = ["call", "--config", "mcp.json", "fixture", "echo", "message=hello"];
+    place.run(call).succeeded();
+    let _daemon = place.up();
+    let calls = listed(&place, &["--kind", "session.mcp.tool_called"]);
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    place.run(call).succeeded();
+    assert_eq!(listed(&place, &["--kind", "session.mcp.tool_called"]).len(), 2);
+    place.run(["audit", "verify"]).succeeded();
+}
+
+#[test]
+fn how_long_events_are_kept_is_shown_and_set() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let shown = place.run(["audit", "keep"]).succeeded();
+    assert!(shown.stdout.contains("any number of days"), "{shown:?}");
+    let set = place.run(["audit", "keep", "--days", "400"]).succeeded();
+    assert!(set.stdout.contains("400 days"), "{set:?}");
+    let events = listed(&place, &["--kind", "audit.settings.changed"]);
+    assert_eq!(events[0]["details"]["kept_days"], 400);
+}

@@ -1,0 +1,199 @@
+//! The audit: events as they were written, where their chains begin and end, and how long they are
+//! kept. What the events say, and whether the chains hold, is for others to tell.
+
+mod reading;
+
+use std::time::SystemTime;
+
+pub use self::reading::{AuditFilter, AuditPlace, AuditSettings};
+use super::ms;
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Statement, Value},
+};
+
+const BEGIN: Statement = Statement {
+    name: "audit.begin_chain",
+    sql: "INSERT INTO audit_chains \
+          (workspace, writer, base_seq, base_hash, head_seq, head_hash, key_id, seal) \
+          VALUES ($1, $2, 0, '', 0, '', '', '') ON CONFLICT (workspace, writer) DO NOTHING",
+};
+const GROW: Statement = Statement {
+    name: "audit.grow_chain",
+    sql: "UPDATE audit_chains SET head_seq = $4, head_hash = $5, key_id = $6, seal = $7 \
+          WHERE workspace = $1 AND writer = $2 AND head_seq = $3 AND base_seq = $8",
+};
+const ADD: Statement = Statement {
+    name: "audit.add",
+    sql: "INSERT INTO audit_events \
+          (workspace, writer, seq, happened_at, kind, actor, resource, run, document) \
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
+          ON CONFLICT (workspace, writer, seq) DO NOTHING",
+};
+const TRIM: Statement = Statement {
+    name: "audit.trim_chain",
+    sql: "UPDATE audit_chains SET base_seq = $5, base_hash = $6, key_id = $7, seal = $8 \
+          WHERE workspace = $1 AND writer = $2 AND base_seq = $3 AND head_seq = $4",
+};
+const FORGET: Statement = Statement {
+    name: "audit.forget",
+    sql: "DELETE FROM audit_events WHERE workspace = $1 AND writer = $2 AND seq <= $3",
+};
+const RESEAL: Statement = Statement {
+    name: "audit.reseal",
+    sql: "UPDATE audit_chains SET key_id = $5, seal = $6 \
+          WHERE workspace = $1 AND writer = $2 AND base_seq = $3 AND head_seq = $4",
+};
+
+/// Access to the audit. An empty workspace is the installation.
+#[derive(Debug, Clone, Copy)]
+pub struct Audit<'a> {
+    database: &'a Database,
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Whose it is.
+    pub workspace: String,
+    /// Who wrote it.
+    pub writer: String,
+    /// Its number in the writer's chain.
+    pub seq: u64,
+    /// When it happened, to the millisecond.
+    pub happened_at: SystemTime,
+    /// What it is.
+    pub kind: String,
+    /// Who did it.
+    pub actor: String,
+    /// What it was done to; may be empty.
+    pub resource: String,
+    /// The run it belongs to; may be empty.
+    pub run: String,
+    /// The event as it was written.
+    pub document: String,
+}
+
+/// Where a chain begins and ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditChain {
+    /// Whose it is.
+    pub workspace: String,
+    /// Who wrote it.
+    pub writer: String,
+    /// The last event that was removed because of its age; 0 if none was.
+    pub base_seq: u64,
+    /// Its hash.
+    pub base_hash: String,
+    /// The last event.
+    pub head_seq: u64,
+    /// Its hash.
+    pub head_hash: String,
+    /// The key that vouches for this; empty if none does.
+    pub key_id: String,
+    /// What that key makes of it.
+    pub seal: String,
+}
+
+impl<'a> Audit<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Adds events, and moves the ends of their chains: of each, how it was read and how it is to
+    /// be. `false`, and nothing happens, if one of them is not as it was read any more. An event
+    /// that is there already stays as it is.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn append(
+        &self,
+        chains: &[(AuditChain, AuditChain)],
+        rows: &[AuditRow],
+    ) -> Result<bool, StatementError> {
+        let mut steps = Vec::new();
+        for (before, now) in chains {
+            steps.push(Step::new(BEGIN, place(before).to_vec()));
+            let mut values = place(before).to_vec();
+            values.push(number(before.head_seq));
+            values.extend([number(now.head_seq), Value::Text(&now.head_hash)]);
+            values.extend([Value::Text(&now.key_id), Value::Text(&now.seal)]);
+            values.push(number(before.base_seq));
+            steps.push(Step::must_change(GROW, values));
+        }
+        steps.extend(rows.iter().map(|row| {
+            let values = vec![
+                Value::Text(&row.workspace),
+                Value::Text(&row.writer),
+                number(row.seq),
+                Value::Integer(ms(row.happened_at)),
+                Value::Text(&row.kind),
+                Value::Text(&row.actor),
+                Value::Text(&row.resource),
+                Value::Text(&row.run),
+                Value::Text(&row.document),
+            ];
+            Step::new(ADD, values)
+        }));
+        self.database.write_steps(&steps).await
+    }
+
+    /// Removes the events up to the new beginning of a chain. `false`, and nothing happens, if it
+    /// is not as it was read any more.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn trim(
+        &self,
+        before: &AuditChain,
+        now: &AuditChain,
+    ) -> Result<bool, StatementError> {
+        let mut values = place(before).to_vec();
+        values.extend([number(before.base_seq), number(before.head_seq)]);
+        values.extend([number(now.base_seq), Value::Text(&now.base_hash)]);
+        values.extend([Value::Text(&now.key_id), Value::Text(&now.seal)]);
+        let mut forgotten = place(now).to_vec();
+        forgotten.push(number(now.base_seq));
+        let steps = [Step::must_change(TRIM, values), Step::new(FORGET, forgotten)];
+        self.database.write_steps(&steps).await
+    }
+
+    /// Has another key vouch for a chain. `false`, and nothing happens, if it is not as it was read
+    /// any more.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn reseal(&self, chain: &AuditChain) -> Result<bool, StatementError> {
+        let mut values = place(chain).to_vec();
+        values.extend([number(chain.base_seq), number(chain.head_seq)]);
+        values.extend([Value::Text(&chain.key_id), Value::Text(&chain.seal)]);
+        self.database.write_steps(&[Step::must_change(RESEAL, values)]).await
+    }
+}
+
+impl AuditChain {
+    /// The chain of a writer that has written nothing yet.
+    #[must_use]
+    pub fn empty(workspace: &str, writer: &str) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            writer: writer.to_owned(),
+            base_seq: 0,
+            base_hash: String::new(),
+            head_seq: 0,
+            head_hash: String::new(),
+            key_id: String::new(),
+            seal: String::new(),
+        }
+    }
+}
+
+fn place(chain: &AuditChain) -> [Value<'_>; 2] {
+    [Value::Text(&chain.workspace), Value::Text(&chain.writer)]
+}
+
+/// As it is stored.
+fn number(number: u64) -> Value<'static> {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
