@@ -11,16 +11,18 @@ struct Owned {
     is_free_in_tests: bool,
 }
 
-const OWNED: [Owned; 11] = [
+const OWNED: [Owned; 13] = [
     owned("bollard", &["supervisor"]),
     owned("cargo_metadata", &["xtask"]),
     owned("clap", &["narthex", "testkit", "xtask"]),
     owned("fuser", &["mount"]),
+    owned("jsonwebtoken", &["login"]),
     owned("rustls", &["upstream"]),
     owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
     owned("tokio-rustls", &["upstream"]),
     owned("wasmtime", &["sandbox"]),
+    owned("webauthn-rs", &["login"]),
     Owned {
         dependency: "anyhow",
         owners: &["narthex", "testkit", "xtask"],
