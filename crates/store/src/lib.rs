@@ -16,9 +16,11 @@ mod statement;
 mod store;
 
 pub use objects::catalog::{CatalogRow, CatalogRows};
+pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;
+pub use objects::service_tokens::{ServiceTokenRow, ServiceTokens};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, Workspaces};
 pub use open::OpenError;

@@ -8,12 +8,13 @@ use sqlx::{
 };
 
 /// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
-const STEPS: [(i64, &str, &str); 5] = [
+const STEPS: [(i64, &str, &str); 6] = [
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
     (2, "servers", include_str!("../migrations/0002_servers.sql")),
     (3, "trusted files", include_str!("../migrations/0003_trusted_files.sql")),
     (4, "secrets", include_str!("../migrations/0004_secrets.sql")),
     (5, "catalog", include_str!("../migrations/0005_catalog.sql")),
+    (7, "principals", include_str!("../migrations/0007_principals.sql")),
 ];
 
 /// The version that this program writes.

@@ -1,9 +1,11 @@
 //! The objects, each with its queries.
 
 pub(crate) mod catalog;
+pub(crate) mod principals;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
 pub(crate) mod server_flags;
+pub(crate) mod service_tokens;
 pub(crate) mod trusted_files;
 pub(crate) mod workspaces;
 
@@ -13,14 +15,24 @@ use crate::{StatementError, statement::Row};
 
 /// Now, as it is stored: milliseconds since 1970.
 fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    ms(SystemTime::now())
 }
 
 /// A time as it is stored.
 fn time(row: &Row, column: &'static str) -> Result<SystemTime, StatementError> {
     let since = u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())?;
     Ok(UNIX_EPOCH + Duration::from_millis(since))
+}
+
+/// The same, where there may be none.
+fn maybe_time(row: &Row, column: &'static str) -> Result<Option<SystemTime>, StatementError> {
+    row.has(column)?.then(|| time(row, column)).transpose()
+}
+
+/// A time that comes in, as it is stored.
+fn ms(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

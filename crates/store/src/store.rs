@@ -5,8 +5,8 @@ use std::path::Path;
 use narthex_model::CatalogKind;
 
 use crate::{
-    CatalogRows, OpenError, Secrets, SeededDefaults, ServerFlags, TrustedFiles, Workspaces,
-    database::Database, open,
+    CatalogRows, OpenError, Principals, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
+    TrustedFiles, Workspaces, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may have the file open at a time.
@@ -63,6 +63,18 @@ impl Store {
     #[must_use]
     pub fn secrets(&self) -> Secrets<'_> {
         Secrets::new(&self.database)
+    }
+
+    /// Humans and services, and their roles.
+    #[must_use]
+    pub fn principals(&self) -> Principals<'_> {
+        Principals::new(&self.database)
+    }
+
+    /// The tokens of services.
+    #[must_use]
+    pub fn service_tokens(&self) -> ServiceTokens<'_> {
+        ServiceTokens::new(&self.database)
     }
 
     /// The objects of one kind of the catalog.

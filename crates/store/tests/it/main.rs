@@ -9,6 +9,7 @@
 mod catalog;
 mod looking;
 mod objects;
+mod principals;
 mod processes;
 mod refusals;
 mod secrets;

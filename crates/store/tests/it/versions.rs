@@ -89,6 +89,12 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
             let found = found.map(|row| (row.revision, row.document.contains(name)));
             assert_eq!(found, (version >= 5).then_some((revision, true)));
         }
+        let principals = store.principals().all().await.unwrap();
+        let mut names: Vec<_> = principals.iter().map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, if version >= 7 { vec!["ada", "team/ci"] } else { vec![] });
+        let tokens = store.service_tokens().all().await.unwrap();
+        assert_eq!(tokens.len(), usize::from(version >= 7));
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
