@@ -16,7 +16,9 @@ mod statement;
 mod store;
 
 pub use objects::catalog::{CatalogRow, CatalogRows};
+pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
+pub use objects::proofs::{PasskeyRow, Proofs};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;

@@ -8,13 +8,14 @@ use sqlx::{
 };
 
 /// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
-const STEPS: [(i64, &str, &str); 6] = [
+const STEPS: [(i64, &str, &str); 7] = [
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
     (2, "servers", include_str!("../migrations/0002_servers.sql")),
     (3, "trusted files", include_str!("../migrations/0003_trusted_files.sql")),
     (4, "secrets", include_str!("../migrations/0004_secrets.sql")),
     (5, "catalog", include_str!("../migrations/0005_catalog.sql")),
     (7, "principals", include_str!("../migrations/0007_principals.sql")),
+    (10, "logins", include_str!("../migrations/0010_logins.sql")),
 ];
 
 /// The version that this program writes.

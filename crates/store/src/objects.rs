@@ -1,7 +1,9 @@
 //! The objects, each with its queries.
 
 pub(crate) mod catalog;
+pub(crate) mod logins;
 pub(crate) mod principals;
+pub(crate) mod proofs;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
 pub(crate) mod server_flags;

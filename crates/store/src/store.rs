@@ -5,8 +5,8 @@ use std::path::Path;
 use narthex_model::CatalogKind;
 
 use crate::{
-    CatalogRows, OpenError, Principals, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
-    TrustedFiles, Workspaces, database::Database, open,
+    CatalogRows, Logins, OpenError, Principals, Proofs, Secrets, SeededDefaults, ServerFlags,
+    ServiceTokens, TrustedFiles, Workspaces, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may have the file open at a time.
@@ -69,6 +69,18 @@ impl Store {
     #[must_use]
     pub fn principals(&self) -> Principals<'_> {
         Principals::new(&self.database)
+    }
+
+    /// Logins of humans.
+    #[must_use]
+    pub fn logins(&self) -> Logins<'_> {
+        Logins::new(&self.database)
+    }
+
+    /// What humans prove themselves with.
+    #[must_use]
+    pub fn proofs(&self) -> Proofs<'_> {
+        Proofs::new(&self.database)
     }
 
     /// The tokens of services.

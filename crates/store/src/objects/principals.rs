@@ -211,7 +211,7 @@ impl<'a> Principals<'a> {
     }
 }
 
-fn create(new: NewPrincipal<'_>) -> Step<'_> {
+pub(super) fn create(new: NewPrincipal<'_>) -> Step<'_> {
     let NewPrincipal { id, name, workspace, is_operator, by } = new;
     let kind = if workspace.is_some() { PrincipalKind::Service } else { PrincipalKind::Human };
     let now = now_ms();
@@ -227,7 +227,7 @@ fn create(new: NewPrincipal<'_>) -> Step<'_> {
     Step::new(CREATE, values)
 }
 
-fn grants<'a>(
+pub(super) fn grants<'a>(
     workspace: &'a WorkspaceId,
     principal: &'a PrincipalId,
     roles: &Roles,

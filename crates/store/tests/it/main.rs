@@ -7,6 +7,7 @@
 )]
 
 mod catalog;
+mod logins;
 mod looking;
 mod objects;
 mod principals;

@@ -95,6 +95,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(names, if version >= 7 { vec!["ada", "team/ci"] } else { vec![] });
         let tokens = store.service_tokens().all().await.unwrap();
         assert_eq!(tokens.len(), usize::from(version >= 7));
+        let passkey = store.proofs().find_passkey("cred").await.unwrap();
+        assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
+        let sessions = store.logins().sessions().await.unwrap();
+        assert_eq!(sessions.len(), usize::from(version >= 10));
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
