@@ -12,7 +12,7 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ControlError, follow, seeding};
+use crate::{ControlError, access::Access, follow, seeding};
 
 /// What a control plane is made of.
 pub struct ControlOptions {
@@ -41,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) store: Option<Store>,
     pub(crate) vault: Option<Vault>,
     pub(crate) workspace: WorkspaceId,
+    pub(crate) access: Arc<Access>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while the catalog changes, so that what was checked against it still holds.
@@ -65,6 +66,7 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
+        let access = Arc::new(Access::load(store.as_ref()).await?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -73,6 +75,7 @@ impl Control {
             store,
             vault,
             workspace: WorkspaceId::default(),
+            access,
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
             applied: std::sync::Mutex::default(),
@@ -86,6 +89,10 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
+        if let Some(store) = shared.store.clone() {
+            let closing = shared.closing.clone();
+            shared.tasks.spawn(shared.access.clone().follow(store, closing));
+        }
         Ok(Self { shared })
     }
 

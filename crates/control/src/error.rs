@@ -5,7 +5,7 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::CatalogError;
+use crate::{AccessError, CatalogError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum ControlError {
     /// The catalog does not take it.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// Who may what stays as it is.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// Nobody keeps secrets.
     #[error("this process keeps no secrets; start the daemon with `narthex up`")]
     NoVault,
@@ -65,6 +68,7 @@ impl ControlError {
             Self::Store(error) => error.kind(),
             Self::Vault(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
+            Self::Access(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault => ErrorKind::Conflict,
         }

@@ -6,23 +6,28 @@
 //! begins and ends runs of the gateway. REST and the command line call the same verbs. Nothing here
 //! is on the way of a call.
 
+mod access;
 mod catalog;
 mod control;
 mod error;
 mod follow;
+mod page;
 mod probe;
 mod runs;
 mod secrets;
 mod seeding;
 mod servers;
 
+pub use access::{AccessError, Account, CreatedToken, KnownToken, POLL, STALE, ServiceToken};
 pub use catalog::{
-    CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
-    FieldCode, FieldError, FieldWarning, Precondition,
+    CatalogChange, CatalogError, CatalogObject, CatalogValid, CatalogWritten, FieldCode,
+    FieldError, FieldWarning, Precondition,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use narthex_store::Workspace;
+pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{Begun, RunError, RunFault, Runs, RunsOptions};
 pub use secrets::SecretRows;

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::{
     Access, HttpOptions, Respond, ResponseBody, Route,
-    auth::Principal,
+    auth::{Principal, Proofs, authenticate},
     guard::Guard,
     hub::Hub,
     legacy,
@@ -117,20 +117,23 @@ impl Door {
         if let Some(route) = open {
             return self.health(route, &parts.method);
         }
-        let admin = self.options.admin_token.as_ref();
-        let Some(principal) = Principal::identify(&self.gateway, admin, &parts.headers) else {
-            self.gateway.metrics().refused("token");
-            return unauthorized();
+        let principal = match authenticate(self.proofs(), &parts.headers) {
+            Ok(Some(principal)) => principal,
+            Ok(None) => {
+                self.gateway.metrics().refused("token");
+                return unauthorized();
+            }
+            Err(problem) => return problem.answer(),
         };
         let Some(place) = found else { return not_found_at(parts.uri.path()) };
         // The endpoints of MCP look at their method once they know that there is such an endpoint.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, principal) {
             (Access::Client, Principal::Run(run)) => run,
-            (Access::Client, Principal::Admin) => {
-                return text(StatusCode::FORBIDDEN, "the admin token opens no MCP endpoint\n");
+            (Access::Client, _) => {
+                return text(StatusCode::FORBIDDEN, "only a run's token opens MCP endpoints\n");
             }
-            (Access::Open | Access::Operator | Access::Admin, principal) => {
+            (_, principal) => {
                 if place.route(&parts.method).is_none() {
                     return wrong_method_of(&place);
                 }
@@ -144,6 +147,14 @@ impl Door {
             return not_found();
         };
         self.mcp(Visit { run, endpoint, parts }, body).await
+    }
+
+    fn proofs(&self) -> Proofs<'_> {
+        Proofs {
+            gateway: &self.gateway,
+            control: self.options.control.as_ref(),
+            admin: self.options.admin_token.as_ref(),
+        }
     }
 
     async fn mcp<B>(&self, visit: Visit, body: B) -> Response

@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldError, RunError};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, WorkspaceId};
 use serde_json::{Value, json};
 
 use crate::respond::{self, Response};
@@ -35,6 +35,11 @@ pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
 impl Problem {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self { kind, status: status_of_kind(kind), detail: detail.into(), errors: Vec::new() }
+    }
+
+    /// For a workspace that is not there, or not for whoever asks.
+    pub(crate) fn no_workspace(workspace: WorkspaceId) -> Self {
+        ControlError::from(CatalogError::NoWorkspace(workspace)).into()
     }
 
     /// With a status that says more of HTTP itself than the kind's own.

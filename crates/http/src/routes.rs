@@ -1,7 +1,7 @@
 //! The table of everything that is served. What is not in it does not exist.
 
 use http::Method;
-use narthex_model::CatalogKind;
+use narthex_model::{CatalogKind, Role};
 
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
@@ -15,19 +15,31 @@ pub struct Route {
     pub(crate) target: Target,
 }
 
-/// Who may come in at a route.
+/// Who may come in at a route. An operator may at all of them but the clients'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anybody: only health, which says nothing else.
     Open,
     /// The bearer of a run's token.
     Client,
-    /// The bearer of a run's token or of the admin token.
+    /// The bearer of a run's token, who sees what the run has, or an operator.
+    Shared,
+    /// An operator alone: an agent must not switch servers off, change them or read what they
+    /// write to stderr.
     Operator,
-    /// The bearer of the admin token alone: an agent must not switch servers off, change them or
-    /// read what they write to stderr.
-    Admin,
+    /// Every human and service; they see what they may.
+    Known,
+    /// Whoever has one of these roles in the workspace of the path.
+    Member(&'static [Role]),
 }
+
+/// All there is in a workspace.
+const ADMIN: &[Role] = &[Role::Admin];
+/// What agents are made of.
+const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
+/// Which secrets there are and who may what, which tells no value.
+const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
+const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 
 /// What is behind a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +67,21 @@ pub(crate) enum Target {
     RunBegin,
     Run,
     RunEnd,
+    Principals,
+    PrincipalCreate,
+    Principal,
+    PrincipalChange,
+    Workspaces,
+    WorkspaceCreate,
+    Workspace,
+    WorkspaceChange,
+    WorkspaceDelete,
+    Members,
+    MemberSet,
+    MemberRemove,
+    Tokens,
+    TokenCreate,
+    TokenRevoke,
     Secrets,
     Secret,
     RotateKey,
@@ -65,49 +92,71 @@ pub(crate) enum Target {
 }
 
 const READ: &str = "GET, HEAD";
+const WRITE: &str = "GET, HEAD, POST";
+const CHANGE: &str = "PUT, PATCH, DELETE";
+const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 34] = [
+pub const ROUTES: [Route; 51] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),
-    route("/metrics", READ, Access::Operator, Target::Metrics),
-    route("/api/status", READ, Access::Operator, Target::Status),
-    route("/api/tools", READ, Access::Operator, Target::Tools),
-    route("/api/servers", READ, Access::Operator, Target::Servers),
-    route("/api/servers/{name}", READ, Access::Operator, Target::Server),
-    route("/api/servers/{name}", "PUT, PATCH, DELETE", Access::Admin, Target::ServerEntry),
-    route("/api/servers/{name}/disable", "POST", Access::Admin, Target::Disable),
-    route("/api/servers/{name}/enable", "POST", Access::Admin, Target::Enable),
-    route("/api/servers/{name}/reconnect", "POST", Access::Admin, Target::Reconnect),
-    route("/api/servers/{name}/reauthorize", "POST", Access::Admin, Target::Reauthorize),
-    route("/api/servers/{name}/test", "POST", Access::Admin, Target::Test),
-    route("/api/servers/{name}/logs", READ, Access::Admin, Target::Logs),
-    route("/api/reload", "POST", Access::Admin, Target::Reload),
-    route("/api/files", READ, Access::Admin, Target::Files),
-    route("/api/events", READ, Access::Operator, Target::Events),
-    route("/api/runs", READ, Access::Admin, Target::Runs),
-    route("/api/runs", "POST", Access::Admin, Target::RunBegin),
-    route("/api/runs/{id}", READ, Access::Admin, Target::Run),
-    route("/api/runs/{id}", "DELETE", Access::Admin, Target::RunEnd),
-    route("/api/workspaces/{workspace}/secrets", READ, Access::Admin, Target::Secrets),
-    // There is no way to read one (X-M21).
-    route(
-        "/api/workspaces/{workspace}/secrets/{name}",
-        "PUT, DELETE",
-        Access::Admin,
-        Target::Secret,
+    route("/metrics", READ, Access::Shared, Target::Metrics),
+    route("/api/status", READ, Access::Shared, Target::Status),
+    route("/api/tools", READ, Access::Shared, Target::Tools),
+    route("/api/servers", READ, Access::Shared, Target::Servers),
+    route("/api/servers/{name}", READ, Access::Shared, Target::Server),
+    route("/api/servers/{name}", "PUT, PATCH, DELETE", Access::Operator, Target::ServerEntry),
+    route("/api/servers/{name}/disable", "POST", Access::Operator, Target::Disable),
+    route("/api/servers/{name}/enable", "POST", Access::Operator, Target::Enable),
+    route("/api/servers/{name}/reconnect", "POST", Access::Operator, Target::Reconnect),
+    route("/api/servers/{name}/reauthorize", "POST", Access::Operator, Target::Reauthorize),
+    route("/api/servers/{name}/test", "POST", Access::Operator, Target::Test),
+    route("/api/servers/{name}/logs", READ, Access::Operator, Target::Logs),
+    route("/api/reload", "POST", Access::Operator, Target::Reload),
+    route("/api/files", READ, Access::Operator, Target::Files),
+    route("/api/events", READ, Access::Shared, Target::Events),
+    route("/api/runs", READ, Access::Operator, Target::Runs),
+    route("/api/runs", "POST", Access::Operator, Target::RunBegin),
+    route("/api/runs/{id}", READ, Access::Operator, Target::Run),
+    route("/api/runs/{id}", "DELETE", Access::Operator, Target::RunEnd),
+    route("/api/principals", READ, Access::Operator, Target::Principals),
+    route("/api/principals", "POST", Access::Operator, Target::PrincipalCreate),
+    route("/api/principals/{principal}", READ, Access::Operator, Target::Principal),
+    route("/api/principals/{principal}", "PATCH", Access::Operator, Target::PrincipalChange),
+    route("/api/secrets/rotate-key", "POST", Access::Operator, Target::RotateKey),
+    route("/api/workspaces", READ, Access::Known, Target::Workspaces),
+    route("/api/workspaces", "POST", Access::Operator, Target::WorkspaceCreate),
+    member("/api/workspaces/{workspace}", READ, &Role::ALL, Target::Workspace),
+    member("/api/workspaces/{workspace}", "PATCH", ADMIN, Target::WorkspaceChange),
+    route("/api/workspaces/{workspace}", "DELETE", Access::Operator, Target::WorkspaceDelete),
+    member("/api/workspaces/{workspace}/members", READ, AUDIT, Target::Members),
+    member("/api/workspaces/{workspace}/members/{principal}", "PUT", ADMIN, Target::MemberSet),
+    member(
+        "/api/workspaces/{workspace}/members/{principal}",
+        "DELETE",
+        ADMIN,
+        Target::MemberRemove,
     ),
-    route("/api/secrets/rotate-key", "POST", Access::Admin, Target::RotateKey),
-    objects("/api/workspaces/{workspace}/mcp-servers", CatalogKind::Server),
-    object("/api/workspaces/{workspace}/mcp-servers/{id}", CatalogKind::Server),
-    objects("/api/workspaces/{workspace}/capabilities", CatalogKind::Capability),
-    object("/api/workspaces/{workspace}/capabilities/{id}", CatalogKind::Capability),
-    objects("/api/workspaces/{workspace}/agents", CatalogKind::Agent),
-    object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
-    route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
-    route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
+    member("/api/workspaces/{workspace}/service-tokens", READ, AUDIT, Target::Tokens),
+    member("/api/workspaces/{workspace}/service-tokens", "POST", ADMIN, Target::TokenCreate),
+    member("/api/workspaces/{workspace}/service-tokens/{id}", "DELETE", ADMIN, Target::TokenRevoke),
+    member("/api/workspaces/{workspace}/secrets", READ, NAMES, Target::Secrets),
+    // There is no way to read one (X-M21).
+    member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),
+    // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
+    // (X-D12), and change nothing (X-M7).
+    objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),
+    objects("/api/workspaces/{workspace}/mcp-servers", "POST", ADMIN, CatalogKind::Server),
+    object("/api/workspaces/{workspace}/mcp-servers/{id}", READ, AUTHOR, CatalogKind::Server),
+    object("/api/workspaces/{workspace}/mcp-servers/{id}", CHANGE, ADMIN, CatalogKind::Server),
+    objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
+    object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
+    objects("/api/workspaces/{workspace}/agents", WRITE, AUTHOR, CatalogKind::Agent),
+    object("/api/workspaces/{workspace}/agents/{id}", ALL, AUTHOR, CatalogKind::Agent),
+    member("/api/workspaces/{workspace}/validate", "POST", AUTHOR, Target::Validate),
+    member("/api/workspaces/{workspace}/preview", "POST", AUTHOR, Target::Preview),
 ];
 
 const fn route(
@@ -119,14 +168,31 @@ const fn route(
     Route { template, methods, access, target }
 }
 
-/// The objects of a kind. Even who reads them is an operator: which servers there are tells much of
-/// a workspace (X-E14).
-const fn objects(template: &'static str, kind: CatalogKind) -> Route {
-    route(template, "GET, HEAD, POST", Access::Admin, Target::Objects(kind))
+const fn member(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    target: Target,
+) -> Route {
+    route(template, methods, Access::Member(roles), target)
 }
 
-const fn object(template: &'static str, kind: CatalogKind) -> Route {
-    route(template, "GET, HEAD, PUT, PATCH, DELETE", Access::Admin, Target::Object(kind))
+const fn objects(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    kind: CatalogKind,
+) -> Route {
+    member(template, methods, roles, Target::Objects(kind))
+}
+
+const fn object(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    kind: CatalogKind,
+) -> Route {
+    member(template, methods, roles, Target::Object(kind))
 }
 
 /// What is served at one path.
@@ -216,8 +282,7 @@ mod tests {
         }
         let unknown = ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""];
         let more = ["/api/servers/", "/api/servers//logs", "/api/servers/a/b", "/api/events/"];
-        let nested =
-            ["/api/workspaces/w", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
+        let nested = ["/api/workspaces/", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
         for path in unknown.into_iter().chain(more).chain(nested) {
             assert_eq!(found(path), None, "{path}");
         }

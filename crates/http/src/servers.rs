@@ -1,6 +1,7 @@
 //! The operators' API: what there is of servers, the catalog, runs and secrets, and what can be
 //! done with them.
 
+mod access;
 mod catalog;
 mod changes;
 mod query;
@@ -21,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Access,
-    auth::Principal,
+    auth::{Principal, authorize},
     door::Door,
     problem::Problem,
     respond::{self, Response},
@@ -39,9 +40,6 @@ pub(crate) struct Asked<'a> {
     pub(crate) principal: Principal,
 }
 
-/// Who changes what belongs to workspaces with the operator's token.
-const ADMIN: &str = "admin";
-
 type Answered = Result<Response, Problem>;
 
 impl Asked<'_> {
@@ -50,12 +48,9 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let answered = match (access, &self.principal) {
-            (Access::Admin, Principal::Run(_)) => {
-                let text = "this needs the operator's token; a client's shows servers only";
-                Err(Problem::new(ErrorKind::Denied, text))
-            }
-            _ => self.dispatch(body).await,
+        let answered = match authorize(access, &self.principal, || self.workspace()) {
+            Ok(()) => self.dispatch(body).await,
+            Err(problem) => Err(problem),
         };
         answered.unwrap_or_else(|problem| problem.answer())
     }
@@ -86,6 +81,21 @@ impl Asked<'_> {
             Target::RunBegin => self.begin_run(body).await,
             Target::Run => self.run(),
             Target::RunEnd => self.end_run().await,
+            Target::Principals => self.principals(),
+            Target::PrincipalCreate => self.create_principal(body).await,
+            Target::Principal => self.principal(),
+            Target::PrincipalChange => self.change_principal(body).await,
+            Target::Workspaces => self.workspaces(),
+            Target::WorkspaceCreate => self.create_workspace(body).await,
+            Target::Workspace => self.show_workspace(),
+            Target::WorkspaceChange => self.change_workspace(body).await,
+            Target::WorkspaceDelete => self.delete_workspace().await,
+            Target::Members => self.members(),
+            Target::MemberSet => self.set_member(body).await,
+            Target::MemberRemove => self.remove_member().await,
+            Target::Tokens => self.tokens(),
+            Target::TokenCreate => self.create_token(body).await,
+            Target::TokenRevoke => self.revoke_token().await,
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
@@ -113,7 +123,7 @@ impl Asked<'_> {
         let gateway = &self.door.gateway;
         match &self.principal {
             Principal::Run(run) => gateway.snapshot(run),
-            Principal::Admin => gateway.registry().snapshot(),
+            Principal::Known(_) | Principal::LocalAdmin => gateway.registry().snapshot(),
         }
     }
 
@@ -141,6 +151,16 @@ impl Asked<'_> {
             let text = "the servers of this process are fixed, so nothing can be changed here";
             Problem::new(ErrorKind::Conflict, text)
         })
+    }
+
+    /// Who changes something.
+    fn by(&self) -> &str {
+        self.principal.name()
+    }
+
+    /// What stands in the path for the braces of the route, decoded.
+    fn segment(&self, index: usize) -> String {
+        percent_decode_str(self.segments[index]).decode_utf8_lossy().into_owned()
     }
 
     /// What is no id belongs to no workspace, either.

@@ -1,5 +1,6 @@
 //! The command line: what can be said, and who does it.
 
+mod access;
 mod catalog;
 mod operate;
 mod secrets;
@@ -18,6 +19,9 @@ use crate::{
     telemetry,
 };
 
+pub(crate) use access::{
+    DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, TokensCommand, WorkspacesCommand,
+};
 pub(crate) use catalog::{ApplyArgs, CatalogCommand, DeleteArgs, GetArgs};
 pub(crate) use operate::{
     AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
@@ -54,6 +58,12 @@ struct Common {
     /// Where tokens, state and audit records are [default: ~/.local/share/narthex]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// For operators: the daemon at this address, instead of the data directory's
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
+    /// For operators: the file with the token to show [default: NARTHEX_TOKEN, or admin.token]
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// The settings file [default: ~/.config/narthex/narthex.toml]
     #[arg(long, global = true, value_name = "FILE")]
     settings: Option<PathBuf>,
@@ -87,6 +97,15 @@ enum Command {
     /// Set, list and clear secrets, and change the key that they are sealed with
     #[command(subcommand)]
     Secrets(SecretsCommand),
+    /// The workspaces, which share nothing with each other
+    #[command(subcommand)]
+    Workspaces(WorkspacesCommand),
+    /// Who has which roles in a workspace
+    #[command(subcommand)]
+    Members(MembersCommand),
+    /// The tokens of a workspace's services
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -262,6 +281,9 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(command) => catalog(CatalogKind::Agent, command, context).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
+        Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
+        Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
+        Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,
@@ -283,6 +305,8 @@ fn flags(cli: &Cli) -> Flags {
     let mut flags = Flags {
         settings: cli.common.settings.clone(),
         data: cli.common.data.clone(),
+        url: cli.common.url.clone(),
+        token_file: cli.common.token_file.clone(),
         ..Flags::default()
     };
     // Elsewhere `--config` means to work in process, which is no setting.

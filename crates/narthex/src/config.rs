@@ -32,10 +32,18 @@ pub(crate) fn master_key() -> Option<Secret> {
     variable(MASTER_KEY).map(Secret::new)
 }
 
-/// One environment variable, for placeholders of configuration files: the key of all secrets is
-/// none that a file may hand to a server.
+/// The variable that gives the token of an operator's commands.
+pub(crate) const TOKEN: &str = "NARTHEX_TOKEN";
+
+/// The token that the environment gives. One set to nothing is how scripts unset it.
+pub(crate) fn token() -> Option<Secret> {
+    variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
+}
+
+/// One environment variable, for placeholders of configuration files: the key of all secrets and
+/// an operator's token are none that a file may hand to a server.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
-    if name == MASTER_KEY { None } else { variable(name) }
+    if matches!(name, MASTER_KEY | TOKEN) { None } else { variable(name) }
 }
 
 /// Whether the terminal's language setting can show more than ASCII.

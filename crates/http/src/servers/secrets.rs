@@ -12,7 +12,7 @@ use narthex_model::{ErrorKind, Secret, SecretName, SecretSummary, Timestamp, Ver
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{ADMIN, Answered, Asked, document, ok};
+use super::{Answered, Asked, document, ok};
 use crate::{body, post::is_json, problem::Problem, respond, servers::changes::of_body};
 
 /// Enough for the longest value with every byte escaped.
@@ -32,11 +32,11 @@ impl Asked<'_> {
         let (workspace, name) = (self.workspace()?, self.secret_name()?);
         let control = self.control()?;
         if self.parts.method == Method::DELETE {
-            control.secret_clear(&workspace, &name, ADMIN).await?;
+            control.secret_clear(&workspace, &name, self.by()).await?;
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
         let value = self.secret_value(body).await?;
-        let stored = control.secret_put(&workspace, &name, value, ADMIN).await?;
+        let stored = control.secret_put(&workspace, &name, value, self.by()).await?;
         let status = if stored.was_set { StatusCode::OK } else { StatusCode::CREATED };
         let version = stored.version.get();
         let shown =
@@ -45,7 +45,7 @@ impl Asked<'_> {
     }
 
     pub(super) async fn rotate_key(&self) -> Answered {
-        let rotation = self.control()?.secret_rotate_key(ADMIN).await?;
+        let rotation = self.control()?.secret_rotate_key(self.by()).await?;
         let ids = |keys: &[narthex_model::KeyId]| {
             keys.iter().map(|key| key.as_str().to_owned()).collect::<Vec<_>>()
         };

@@ -28,7 +28,7 @@ fn paths() -> Vec<(String, Option<Access>)> {
 /// A template with something in its braces.
 fn filled(template: &str) -> String {
     let path = template.replace("{alias}", "fixture").replace("{workspace}", "default");
-    path.replace("{name}", "fixture").replace("{id}", "fixture")
+    path.replace("{name}", "fixture").replace("{id}", "fixture").replace("{principal}", "fixture")
 }
 
 /// S6: no route of the table, and none beside it, answers without a valid token, but health.
@@ -91,14 +91,14 @@ async fn d4_each_token_opens_its_own_part() {
                 |status| ![StatusCode::FORBIDDEN, StatusCode::UNAUTHORIZED].contains(&status);
             match route.access {
                 Access::Open => assert!(is_open(as_client) && is_open(as_admin), "{what}"),
-                Access::Operator => assert_eq!(as_client, as_admin, "{what}"),
+                Access::Shared => assert_eq!(as_client, as_admin, "{what}"),
                 Access::Client => assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}"),
-                Access::Admin => {
+                Access::Operator | Access::Known | Access::Member(_) => {
                     assert_eq!(as_client, StatusCode::FORBIDDEN, "{what}");
                     assert!(is_open(as_admin), "{what}");
                 }
             }
-            if matches!(route.access, Access::Operator | Access::Client) {
+            if matches!(route.access, Access::Shared | Access::Client) {
                 assert!(is_open(as_client), "{what}");
             }
         }

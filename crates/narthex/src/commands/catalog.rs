@@ -9,13 +9,12 @@ use std::{
 use fs_err as fs;
 use http::Method;
 use narthex_model::{CatalogKind, ErrorKind};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
     cli::{ApplyArgs, CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
@@ -23,8 +22,6 @@ use crate::{
 
 /// More than the daemon takes.
 const DOCUMENT_MAX: u64 = 2 * 1024 * 1024;
-/// What ids have besides letters and digits may stand in a path as it is.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 pub(crate) async fn run(
     kind: CatalogKind,
@@ -45,42 +42,11 @@ async fn list(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let items = waiting("asking the daemon", context, all(&client, kind, place)).await?;
-    if context.format.is_json() {
-        output::done(&json!({ "items": items }))?;
-    } else if context.format.is_quiet() {
-        for item in &items {
-            output::line(&harmless(text(item, "id")))?;
-        }
-    } else if items.is_empty() {
-        output::line(&format!("There are none yet; store a {kind} with `apply --file FILE`."))?;
-    } else {
-        let rows: Vec<_> = items.iter().map(row).collect();
-        let header = ["id", "about", "revision", "updated", "by"];
-        output::line(&table::render(&header, &rows))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The objects of all pages.
-async fn all(
-    client: &DaemonClient,
-    kind: CatalogKind,
-    place: &WorkspaceArgs,
-) -> Result<Vec<Value>, Failure> {
-    let path = objects_path(kind, place);
-    let mut items = Vec::new();
-    let mut after = String::new();
-    loop {
-        let mut page = client.api_get(format!("{path}?limit=100&after={after}")).await?;
-        if let Value::Array(of_page) = page["items"].take() {
-            items.extend(of_page);
-        }
-        match page["next"].as_str() {
-            Some(next) => after = utf8_percent_encode(next, KEPT).to_string(),
-            None => return Ok(items),
-        }
-    }
+    let items =
+        waiting("asking the daemon", context, client.api_all(&objects_path(kind, place))).await?;
+    let none = format!("There are none yet; store a {kind} with `apply --file FILE`.");
+    let header = ["id", "about", "revision", "updated", "by"];
+    table::list(&items, &header, row, &none, context)
 }
 
 fn row(item: &Value) -> Vec<String> {
@@ -183,17 +149,16 @@ async fn delete(
 }
 
 fn objects_path(kind: CatalogKind, place: &WorkspaceArgs) -> String {
-    let workspace = utf8_percent_encode(&place.workspace, KEPT);
     let group = match kind {
         CatalogKind::Server => "mcp-servers",
         CatalogKind::Capability => "capabilities",
         CatalogKind::Agent => "agents",
     };
-    format!("/api/workspaces/{workspace}/{group}")
+    workspace_path(&place.workspace, &format!("/{group}"))
 }
 
 fn object_path(kind: CatalogKind, place: &WorkspaceArgs, id: &str) -> String {
-    format!("{}/{}", objects_path(kind, place), utf8_percent_encode(id, KEPT))
+    format!("{}/{}", objects_path(kind, place), segment(id))
 }
 
 fn text<'v>(value: &'v Value, member: &str) -> &'v str {

@@ -32,9 +32,11 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 26] = [
+pub(super) const KEYS: [Key; 28] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
+    key("url", "NARTHEX_URL", Shape::Text),
+    key("token_file", "NARTHEX_TOKEN_FILE", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
     key("servers", "NARTHEX_SERVERS", Shape::Text),
     key("default_servers", "NARTHEX_DEFAULT_SERVERS", Shape::Text),

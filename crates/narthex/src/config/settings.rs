@@ -27,6 +27,8 @@ const LISTEN: &str = "127.0.0.1:7717";
 pub(crate) struct Flags {
     pub(crate) settings: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
+    pub(crate) url: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) servers: Option<PathBuf>,
     pub(crate) listen: Option<String>,
@@ -46,6 +48,10 @@ pub(crate) enum LogFormat {
 pub(crate) struct Settings {
     pub(crate) listen: String,
     pub(crate) data: PathBuf,
+    /// The daemon that operators' commands ask, instead of the one of the data directory.
+    pub(crate) url: Option<String>,
+    /// The token that they show there, instead of the data directory's.
+    pub(crate) token_file: Option<PathBuf>,
     /// Named explicitly; `None` means the current folder's.
     pub(crate) config: Option<PathBuf>,
     /// The user's servers, for all projects; `None` without a home directory.
@@ -120,6 +126,8 @@ pub(super) fn load(
     layers.add_environment(env);
     let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
     layers.add_flag("data", "--data", text(&flags.data));
+    layers.add_flag("url", "--url", flags.url.clone());
+    layers.add_flag("token_file", "--token-file", text(&flags.token_file));
     layers.add_flag("config", "--config", text(&flags.config));
     layers.add_flag("servers", "--servers", text(&flags.servers));
     layers.add_flag("tools", "--tools", flags.tools.clone());
@@ -180,6 +188,8 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             Some(path) => absolute(Path::new(&path))?,
             None => usual_data(env)?,
         },
+        url: text("url"),
+        token_file: text("token_file").map(PathBuf::from),
         config: text("config").map(PathBuf::from),
         servers: match text("servers") {
             Some(path) => Some(absolute(Path::new(&path))?),

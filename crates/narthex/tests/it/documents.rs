@@ -63,8 +63,19 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 8] =
-    ["agents", "capabilities", "check", "daemon", "mcp", "run", "secrets", "servers"];
+const GROUPS: [&str; 11] = [
+    "agents",
+    "capabilities",
+    "check",
+    "daemon",
+    "mcp",
+    "members",
+    "run",
+    "secrets",
+    "servers",
+    "tokens",
+    "workspaces",
+];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -110,6 +121,9 @@ fn shown_commands_and_flags_exist() {
         "mcp reload",
         "mcp remove",
         "mcp test",
+        "members list",
+        "members remove",
+        "members set",
         "run create",
         "run end",
         "run list",
@@ -121,9 +135,15 @@ fn shown_commands_and_flags_exist() {
         "servers apply",
         "servers list",
         "status",
+        "tokens create",
+        "tokens list",
+        "tokens revoke",
         "tools",
         "trust",
         "up",
+        "workspaces create",
+        "workspaces delete",
+        "workspaces list",
     ];
     assert_eq!(seen, all.map(str::to_owned).into());
 }

@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 43] = [
     &[],
     &["up"],
     &["call"],
@@ -38,6 +38,14 @@ const COMMANDS: [&[&str]; 35] = [
     &["secrets", "list"],
     &["secrets", "clear"],
     &["secrets", "rotate-key"],
+    &["workspaces", "list"],
+    &["workspaces", "create"],
+    &["workspaces", "delete"],
+    &["members", "list"],
+    &["members", "set"],
+    &["members", "remove"],
+    &["tokens", "create"],
+    &["tokens", "revoke"],
     &["check", "mcp"],
     &["init"],
     &["daemon", "stop"],

@@ -24,7 +24,8 @@ const CONTENTS: Statement = Statement {
           (SELECT count(*) FROM capabilities WHERE workspace = $1) AS capabilities, \
           (SELECT count(*) FROM agents WHERE workspace = $1) AS agents, \
           (SELECT count(*) FROM secret_versions WHERE workspace = $1) AS secret_values, \
-          (SELECT count(*) FROM principals WHERE workspace = $1) AS services",
+          (SELECT count(*) FROM principals WHERE workspace = $1 AND EXISTS \
+          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) AS services",
 };
 const DELETE_EMPTY: Statement = Statement {
     name: "workspaces.delete_empty",
@@ -33,7 +34,8 @@ const DELETE_EMPTY: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM capabilities WHERE workspace = $1) \
           AND NOT EXISTS (SELECT 1 FROM agents WHERE workspace = $1) \
           AND NOT EXISTS (SELECT 1 FROM secret_versions WHERE workspace = $1) \
-          AND NOT EXISTS (SELECT 1 FROM principals WHERE workspace = $1)",
+          AND NOT EXISTS (SELECT 1 FROM principals WHERE workspace = $1 AND EXISTS \
+          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id))",
 };
 const DELETE: Statement =
     Statement { name: "workspaces.delete", sql: "DELETE FROM workspaces WHERE id = $1" };
