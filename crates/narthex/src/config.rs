@@ -27,6 +27,9 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 /// The variable that gives master keys.
 pub(crate) const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";
 
+/// The variable that gives the database of the store, with a password.
+pub(crate) const STORE_URL: &str = "NARTHEX_STORE_URL";
+
 /// The master keys that the environment gives, also if that is nothing.
 pub(crate) fn master_key() -> Option<Secret> {
     variable(MASTER_KEY).map(Secret::new)
@@ -40,10 +43,11 @@ pub(crate) fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
 }
 
-/// One environment variable, for placeholders of configuration files: the key of all secrets and
-/// an operator's token are none that a file may hand to a server.
+/// One environment variable, for placeholders of configuration files: neither the key of all
+/// secrets, nor the way to the store, nor an operator's token are such as a file may hand to a
+/// server.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
-    if matches!(name, MASTER_KEY | TOKEN) { None } else { variable(name) }
+    if matches!(name, MASTER_KEY | STORE_URL | TOKEN) { None } else { variable(name) }
 }
 
 /// Whether the terminal's language setting can show more than ASCII.

@@ -8,6 +8,7 @@ pub mod authenticator;
 pub mod fixture;
 pub mod forwarder;
 pub mod load;
+pub mod postgres;
 pub mod unruly;
 
 use tokio::task::JoinHandle;

@@ -32,7 +32,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 28] = [
+pub(super) const KEYS: [Key; 29] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("url", "NARTHEX_URL", Shape::Text),
@@ -43,6 +43,7 @@ pub(super) const KEYS: [Key; 28] = [
     key("confinement", "NARTHEX_CONFINEMENT", Shape::Text),
     key("tools", "NARTHEX_TOOLS", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
+    key("store.url", super::STORE_URL, Shape::Text),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),

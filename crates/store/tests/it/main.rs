@@ -1,4 +1,5 @@
-//! The store on files of its own: objects, refusals, processes side by side, earlier versions.
+//! The store on files and databases of its own: objects, refusals, processes side by side,
+//! earlier versions.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -10,6 +11,7 @@ mod catalog;
 mod logins;
 mod looking;
 mod objects;
+mod postgres;
 mod principals;
 mod processes;
 mod refusals;
