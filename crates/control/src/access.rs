@@ -23,10 +23,12 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use narthex_login::SessionLimits;
 use narthex_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::principals::new_id;
 use self::table::AccessTable;
 pub use self::{
     error::AccessError,
@@ -34,7 +36,7 @@ pub use self::{
     token::ServiceToken,
     tokens::CreatedToken,
 };
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, SignedIn};
 
 /// How often it is asked whether another daemon has changed something.
 pub const POLL: Duration = Duration::from_secs(2);
@@ -97,6 +99,11 @@ impl Access {
             store.service_tokens().used(&used).await.map_err(ControlError::Store)?;
             table.mark_stored(&used);
         }
+        let seen = table.newly_seen();
+        if !seen.is_empty() {
+            store.logins().seen(&seen).await.map_err(ControlError::Store)?;
+            table.mark_seen(&seen);
+        }
         if changes == table.changes && self.is_confirmed() {
             self.confirm();
             return Ok(());
@@ -153,6 +160,18 @@ impl Control {
     #[must_use]
     pub fn access_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         self.shared.access.changes.subscribe()
+    }
+
+    /// Who has the session of this hash; `None` if there is none that holds.
+    pub(crate) fn session_of(
+        &self,
+        hash: &str,
+        limits: &SessionLimits,
+    ) -> Result<Option<SignedIn>, AccessError> {
+        let access = &self.shared.access;
+        let table = access.table.load();
+        let found = table.sessions.get(hash).and_then(|session| session.signed_in(limits));
+        if found.is_none() || access.is_fresh() { Ok(found) } else { Err(AccessError::Stale) }
     }
 
     fn access(&self) -> Arc<AccessTable> {

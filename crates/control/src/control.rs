@@ -12,7 +12,7 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{ControlError, access::Access, follow, seeding};
+use crate::{ControlError, LoginOptions, access::Access, follow, login::Login, seeding};
 
 /// What a control plane is made of.
 pub struct ControlOptions {
@@ -23,6 +23,8 @@ pub struct ControlOptions {
     pub store: Option<Store>,
     /// Where secrets are kept. Without it there are none.
     pub vault: Option<Vault>,
+    /// How humans sign in. Without it nobody does.
+    pub login: Option<LoginOptions>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -42,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) vault: Option<Vault>,
     pub(crate) workspace: WorkspaceId,
     pub(crate) access: Arc<Access>,
+    pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while the catalog changes, so that what was checked against it still holds.
@@ -60,7 +63,7 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, defaults } = options;
+        let ControlOptions { files: layers, store, vault, login, defaults } = options;
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -76,6 +79,7 @@ impl Control {
             vault,
             workspace: WorkspaceId::default(),
             access,
+            login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
             applied: std::sync::Mutex::default(),

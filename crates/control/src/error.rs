@@ -5,7 +5,7 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::{AccessError, CatalogError};
+use crate::{AccessError, CatalogError, LoginError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,9 @@ pub enum ControlError {
     /// Who may what stays as it is.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// Somebody does not get in.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// Nobody keeps secrets.
     #[error("this process keeps no secrets; start the daemon with `narthex up`")]
     NoVault,
@@ -69,6 +72,7 @@ impl ControlError {
             Self::Vault(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Access(error) => error.kind(),
+            Self::Login(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault => ErrorKind::Conflict,
         }

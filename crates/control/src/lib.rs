@@ -11,6 +11,7 @@ mod catalog;
 mod control;
 mod error;
 mod follow;
+mod login;
 mod page;
 mod probe;
 mod runs;
@@ -26,6 +27,10 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use login::{
+    Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
+};
+pub use narthex_store::PasskeyRow;
 pub use narthex_store::Workspace;
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};

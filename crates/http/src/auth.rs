@@ -2,14 +2,19 @@
 
 use std::{fmt, sync::Arc};
 
-use http::{HeaderMap, header};
-use narthex_control::{Account, Control};
+use http::{HeaderMap, header, request::Parts};
+use narthex_control::{Account, Control, SignedIn};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{ErrorKind, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::{Access, guard::single, problem::Problem};
+use crate::{
+    Access,
+    guard::single,
+    problem::Problem,
+    signin::{check_cookie_request, session_cookie},
+};
 
 /// The hash of a token, which is all that is kept of it.
 #[derive(Clone, Copy)]
@@ -38,8 +43,10 @@ impl fmt::Debug for TokenHash {
 pub(crate) enum Principal {
     /// A client, which acts for a run.
     Run(Arc<RunView>),
-    /// A human or a service with a name.
+    /// A service, by a token of its own.
     Known(Arc<Account>),
+    /// A human who has signed in, and how.
+    Human(SignedIn),
     /// Whoever can read the file of the admin token. It proves no human (D15).
     LocalAdmin,
 }
@@ -49,6 +56,8 @@ pub(crate) enum Principal {
 enum Credential<'r> {
     /// A token in the header `Authorization`.
     Bearer(&'r str),
+    /// The session of a browser.
+    Cookie(&'r str),
 }
 
 /// What proves who somebody is.
@@ -63,12 +72,22 @@ pub(crate) struct Proofs<'d> {
 /// where that is decided; it asks nothing but memory.
 pub(crate) fn authenticate(
     proofs: Proofs<'_>,
-    headers: &HeaderMap,
+    parts: &Parts,
 ) -> Result<Option<Principal>, Problem> {
-    let Some(credential) = Credential::of(headers) else { return Ok(None) };
+    let Some(credential) = Credential::of(proofs, &parts.headers) else { return Ok(None) };
     match credential {
         Credential::Bearer(token) => of_token(proofs, token),
+        Credential::Cookie(token) => of_cookie(proofs, token, parts),
     }
+}
+
+fn of_cookie(proofs: Proofs<'_>, token: &str, parts: &Parts) -> Result<Option<Principal>, Problem> {
+    let Some(control) = proofs.control else { return Ok(None) };
+    let signed_in = control.signed_in(token);
+    let signed_in = signed_in.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
+    let Some(signed_in) = signed_in else { return Ok(None) };
+    check_cookie_request(control, token, parts)?;
+    Ok(Some(Principal::Human(signed_in)))
 }
 
 fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Principal>, Problem> {
@@ -86,8 +105,13 @@ fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Principal>, Proble
 }
 
 impl<'r> Credential<'r> {
-    fn of(headers: &'r HeaderMap) -> Option<Self> {
-        let (scheme, token) = single(headers, &header::AUTHORIZATION)??.split_once(' ')?;
+    /// Whoever sends a token means it: its failure is not made good by a cookie.
+    fn of(proofs: Proofs<'_>, headers: &'r HeaderMap) -> Option<Self> {
+        let Some(authorization) = single(headers, &header::AUTHORIZATION)? else {
+            let is_https = proofs.control?.sign_in_origin()?.is_https();
+            return session_cookie(headers, is_https).map(Self::Cookie);
+        };
+        let (scheme, token) = authorization.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| Self::Bearer(token.trim_matches(' ')))
     }
 }
@@ -98,7 +122,9 @@ impl Principal {
         match self {
             // They change nothing that remembers who did.
             Self::Run(_) => "run",
-            Self::Known(account) => account.name.as_str(),
+            Self::Known(_) | Self::Human(_) => {
+                self.account().map_or("", |account| account.name.as_str())
+            }
             Self::LocalAdmin => "admin",
         }
     }
@@ -108,6 +134,7 @@ impl Principal {
         match self {
             Self::Run(_) => false,
             Self::Known(account) => account.is_operator,
+            Self::Human(signed_in) => signed_in.account.is_operator,
             Self::LocalAdmin => true,
         }
     }
@@ -118,7 +145,22 @@ impl Principal {
             let own = account.roles.get(workspace);
             own.is_some_and(|own| roles.iter().any(|role| own.contains(role)))
         };
-        self.is_operator() || matches!(self, Self::Known(account) if has(account))
+        self.is_operator() || self.account().is_some_and(has)
+    }
+
+    /// Who it is, of those who have a name.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        match self {
+            Self::Run(_) | Self::LocalAdmin => None,
+            Self::Known(account) => Some(account),
+            Self::Human(signed_in) => Some(&signed_in.account),
+        }
+    }
+
+    /// Whether a human is proved to be here (D15): by a passkey or a provider, and not by what lies
+    /// in a file or was made with it.
+    pub(crate) fn is_authenticated_human(&self) -> bool {
+        matches!(self, Self::Human(signed_in) if signed_in.method.is_authenticated())
     }
 
     /// Whether they may know that a workspace is there.
@@ -158,7 +200,9 @@ pub(crate) fn authorize(
         (Access::Shared | Access::Operator, principal) if !principal.is_operator() => {
             denied("this needs an operator".to_owned())
         }
-        (Access::Open | Access::Shared | Access::Operator | Access::Known, _) => Ok(()),
+        (Access::Open | Access::Own(_) | Access::Shared | Access::Operator | Access::Known, _) => {
+            Ok(())
+        }
         (Access::Client, _) => denied("no MCP endpoint opens for this".to_owned()),
     }
 }

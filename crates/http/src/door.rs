@@ -27,6 +27,7 @@ use crate::{
     respond::{Response, closing, text, text_with},
     routes::{self, Place, Target},
     servers::Asked,
+    signin::Visitor,
 };
 
 /// What all requests share.
@@ -117,7 +118,11 @@ impl Door {
         if let Some(route) = open {
             return self.health(route, &parts.method);
         }
-        let principal = match authenticate(self.proofs(), &parts.headers) {
+        if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
+            // Boxed, as all that is rare here, so that calls stay small.
+            return Box::pin(self.sign_in(&place, &parts, body)).await;
+        }
+        let principal = match authenticate(self.proofs(), &parts) {
             Ok(Some(principal)) => principal,
             Ok(None) => {
                 self.gateway.metrics().refused("token");
@@ -147,6 +152,20 @@ impl Door {
             return not_found();
         };
         self.mcp(Visit { run, endpoint, parts }, body).await
+    }
+
+    /// What browsers do to sign in; nothing of it is here where nobody can.
+    async fn sign_in<B>(&self, place: &Place<'_>, parts: &Parts, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let control = self.options.control.as_ref();
+        let control = control.filter(|control| control.sign_in_origin().is_some());
+        let Some(control) = control else { return not_found() };
+        let Some(route) = place.route(&parts.method) else { return wrong_method_of(place) };
+        let Target::SignIn(target) = route.target else { return not_found() };
+        let segments = place.segments;
+        Visitor { door: self, control, target, segments, parts }.answer(body).await
     }
 
     fn proofs(&self) -> Proofs<'_> {

@@ -24,6 +24,7 @@ mod rows;
 mod sending;
 mod serve;
 mod servers;
+mod signin;
 mod status;
 mod stream;
 mod workers;

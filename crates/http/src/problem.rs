@@ -54,6 +54,19 @@ impl Problem {
         problem.with_status(StatusCode::UNPROCESSABLE_ENTITY)
     }
 
+    pub(crate) fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is told.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     pub(crate) fn answer(&self) -> Response {
         let mut body = json!({
             "type": "about:blank",

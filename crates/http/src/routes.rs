@@ -3,6 +3,8 @@
 use http::Method;
 use narthex_model::{CatalogKind, Role};
 
+use crate::signin::SignInTarget;
+
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
@@ -20,6 +22,9 @@ pub struct Route {
 pub enum Access {
     /// Anybody: only health, which says nothing else.
     Open,
+    /// Anybody who brings a proof of the route's own, which is this (D4): a human has no token
+    /// before they have signed in.
+    Own(&'static str),
     /// The bearer of a run's token.
     Client,
     /// The bearer of a run's token, who sees what the run has, or an operator.
@@ -71,6 +76,11 @@ pub(crate) enum Target {
     PrincipalCreate,
     Principal,
     PrincipalChange,
+    Me,
+    LinkCreate,
+    Passkeys,
+    PasskeyRemove,
+    SignIn(SignInTarget),
     Workspaces,
     WorkspaceCreate,
     Workspace,
@@ -91,17 +101,34 @@ pub(crate) enum Target {
     Preview,
 }
 
+/// The proofs of what a browser does that has signed in, or is about to.
+const SESSION: &str = "the session's cookie, and the token in its page";
+const STATE: &str = "the code, the state, and the cookie of the browser that began it";
+
 const READ: &str = "GET, HEAD";
 const WRITE: &str = "GET, HEAD, POST";
 const CHANGE: &str = "PUT, PATCH, DELETE";
 const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 51] = [
+pub const ROUTES: [Route; 68] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),
+    own("/signin", READ, "none: it shows the ways in", SignInTarget::Page),
+    own("/signin/script.js", READ, "none: the same for everybody", SignInTarget::Script),
+    own("/signin/style.css", READ, "none: the same for everybody", SignInTarget::Style),
+    own("/signin/link/{token}", READ, "the token of the link", SignInTarget::Link),
+    own("/signin/link/{token}", "POST", "the token of the link, once", SignInTarget::LinkUse),
+    own("/signin/passkey/begin", "POST", "none: it gives a challenge", SignInTarget::PasskeyBegin),
+    own("/signin/passkey/finish", "POST", "the passkey", SignInTarget::PasskeyFinish),
+    own("/signin/passkeys/new", "POST", SESSION, SignInTarget::PasskeyNew),
+    own("/signin/passkeys", "POST", SESSION, SignInTarget::PasskeyAdd),
+    own("/signin/passkeys/{id}/remove", "POST", SESSION, SignInTarget::PasskeyRemove),
+    own("/signin/oidc/{provider}", READ, "none: it leads to the provider", SignInTarget::OidcBegin),
+    own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
+    own("/signout", "POST", SESSION, SignInTarget::SignOut),
     route("/metrics", READ, Access::Shared, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),
     route("/api/tools", READ, Access::Shared, Target::Tools),
@@ -121,10 +148,24 @@ pub const ROUTES: [Route; 51] = [
     route("/api/runs", "POST", Access::Operator, Target::RunBegin),
     route("/api/runs/{id}", READ, Access::Operator, Target::Run),
     route("/api/runs/{id}", "DELETE", Access::Operator, Target::RunEnd),
+    route("/api/me", READ, Access::Known, Target::Me),
     route("/api/principals", READ, Access::Operator, Target::Principals),
     route("/api/principals", "POST", Access::Operator, Target::PrincipalCreate),
     route("/api/principals/{principal}", READ, Access::Operator, Target::Principal),
     route("/api/principals/{principal}", "PATCH", Access::Operator, Target::PrincipalChange),
+    route(
+        "/api/principals/{principal}/sign-in-links",
+        "POST",
+        Access::Operator,
+        Target::LinkCreate,
+    ),
+    route("/api/principals/{principal}/passkeys", READ, Access::Operator, Target::Passkeys),
+    route(
+        "/api/principals/{principal}/passkeys/{id}",
+        "DELETE",
+        Access::Operator,
+        Target::PasskeyRemove,
+    ),
     route("/api/secrets/rotate-key", "POST", Access::Operator, Target::RotateKey),
     route("/api/workspaces", READ, Access::Known, Target::Workspaces),
     route("/api/workspaces", "POST", Access::Operator, Target::WorkspaceCreate),
@@ -166,6 +207,15 @@ const fn route(
     target: Target,
 ) -> Route {
     Route { template, methods, access, target }
+}
+
+const fn own(
+    template: &'static str,
+    methods: &'static str,
+    proof: &'static str,
+    target: SignInTarget,
+) -> Route {
+    route(template, methods, Access::Own(proof), Target::SignIn(target))
 }
 
 const fn member(

@@ -3,7 +3,8 @@
 
 mod access;
 mod catalog;
-mod changes;
+pub(crate) mod changes;
+mod logins;
 mod query;
 mod runs;
 mod secrets;
@@ -85,6 +86,10 @@ impl Asked<'_> {
             Target::PrincipalCreate => self.create_principal(body).await,
             Target::Principal => self.principal(),
             Target::PrincipalChange => self.change_principal(body).await,
+            Target::Me => self.me(),
+            Target::LinkCreate => self.create_link().await,
+            Target::Passkeys => self.passkeys().await,
+            Target::PasskeyRemove => self.remove_passkey().await,
             Target::Workspaces => self.workspaces(),
             Target::WorkspaceCreate => self.create_workspace(body).await,
             Target::Workspace => self.show_workspace(),
@@ -103,9 +108,11 @@ impl Asked<'_> {
             Target::Object(kind) => self.object(kind, body).await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
-            Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
-                Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
-            }
+            Target::SignIn(_)
+            | Target::Health
+            | Target::Ready
+            | Target::Aggregated
+            | Target::Transparent => Err(Problem::new(ErrorKind::NotFound, "nothing is here")),
         }
     }
 
@@ -123,7 +130,9 @@ impl Asked<'_> {
         let gateway = &self.door.gateway;
         match &self.principal {
             Principal::Run(run) => gateway.snapshot(run),
-            Principal::Known(_) | Principal::LocalAdmin => gateway.registry().snapshot(),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+                gateway.registry().snapshot()
+            }
         }
     }
 

@@ -50,18 +50,11 @@ pub struct SessionLimits {
     pub idle: Duration,
     /// Whatever happens.
     pub absolute: Duration,
-    /// How often it is noted that a session was used: more often would be a write for each
-    /// request. It shortens `idle` by at most this.
-    pub touch: Duration,
 }
 
 impl Default for SessionLimits {
     fn default() -> Self {
-        Self {
-            idle: Duration::from_hours(8),
-            absolute: Duration::from_hours(24 * 7),
-            touch: Duration::from_mins(5),
-        }
+        Self { idle: Duration::from_hours(8), absolute: Duration::from_hours(24 * 7) }
     }
 }
 
@@ -118,12 +111,6 @@ impl LoginSession {
         }
     }
 
-    /// Whether its use at a time has to be noted.
-    #[must_use]
-    pub fn needs_touch(&self, limits: &SessionLimits, now: SystemTime) -> bool {
-        now.duration_since(self.seen_at).is_ok_and(|since| since >= limits.touch)
-    }
-
     /// When it is over, even if it is used.
     #[must_use]
     pub fn expires_at(&self, limits: &SessionLimits) -> SystemTime {
@@ -147,16 +134,6 @@ mod tests {
         session.seen_at = start + limits.absolute - just;
         assert_eq!(session.check(&limits, start + limits.absolute - just), Ok(()));
         assert_eq!(session.check(&limits, start + limits.absolute), Err(SessionEnd::Old));
-    }
-
-    #[test]
-    fn use_is_noted_now_and_then() {
-        let limits = SessionLimits::default();
-        let start = SystemTime::UNIX_EPOCH + Duration::from_hours(1000);
-        let session = LoginSession::begin(LoginMethod::Oidc, start);
-        assert!(!session.needs_touch(&limits, start));
-        assert!(!session.needs_touch(&limits, start - limits.touch));
-        assert!(session.needs_touch(&limits, start + limits.touch));
     }
 
     /// D15: what the admin token alone can make proves no human.

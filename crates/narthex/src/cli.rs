@@ -4,6 +4,7 @@ mod access;
 mod catalog;
 mod operate;
 mod secrets;
+mod users;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -28,6 +29,7 @@ pub(crate) use operate::{
     StopArgs,
 };
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 /// How long what still runs after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
@@ -97,6 +99,9 @@ enum Command {
     /// Set, list and clear secrets, and change the key that they are sealed with
     #[command(subcommand)]
     Secrets(SecretsCommand),
+    /// Accounts of humans, their sign-in links and passkeys
+    #[command(subcommand)]
+    Users(UsersCommand),
     /// The workspaces, which share nothing with each other
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
@@ -281,6 +286,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(command) => catalog(CatalogKind::Agent, command, context).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
+        Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,

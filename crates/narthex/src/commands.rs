@@ -19,5 +19,6 @@ pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod trust;
 pub(crate) mod up;
+pub(crate) mod users;
 mod waiting;
 pub(crate) mod workspaces;

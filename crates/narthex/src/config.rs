@@ -5,6 +5,7 @@
 
 mod layers;
 mod settings;
+mod signin;
 
 use std::{
     ffi::OsString,
@@ -15,6 +16,7 @@ use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
 pub(crate) use settings::{Flags, LogFormat, Settings};
+pub(crate) use signin::SignIn;
 
 use crate::failure::Failure;
 
@@ -44,10 +46,11 @@ pub(crate) fn token() -> Option<Secret> {
 }
 
 /// One environment variable, for placeholders of configuration files: neither the key of all
-/// secrets, nor the way to the store, nor an operator's token are such as a file may hand to a
-/// server.
+/// secrets, nor the way to the store, nor an operator's token, nor our passwords at sign-in
+/// providers are such as a file may hand to a server.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
-    if matches!(name, MASTER_KEY | STORE_URL | TOKEN) { None } else { variable(name) }
+    let is_ours = matches!(name, MASTER_KEY | STORE_URL | TOKEN);
+    if is_ours || name.starts_with(signin::SECRET) { None } else { variable(name) }
 }
 
 /// Whether the terminal's language setting can show more than ASCII.

@@ -9,7 +9,7 @@ use crate::{CatalogError, Control, ControlError};
 impl Control {
     /// Changes something in the store and reads the table anew, to the end, one change at a time.
     /// When this returns, what was taken away opens nothing here any more.
-    pub(super) async fn change_access<T, F>(
+    pub(crate) async fn change_access<T, F>(
         &self,
         change: impl FnOnce(Self, Store) -> F + Send + 'static,
     ) -> Result<T, ControlError>
@@ -31,7 +31,7 @@ impl Control {
         self.to_the_end(change).await
     }
 
-    pub(super) fn access_store(&self) -> Result<&Store, ControlError> {
+    pub(crate) fn access_store(&self) -> Result<&Store, ControlError> {
         self.shared.store.as_ref().ok_or_else(|| CatalogError::NoStore.into())
     }
 

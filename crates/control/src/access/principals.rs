@@ -103,7 +103,7 @@ impl Control {
 }
 
 /// An id that nobody has.
-pub(super) fn new_id() -> Result<PrincipalId, AccessError> {
+pub(crate) fn new_id() -> Result<PrincipalId, AccessError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
     Ok(PrincipalId::new(&format!("prn_{}", hex(&bytes))).expect("it is made by the rule"))

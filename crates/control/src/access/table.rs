@@ -15,6 +15,7 @@ use narthex_model::{
 use narthex_store::{PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace};
 
 use super::token::{Hash, id_of};
+use crate::login::KnownSession;
 
 /// How much later than last written down a token must be used to be written down again.
 const USED_STEP: Duration = Duration::from_secs(60);
@@ -86,6 +87,8 @@ pub(super) struct AccessTable {
     pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
     pub(super) accounts: BTreeMap<PrincipalId, Arc<Account>>,
     pub(super) tokens: BTreeMap<ServiceTokenId, Arc<KnownToken>>,
+    /// Logins of humans, by the hash of their token.
+    pub(super) sessions: BTreeMap<String, Arc<KnownSession>>,
 }
 
 impl AccessTable {
@@ -122,8 +125,16 @@ impl AccessTable {
             };
             tokens.insert(known.row.id.clone(), Arc::new(known));
         }
+        let mut sessions = BTreeMap::new();
+        for row in store.logins().sessions().await? {
+            let Some(account) = accounts.get(&row.principal) else { continue };
+            let before = before.sessions.get(&row.hash).map(|session| &**session);
+            if let Some(known) = KnownSession::new(&row, account.clone(), before) {
+                sessions.insert(row.hash, Arc::new(known));
+            }
+        }
         let workspaces = workspaces.into_iter().map(|one| (one.id.clone(), one)).collect();
-        Ok(Self { changes, workspaces, accounts, tokens })
+        Ok(Self { changes, workspaces, accounts, tokens, sessions })
     }
 
     /// Whose token this is, if it opens anything now.
@@ -146,6 +157,22 @@ impl AccessTable {
         };
         let used = self.tokens.values().filter(is_new);
         used.filter_map(|token| Some((token.row.id.clone(), token.last_used_at()?))).collect()
+    }
+
+    /// The sessions of which it should be written down again when they were used.
+    pub(super) fn newly_seen(&self) -> Vec<(String, SystemTime)> {
+        let newly = |(hash, session): (&String, &Arc<KnownSession>)| {
+            Some((hash.clone(), session.newly_seen(USED_STEP)?))
+        };
+        self.sessions.iter().filter_map(newly).collect()
+    }
+
+    pub(super) fn mark_seen(&self, seen: &[(String, SystemTime)]) {
+        for (hash, at) in seen {
+            if let Some(session) = self.sessions.get(hash) {
+                session.mark_stored(*at);
+            }
+        }
     }
 
     pub(super) fn mark_stored(&self, used: &[(ServiceTokenId, SystemTime)]) {

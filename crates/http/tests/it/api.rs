@@ -8,4 +8,4 @@ mod isolation;
 mod reading;
 mod secrets;
 mod tenants;
-mod world;
+pub(crate) mod world;

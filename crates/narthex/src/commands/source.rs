@@ -67,7 +67,8 @@ pub(crate) async fn followed(
         Some(file) => default_servers(file)?,
         None => Vec::new(),
     };
-    Ok(ControlOptions { files, store: Some(store), vault: Some(vault), defaults })
+    let (store, vault) = (Some(store), Some(vault));
+    Ok(ControlOptions { files, store, vault, login: None, defaults })
 }
 
 /// Asks the store whether a content may count (D27). Called on threads that may block.

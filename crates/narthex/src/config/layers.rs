@@ -32,7 +32,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 29] = [
+pub(super) const KEYS: [Key; 30] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("url", "NARTHEX_URL", Shape::Text),
@@ -60,9 +60,13 @@ pub(super) const KEYS: [Key; 29] = [
     key("timeouts.idle_stop", "NARTHEX_TIMEOUTS_IDLE_STOP", Shape::Duration),
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
     key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
+    key("http.public_url", "NARTHEX_HTTP_PUBLIC_URL", Shape::Text),
     key("telemetry.otlp_endpoint", "NARTHEX_OTLP_ENDPOINT", Shape::Text),
     key("telemetry.service_name", "NARTHEX_OTLP_SERVICE_NAME", Shape::Text),
 ];
+
+/// The section in which each member is a provider.
+const OIDC: &str = "signin.oidc";
 
 /// A value, and where it was given: for messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +79,8 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     given: BTreeMap<&'static str, Given>,
+    /// The file's OpenID providers, which have names of their own, and the file.
+    pub(super) oidc: Option<(String, Table)>,
     pub(super) faults: Vec<String>,
 }
 
@@ -91,9 +97,17 @@ impl Layers {
     fn add_table(&mut self, name: &str, prefix: &str, table: &Table) {
         for (member, value) in table {
             let path = format!("{prefix}{member}");
-            let is_section = KEYS.iter().any(|key| key.path.starts_with(&format!("{path}.")));
+            let is_section = KEYS
+                .iter()
+                .map(|key| key.path)
+                .chain([OIDC])
+                .any(|known| known.starts_with(&format!("{path}.")));
             if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 self.add(key, value.clone(), format!("{name}: `{path}`"));
+            } else if path == OIDC
+                && let Value::Table(providers) = value
+            {
+                self.oidc = Some((name.to_owned(), providers.clone()));
             } else if let (true, Value::Table(section)) = (is_section, value) {
                 self.add_table(name, &format!("{path}."), section);
             } else if is_section {

@@ -18,7 +18,11 @@ use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
 
-use super::layers::{Layers, parse_duration};
+use super::{
+    SignIn,
+    layers::{Layers, parse_duration},
+    signin,
+};
 use crate::{ConnectionOptions, failure::Failure};
 
 const LISTEN: &str = "127.0.0.1:7717";
@@ -75,6 +79,7 @@ pub(crate) struct Settings {
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    pub(crate) sign_in: SignIn,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) service_name: String,
     /// Set once tracing has started.
@@ -99,8 +104,10 @@ impl Settings {
 
     /// What HTTP requests must be like at a listener.
     pub(crate) fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
+        let mut allowed_hosts = self.allowed_hosts.clone();
+        allowed_hosts.extend(self.sign_in.host().map(str::to_owned));
         HttpOptions {
-            allowed_hosts: self.allowed_hosts.clone(),
+            allowed_hosts,
             allowed_origins: self.allowed_origins.clone(),
             admin_token: Some(admin),
             ..HttpOptions::new(listen)
@@ -194,6 +201,12 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             RunPolicy::of(&list("tools")).map_err(|error| format!("{}: {error}", given.source))
         }
     };
+    let mut sign_in_faults = Vec::new();
+    let public_url = layers.get("http.public_url");
+    let public_url =
+        public_url.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
+    let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
+    let sign_in = signin::read(public_url, providers, env, &mut sign_in_faults);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
@@ -233,11 +246,13 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
+        sign_in,
         otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
     layers.faults.extend(policy.err());
+    layers.faults.extend(sign_in_faults);
     check(layers, format.as_deref(), name_length);
     Ok(settings)
 }

@@ -98,6 +98,7 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
         url: text.trim_end_matches('/').to_owned(),
         socket_dir: None,
         config: std::path::PathBuf::new(),
+        store: None,
     })
 }
 

@@ -63,7 +63,7 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 11] = [
+const GROUPS: [&str; 12] = [
     "agents",
     "capabilities",
     "check",
@@ -74,6 +74,7 @@ const GROUPS: [&str; 11] = [
     "secrets",
     "servers",
     "tokens",
+    "users",
     "workspaces",
 ];
 
@@ -141,6 +142,11 @@ fn shown_commands_and_flags_exist() {
         "tools",
         "trust",
         "up",
+        "users create",
+        "users disable",
+        "users link",
+        "users list",
+        "users passkeys",
         "workspaces create",
         "workspaces delete",
         "workspaces list",

@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 43] = [
+const COMMANDS: [&[&str]; 50] = [
     &[],
     &["up"],
     &["call"],
@@ -38,6 +38,13 @@ const COMMANDS: [&[&str]; 43] = [
     &["secrets", "list"],
     &["secrets", "clear"],
     &["secrets", "rotate-key"],
+    &["users"],
+    &["users", "create"],
+    &["users", "list"],
+    &["users", "link"],
+    &["users", "disable"],
+    &["users", "passkeys", "list"],
+    &["users", "passkeys", "remove"],
     &["workspaces", "list"],
     &["workspaces", "create"],
     &["workspaces", "delete"],
