@@ -8,6 +8,7 @@ mod command;
 mod daemon;
 pub(crate) mod install;
 mod servers;
+mod sign_in;
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,6 +52,7 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let (config, data) = (&servers.config, &servers.data);
     tally.check("narthex call, in process", || command::calls("--config", config));
     tally.check("narthex call, through the daemon", || command::calls("--data", data));
+    tally.check("humans sign in at npm's oidc-provider", || sign_in::at_providers(peers));
     tally.check("SIGTERM stops the daemon and every child", || daemon.stop(STOPPED));
     Ok(tally)
 }

@@ -25,7 +25,7 @@ pub use self::{
     },
     error::{CatalogError, FieldCode, FieldError, FieldWarning},
 };
-use crate::{Control, ControlError};
+use crate::{Control, ControlError, Page};
 
 /// An object of the catalog as it is stored.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,15 +47,6 @@ pub struct CatalogObject {
     /// Why it cannot be used as it is stored (O39): only where somebody changed the store by hand,
     /// or an earlier version took what this one does not.
     pub errors: Vec<FieldError>,
-}
-
-/// Some objects of a kind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CatalogPage {
-    /// In the order of their ids.
-    pub items: Vec<CatalogObject>,
-    /// After which id the next page begins. `None`: there is no further one.
-    pub next: Option<String>,
 }
 
 /// What was stored.
@@ -81,7 +72,7 @@ impl Control {
         kind: CatalogKind,
         after: &str,
         limit: u32,
-    ) -> Result<CatalogPage, ControlError> {
+    ) -> Result<Page<CatalogObject>, ControlError> {
         let store = self.catalog_store(workspace).await?;
         // One more tells whether there is a further page.
         let asked = store.catalog(kind).page(workspace, after, limit.saturating_add(1)).await;
@@ -92,7 +83,7 @@ impl Control {
         let next = rows.last().filter(|_| has_more).map(|row| row.id.clone());
         let items = self.catalog_work(move || rows.iter().map(|row| object(kind, row)).collect());
         let items = items.await?;
-        Ok(CatalogPage { items, next })
+        Ok(Page { items, next })
     }
 
     /// One object.

@@ -21,9 +21,12 @@ use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ControlError, Variables,
+    ControlError, LoginOptions, Variables,
+    access::Access,
     audit::{self, Shipper},
-    follow, seeding,
+    follow,
+    login::Login,
+    seeding,
 };
 
 /// What a control plane is made of.
@@ -39,6 +42,8 @@ pub struct ControlOptions {
     pub variables: Variables,
     /// Where what is done is recorded.
     pub audit: Audit,
+    /// How humans sign in. Without it nobody does.
+    pub login: Option<LoginOptions>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -63,6 +68,8 @@ pub(crate) struct Shared {
     /// Held for writing while old events are removed, for reading while the audit is exported.
     pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
     pub(crate) workspace: WorkspaceId,
+    pub(crate) access: Arc<Access>,
+    pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while the catalog changes, so that what was checked against it still holds.
@@ -83,13 +90,15 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, variables, audit, defaults } = options;
+        let ControlOptions { files: layers, store, vault, variables, audit, login, defaults } =
+            options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
+        let access = Arc::new(Access::load(store.as_ref()).await?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -102,6 +111,8 @@ impl Control {
             shipper: shipper.map(tokio::sync::Mutex::new),
             trimming: Arc::default(),
             workspace: WorkspaceId::default(),
+            access,
+            login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
             applied: std::sync::Mutex::default(),
@@ -117,6 +128,10 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
+        if let Some(store) = shared.store.clone() {
+            let closing = shared.closing.clone();
+            shared.tasks.spawn(shared.access.clone().follow(store, closing));
+        }
         Ok(Self { shared })
     }
 

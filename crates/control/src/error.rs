@@ -6,7 +6,7 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::CatalogError;
+use crate::{AccessError, CatalogError, LoginError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +32,12 @@ pub enum ControlError {
     /// There is no audit to read.
     #[error("this process keeps no audit; start the daemon with `narthex up`")]
     NoAudit,
+    /// Who may what stays as it is.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// Somebody does not get in.
+    #[error(transparent)]
+    Login(#[from] LoginError),
     /// Nobody keeps secrets.
     #[error("this process keeps no secrets; start the daemon with `narthex up`")]
     NoVault,
@@ -73,6 +79,8 @@ impl ControlError {
             Self::Vault(error) => error.kind(),
             Self::Catalog(error) => error.kind(),
             Self::Audit(full) => full.kind(),
+            Self::Access(error) => error.kind(),
+            Self::Login(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,
         }

@@ -6,11 +6,14 @@
 //! begins and ends runs of the gateway. REST and the command line call the same verbs. Nothing here
 //! is on the way of a call.
 
+mod access;
 mod audit;
 mod catalog;
 mod control;
 mod error;
 mod follow;
+mod login;
+mod page;
 mod probe;
 mod runs;
 mod secrets;
@@ -18,18 +21,24 @@ mod seeding;
 mod servers;
 mod variables;
 
+pub use access::{AccessError, Account, CreatedToken, KnownToken, POLL, STALE, ServiceToken};
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
-    CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogObject, CatalogPage,
-    CatalogValid, CatalogWritten, FieldCode, FieldError, FieldWarning, Precondition,
+    CatalogError, CatalogImport, CatalogImportChange, CatalogImported, CatalogObject, CatalogValid,
+    CatalogWritten, FieldCode, FieldError, FieldWarning, Precondition,
 };
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use login::{
+    Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
+};
 pub use narthex_audit::{Actor, ActorKind};
-pub use narthex_store::{AuditPlace, AuditSettings};
-pub use narthex_store::{RunFilter, RunRow, SessionRow};
+pub use narthex_store::{
+    AuditPlace, AuditSettings, PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
+};
+pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{
     Created, Creator, RunError, RunFault, RunPage, RunStatus, Runs, RunsOptions, SeenRun,

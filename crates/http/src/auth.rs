@@ -1,14 +1,20 @@
-//! Who calls: the bearer token of a request.
+//! Who calls, from the credentials of a request, and what they may.
 
 use std::{fmt, sync::Arc};
 
-use http::{HeaderMap, header};
-use narthex_control::{Actor, ActorKind};
-use narthex_gateway::{Gateway, RunView};
+use http::{HeaderMap, header, request::Parts};
+use narthex_control::{Account, Actor, ActorKind, Control, SignedIn};
+use narthex_gateway::{Gateway, RunToken, RunView};
+use narthex_model::{ErrorKind, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::guard::single;
+use crate::{
+    Access,
+    guard::single,
+    problem::Problem,
+    signin::{check_cookie_request, session_cookie},
+};
 
 /// The hash of a token, which is all that is kept of it.
 #[derive(Clone, Copy)]
@@ -32,45 +38,182 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// Whose token was shown.
+/// Who has asked.
 #[derive(Debug, Clone)]
 pub(crate) enum Principal {
-    /// A client's, which acts for a run.
+    /// A client, which acts for a run.
     Run(Arc<RunView>),
-    /// The operator's.
-    Admin,
+    /// A service, by a token of its own.
+    Known(Arc<Account>),
+    /// A human who has signed in, and how.
+    Human(SignedIn),
+    /// Whoever can read the file of the admin token. It proves no human (D15).
+    LocalAdmin,
 }
 
-impl Principal {
-    /// Finds out who calls; `None` without a token, or with one that proves nothing.
-    pub(crate) async fn identify(
-        gateway: &Gateway,
-        admin: Option<&TokenHash>,
-        headers: &HeaderMap,
-    ) -> Option<Self> {
-        let token = bearer(headers)?;
-        if let Some(run) = gateway.runs().identify(token) {
-            return Some(Self::Run(run));
-        }
-        if admin.is_some_and(|admin| admin.opens_for(token)) {
-            return Some(Self::Admin);
-        }
+/// What a request brings along to say who asks.
+#[derive(Debug, Clone, Copy)]
+enum Credential<'r> {
+    /// A token in the header `Authorization`.
+    Bearer(&'r str),
+    /// The session of a browser.
+    Cookie(&'r str),
+}
+
+/// What proves who somebody is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Proofs<'d> {
+    pub(crate) gateway: &'d Gateway,
+    pub(crate) control: Option<&'d Control>,
+    pub(crate) admin: Option<&'d TokenHash>,
+}
+
+/// Finds out who calls; `None` without credentials, or with some that prove nothing. The one place
+/// where that is decided; it asks nothing but memory, but for a run of which it has not heard yet.
+pub(crate) async fn authenticate(
+    proofs: Proofs<'_>,
+    parts: &Parts,
+) -> Result<Option<Principal>, Problem> {
+    let Some(credential) = Credential::of(proofs, &parts.headers) else { return Ok(None) };
+    match credential {
+        Credential::Bearer(token) => of_token(proofs, token).await,
+        Credential::Cookie(token) => of_cookie(proofs, token, parts),
+    }
+}
+
+fn of_cookie(proofs: Proofs<'_>, token: &str, parts: &Parts) -> Result<Option<Principal>, Problem> {
+    let Some(control) = proofs.control else { return Ok(None) };
+    let signed_in = control.signed_in(token);
+    let signed_in = signed_in.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
+    let Some(signed_in) = signed_in else { return Ok(None) };
+    check_cookie_request(control, token, parts)?;
+    Ok(Some(Principal::Human(signed_in)))
+}
+
+async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Principal>, Problem> {
+    let Proofs { gateway, control, admin } = proofs;
+    if let Some(run) = gateway.runs().identify(token) {
+        return Ok(Some(Principal::Run(run)));
+    }
+    if admin.is_some_and(|admin| admin.opens_for(token)) {
+        return Ok(Some(Principal::LocalAdmin));
+    }
+    if RunToken::parse(token).is_some() {
         // Boxed, as it is rare, so that calls stay small.
-        Box::pin(gateway.find_run(token)).await.map(Self::Run)
+        return Ok(Box::pin(gateway.find_run(token)).await.map(Principal::Run));
+    }
+    let Some(control) = control else { return Ok(None) };
+    let account = control.authenticate(token);
+    let account = account.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
+    Ok(account.map(Principal::Known))
+}
+
+impl<'r> Credential<'r> {
+    /// Whoever sends a token means it: its failure is not made good by a cookie.
+    fn of(proofs: Proofs<'_>, headers: &'r HeaderMap) -> Option<Self> {
+        let Some(authorization) = single(headers, &header::AUTHORIZATION)? else {
+            let is_https = proofs.control?.sign_in_origin()?.is_https();
+            return session_cookie(headers, is_https).map(Self::Cookie);
+        };
+        let (scheme, token) = authorization.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| Self::Bearer(token.trim_matches(' ')))
     }
 }
 
 impl Principal {
-    /// Who it is, for the audit.
+    /// Who it is, in the audit and in rows that they change.
     pub(crate) fn actor(&self) -> Actor<'static> {
         match self {
             Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),
-            Self::Admin => Actor::new(ActorKind::LocalAdmin, "admin"),
+            Self::Known(account) => Actor::new(ActorKind::Service, account.name.to_string()),
+            Self::Human(signed_in) => {
+                Actor::new(ActorKind::Human, signed_in.account.name.to_string())
+            }
+            Self::LocalAdmin => Actor::new(ActorKind::LocalAdmin, "admin"),
         }
+    }
+
+    /// Whether they may do everything in all workspaces.
+    pub(crate) fn is_operator(&self) -> bool {
+        match self {
+            Self::Run(_) => false,
+            Self::Known(account) => account.is_operator,
+            Self::Human(signed_in) => signed_in.account.is_operator,
+            Self::LocalAdmin => true,
+        }
+    }
+
+    /// Whether they are an operator, or have one of these roles in a workspace.
+    pub(crate) fn has_any(&self, workspace: &WorkspaceId, roles: &[Role]) -> bool {
+        let has = |account: &Account| {
+            let own = account.roles.get(workspace);
+            own.is_some_and(|own| roles.iter().any(|role| own.contains(role)))
+        };
+        self.is_operator() || self.account().is_some_and(has)
+    }
+
+    /// Who it is, of those who have a name.
+    pub(crate) fn account(&self) -> Option<&Account> {
+        match self {
+            Self::Run(_) | Self::LocalAdmin => None,
+            Self::Known(account) => Some(account),
+            Self::Human(signed_in) => Some(&signed_in.account),
+        }
+    }
+
+    /// Whether a human is proved to be here (D15): by a passkey or a provider, and not by what lies
+    /// in a file or was made with it.
+    pub(crate) fn is_authenticated_human(&self) -> bool {
+        matches!(self, Self::Human(signed_in) if signed_in.method.is_authenticated())
+    }
+
+    /// Whether they may know that a workspace is there.
+    pub(crate) fn may_see(&self, workspace: &WorkspaceId) -> bool {
+        self.has_any(workspace, &Role::ALL)
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = single(headers, &header::AUTHORIZATION)??.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim_matches(' '))
+/// Whether somebody may come in at a route of the API: the one place where that is decided. A
+/// workspace in the path that they may not know of is as absent as one that never was (D5).
+pub(crate) fn authorize(
+    access: Access,
+    principal: &Principal,
+    workspace: impl FnOnce() -> Result<WorkspaceId, Problem>,
+) -> Result<(), Problem> {
+    let denied = |text: String| Err(Problem::new(ErrorKind::Denied, text));
+    match (access, principal) {
+        (Access::Open | Access::Shared, Principal::Run(_)) => Ok(()),
+        (Access::Starter(_), Principal::Run(run)) => {
+            let workspace = workspace()?;
+            match workspace == run.workspace {
+                true => Ok(()),
+                false => Err(Problem::no_workspace(workspace)),
+            }
+        }
+        (_, Principal::Run(_)) => {
+            denied("this needs the operator's token; a client's shows servers only".to_owned())
+        }
+        (Access::Member(roles) | Access::Starter(roles), principal) => {
+            if principal.is_operator() {
+                return Ok(());
+            }
+            let workspace = workspace()?;
+            if !principal.may_see(&workspace) {
+                return Err(Problem::no_workspace(workspace));
+            }
+            if principal.has_any(&workspace, roles) {
+                return Ok(());
+            }
+            let needed: Vec<_> = roles.iter().map(|role| role.as_str()).collect();
+            let needed = needed.join(" or ");
+            denied(format!("this needs the role {needed} in the workspace `{workspace}`"))
+        }
+        (Access::Shared | Access::Operator, principal) if !principal.is_operator() => {
+            denied("this needs an operator".to_owned())
+        }
+        (Access::Open | Access::Own(_) | Access::Shared | Access::Operator | Access::Known, _) => {
+            Ok(())
+        }
+        (Access::Client, _) => denied("no MCP endpoint opens for this".to_owned()),
+    }
 }

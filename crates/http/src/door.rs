@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::{
     Access, HttpOptions, Respond, ResponseBody, Route,
-    auth::Principal,
+    auth::{Principal, Proofs, authenticate},
     guard::Guard,
     hub::Hub,
     legacy,
@@ -28,6 +28,7 @@ use crate::{
     respond::{Response, closing, text, text_with},
     routes::{self, Place, Target},
     servers::Asked,
+    signin::Visitor,
 };
 
 /// What all requests share.
@@ -118,22 +119,28 @@ impl Door {
         if let Some(route) = open {
             return self.health(route, &parts.method);
         }
-        let admin = self.options.admin_token.as_ref();
-        let identified = Principal::identify(&self.gateway, admin, &parts.headers).await;
-        let Some(principal) = identified else {
-            self.refused("token");
-            return unauthorized();
+        if let Some(place) = found.filter(|place| matches!(place.first().access, Access::Own(_))) {
+            // Boxed, as all that is rare here, so that calls stay small.
+            return Box::pin(self.sign_in(&place, &parts, body)).await;
+        }
+        let principal = match authenticate(self.proofs(), &parts).await {
+            Ok(Some(principal)) => principal,
+            Ok(None) => {
+                self.refused("token");
+                return unauthorized();
+            }
+            Err(problem) => return problem.answer(),
         };
         let Some(place) = found else { return not_found_at(parts.uri.path()) };
         // The endpoints of MCP look at their method once they know that there is such an endpoint.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, principal) {
             (Access::Client, Principal::Run(run)) => run,
-            (Access::Client, principal @ Principal::Admin) => {
+            (Access::Client, principal) => {
                 self.denied(&principal, parts.uri.path());
-                return text(StatusCode::FORBIDDEN, "the admin token opens no MCP endpoint\n");
+                return text(StatusCode::FORBIDDEN, "only a run's token opens MCP endpoints\n");
             }
-            (Access::Open | Access::Operator | Access::Admin, principal) => {
+            (_, principal) => {
                 if place.route(&parts.method).is_none() {
                     return wrong_method_of(&place);
                 }
@@ -168,6 +175,28 @@ impl Door {
         let event = event.on("route", template).with("path", shortened(path));
         if let Err(full) = self.gateway.audit().note(event) {
             tracing::warn!("a refusal is not recorded: {full}");
+        }
+    }
+
+    /// What browsers do to sign in; nothing of it is here where nobody can.
+    async fn sign_in<B>(&self, place: &Place<'_>, parts: &Parts, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let control = self.options.control.as_ref();
+        let control = control.filter(|control| control.sign_in_origin().is_some());
+        let Some(control) = control else { return not_found() };
+        let Some(route) = place.route(&parts.method) else { return wrong_method_of(place) };
+        let Target::SignIn(target) = route.target else { return not_found() };
+        let segments = place.segments;
+        Visitor { door: self, control, target, segments, parts }.answer(body).await
+    }
+
+    fn proofs(&self) -> Proofs<'_> {
+        Proofs {
+            gateway: &self.gateway,
+            control: self.options.control.as_ref(),
+            admin: self.options.admin_token.as_ref(),
         }
     }
 

@@ -25,6 +25,7 @@ mod rows;
 mod sending;
 mod serve;
 mod servers;
+mod signin;
 mod status;
 mod stream;
 mod workers;

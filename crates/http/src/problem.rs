@@ -2,7 +2,7 @@
 
 use http::{HeaderValue, StatusCode, header};
 use narthex_control::{CatalogError, ControlError, FieldError, RunError};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, WorkspaceId};
 use serde_json::{Map, Value, json};
 
 use crate::respond::{self, Response};
@@ -40,6 +40,11 @@ impl Problem {
         Self { kind, status: status_of_kind(kind), detail: detail.into(), errors, members }
     }
 
+    /// For a workspace that is not there, or not for whoever asks.
+    pub(crate) fn no_workspace(workspace: WorkspaceId) -> Self {
+        ControlError::from(CatalogError::NoWorkspace(workspace)).into()
+    }
+
     /// With a status that says more of HTTP itself than the kind's own.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
@@ -50,6 +55,19 @@ impl Problem {
         let errors = fields.iter().map(|field| json!(field)).collect();
         let problem = Self { errors, ..Self::new(ErrorKind::Invalid, detail) };
         problem.with_status(StatusCode::UNPROCESSABLE_ENTITY)
+    }
+
+    pub(crate) fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What is told.
+    pub(crate) fn detail(&self) -> &str {
+        &self.detail
     }
 
     pub(crate) fn answer(&self) -> Response {

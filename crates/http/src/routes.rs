@@ -1,7 +1,9 @@
 //! The table of everything that is served. What is not in it does not exist.
 
 use http::Method;
-use narthex_model::CatalogKind;
+use narthex_model::{CatalogKind, Role};
+
+use crate::signin::SignInTarget;
 
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
@@ -15,19 +17,39 @@ pub struct Route {
     pub(crate) target: Target,
 }
 
-/// Who may come in at a route.
+/// Who may come in at a route. An operator may at all of them but the clients'.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anybody: only health, which says nothing else.
     Open,
+    /// Anybody who brings a proof of the route's own, which is this (D4): a human has no token
+    /// before they have signed in.
+    Own(&'static str),
     /// The bearer of a run's token.
     Client,
-    /// The bearer of a run's token or of the admin token.
+    /// The bearer of a run's token, who sees what the run has, or an operator.
+    Shared,
+    /// An operator alone: an agent must not switch servers off, change them or read what they
+    /// write to stderr.
     Operator,
-    /// The bearer of the admin token alone: an agent must not switch servers off, change them or
-    /// read what they write to stderr.
-    Admin,
+    /// Every human and service; they see what they may.
+    Known,
+    /// Whoever has one of these roles in the workspace of the path.
+    Member(&'static [Role]),
+    /// The same, or a run of this workspace, for its children.
+    Starter(&'static [Role]),
 }
+
+/// All there is in a workspace.
+const ADMIN: &[Role] = &[Role::Admin];
+/// What agents are made of.
+const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
+/// Which secrets there are and who may what, which tells no value.
+const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
+const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
+/// Runs, and who sees that they are.
+const RUN: &[Role] = &[Role::Admin, Role::Runner];
+const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
 /// What is behind a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +77,26 @@ pub(crate) enum Target {
     Run,
     Sessions,
     Session,
+    Principals,
+    PrincipalCreate,
+    Principal,
+    PrincipalChange,
+    Me,
+    LinkCreate,
+    Passkeys,
+    PasskeyRemove,
+    SignIn(SignInTarget),
+    Workspaces,
+    WorkspaceCreate,
+    Workspace,
+    WorkspaceChange,
+    WorkspaceDelete,
+    Members,
+    MemberSet,
+    MemberRemove,
+    Tokens,
+    TokenCreate,
+    TokenRevoke,
     Secrets,
     Secret,
     RotateKey,
@@ -71,7 +113,14 @@ pub(crate) enum Target {
     AuditSettings,
 }
 
+/// The proofs of what a browser does that has signed in, or is about to.
+const SESSION: &str = "the session's cookie, and the token in its page";
+const STATE: &str = "the code, the state, and the cookie of the browser that began it";
+
 const READ: &str = "GET, HEAD";
+const WRITE: &str = "GET, HEAD, POST";
+const CHANGE: &str = "PUT, PATCH, DELETE";
+const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
 /// Everything that is served. Rows of one path stand together.
 pub const ROUTES: &[Route] = &[
@@ -79,80 +128,119 @@ pub const ROUTES: &[Route] = &[
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),
-    route("/metrics", READ, Access::Operator, Target::Metrics),
-    route("/api/status", READ, Access::Operator, Target::Status),
-    route("/api/tools", READ, Access::Operator, Target::Tools),
-    route("/api/servers", READ, Access::Operator, Target::Servers),
-    route("/api/servers/{name}", READ, Access::Operator, Target::Server),
-    route("/api/servers/{name}", "PUT, PATCH, DELETE", Access::Admin, Target::ServerEntry),
-    route("/api/servers/{name}/disable", "POST", Access::Admin, Target::Disable),
-    route("/api/servers/{name}/enable", "POST", Access::Admin, Target::Enable),
-    route("/api/servers/{name}/reconnect", "POST", Access::Admin, Target::Reconnect),
-    route("/api/servers/{name}/reauthorize", "POST", Access::Admin, Target::Reauthorize),
-    route("/api/servers/{name}/test", "POST", Access::Admin, Target::Test),
-    route("/api/servers/{name}/logs", READ, Access::Admin, Target::Logs),
-    route("/api/reload", "POST", Access::Admin, Target::Reload),
-    route("/api/files", READ, Access::Admin, Target::Files),
-    route("/api/events", READ, Access::Operator, Target::Events),
-    // A run creates its children here, and sees none.
-    route("/api/workspaces/{workspace}/runs", "POST", Access::Operator, Target::Runs),
-    route("/api/workspaces/{workspace}/runs", READ, Access::Admin, Target::Runs),
-    route("/api/workspaces/{workspace}/runs/{id}", "GET, HEAD, DELETE", Access::Admin, Target::Run),
-    route("/api/workspaces/{workspace}/sessions", READ, Access::Admin, Target::Sessions),
+    own("/signin", READ, "none: it shows the ways in", SignInTarget::Page),
+    own("/signin/script.js", READ, "none: the same for everybody", SignInTarget::Script),
+    own("/signin/style.css", READ, "none: the same for everybody", SignInTarget::Style),
+    own("/signin/link/{token}", READ, "the token of the link", SignInTarget::Link),
+    own("/signin/link/{token}", "POST", "the token of the link, once", SignInTarget::LinkUse),
+    own("/signin/passkey/begin", "POST", "none: it gives a challenge", SignInTarget::PasskeyBegin),
+    own("/signin/passkey/finish", "POST", "the passkey", SignInTarget::PasskeyFinish),
+    own("/signin/passkeys/new", "POST", SESSION, SignInTarget::PasskeyNew),
+    own("/signin/passkeys", "POST", SESSION, SignInTarget::PasskeyAdd),
+    own("/signin/passkeys/{id}/remove", "POST", SESSION, SignInTarget::PasskeyRemove),
+    own("/signin/oidc/{provider}", READ, "none: it leads to the provider", SignInTarget::OidcBegin),
+    own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
+    own("/signout", "POST", SESSION, SignInTarget::SignOut),
+    route("/metrics", READ, Access::Shared, Target::Metrics),
+    route("/api/status", READ, Access::Shared, Target::Status),
+    route("/api/tools", READ, Access::Shared, Target::Tools),
+    route("/api/servers", READ, Access::Shared, Target::Servers),
+    route("/api/servers/{name}", READ, Access::Shared, Target::Server),
+    route("/api/servers/{name}", "PUT, PATCH, DELETE", Access::Operator, Target::ServerEntry),
+    route("/api/servers/{name}/disable", "POST", Access::Operator, Target::Disable),
+    route("/api/servers/{name}/enable", "POST", Access::Operator, Target::Enable),
+    route("/api/servers/{name}/reconnect", "POST", Access::Operator, Target::Reconnect),
+    route("/api/servers/{name}/reauthorize", "POST", Access::Operator, Target::Reauthorize),
+    route("/api/servers/{name}/test", "POST", Access::Operator, Target::Test),
+    route("/api/servers/{name}/logs", READ, Access::Operator, Target::Logs),
+    route("/api/reload", "POST", Access::Operator, Target::Reload),
+    route("/api/files", READ, Access::Operator, Target::Files),
+    route("/api/events", READ, Access::Shared, Target::Events),
+    route("/api/me", READ, Access::Known, Target::Me),
+    route("/api/principals", READ, Access::Operator, Target::Principals),
+    route("/api/principals", "POST", Access::Operator, Target::PrincipalCreate),
+    route("/api/principals/{principal}", READ, Access::Operator, Target::Principal),
+    route("/api/principals/{principal}", "PATCH", Access::Operator, Target::PrincipalChange),
     route(
-        "/api/workspaces/{workspace}/sessions/{id}",
-        "GET, HEAD, DELETE",
-        Access::Admin,
-        Target::Session,
+        "/api/principals/{principal}/sign-in-links",
+        "POST",
+        Access::Operator,
+        Target::LinkCreate,
     ),
-    route("/api/workspaces/{workspace}/secrets", READ, Access::Admin, Target::Secrets),
+    route("/api/principals/{principal}/passkeys", READ, Access::Operator, Target::Passkeys),
+    route(
+        "/api/principals/{principal}/passkeys/{id}",
+        "DELETE",
+        Access::Operator,
+        Target::PasskeyRemove,
+    ),
+    route("/api/secrets/rotate-key", "POST", Access::Operator, Target::RotateKey),
+    route("/api/workspaces", READ, Access::Known, Target::Workspaces),
+    route("/api/workspaces", "POST", Access::Operator, Target::WorkspaceCreate),
+    member("/api/workspaces/{workspace}", READ, &Role::ALL, Target::Workspace),
+    member("/api/workspaces/{workspace}", "PATCH", ADMIN, Target::WorkspaceChange),
+    route("/api/workspaces/{workspace}", "DELETE", Access::Operator, Target::WorkspaceDelete),
+    member("/api/workspaces/{workspace}/members", READ, AUDIT, Target::Members),
+    member("/api/workspaces/{workspace}/members/{principal}", "PUT", ADMIN, Target::MemberSet),
+    member(
+        "/api/workspaces/{workspace}/members/{principal}",
+        "DELETE",
+        ADMIN,
+        Target::MemberRemove,
+    ),
+    member("/api/workspaces/{workspace}/service-tokens", READ, AUDIT, Target::Tokens),
+    member("/api/workspaces/{workspace}/service-tokens", "POST", ADMIN, Target::TokenCreate),
+    member("/api/workspaces/{workspace}/service-tokens/{id}", "DELETE", ADMIN, Target::TokenRevoke),
+    member("/api/workspaces/{workspace}/secrets", READ, NAMES, Target::Secrets),
     // There is no way to read one (X-M21).
-    route(
-        "/api/workspaces/{workspace}/secrets/{name}",
-        "PUT, DELETE",
-        Access::Admin,
-        Target::Secret,
-    ),
-    route("/api/secrets/rotate-key", "POST", Access::Admin, Target::RotateKey),
-    objects("/api/workspaces/{workspace}/mcp-servers", CatalogKind::Server),
-    object("/api/workspaces/{workspace}/mcp-servers/{id}", CatalogKind::Server),
-    objects("/api/workspaces/{workspace}/capabilities", CatalogKind::Capability),
-    object("/api/workspaces/{workspace}/capabilities/{id}", CatalogKind::Capability),
-    objects("/api/workspaces/{workspace}/agents", CatalogKind::Agent),
-    object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
-    route(
+    member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),
+    // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
+    // (X-D12), and change nothing (X-M7).
+    objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),
+    objects("/api/workspaces/{workspace}/mcp-servers", "POST", ADMIN, CatalogKind::Server),
+    object("/api/workspaces/{workspace}/mcp-servers/{id}", READ, AUTHOR, CatalogKind::Server),
+    object("/api/workspaces/{workspace}/mcp-servers/{id}", CHANGE, ADMIN, CatalogKind::Server),
+    objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
+    object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
+    objects("/api/workspaces/{workspace}/agents", WRITE, AUTHOR, CatalogKind::Agent),
+    object("/api/workspaces/{workspace}/agents/{id}", ALL, AUTHOR, CatalogKind::Agent),
+    member(
         "/api/workspaces/{workspace}/agents/{id}/mcp-attachments",
         "GET, HEAD, PUT",
-        Access::Admin,
+        AUTHOR,
         Target::Attachments,
     ),
     // An attachment of this alias can be had with the others alone.
-    route(
+    member(
         "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/connection-status",
         READ,
-        Access::Admin,
+        AUTHOR,
         Target::Connections,
     ),
-    route(
+    member(
         "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/{alias}",
         "GET, HEAD, PUT, DELETE",
-        Access::Admin,
+        AUTHOR,
         Target::Attachment,
     ),
-    route("/api/workspaces/{workspace}/export", READ, Access::Admin, Target::Export),
-    route("/api/workspaces/{workspace}/import", "POST", Access::Admin, Target::Import),
-    route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
-    route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
-    route("/api/workspaces/{workspace}/audit", READ, Access::Admin, Target::Audit),
-    route(
-        "/api/workspaces/{workspace}/audit/settings",
-        "GET, HEAD, PUT",
-        Access::Admin,
-        Target::AuditSettings,
-    ),
+    member("/api/workspaces/{workspace}/export", READ, ADMIN, Target::Export),
+    member("/api/workspaces/{workspace}/import", "POST", ADMIN, Target::Import),
+    member("/api/workspaces/{workspace}/validate", "POST", AUTHOR, Target::Validate),
+    member("/api/workspaces/{workspace}/preview", "POST", AUTHOR, Target::Preview),
+    // A run creates its children here, and sees none.
+    route("/api/workspaces/{workspace}/runs", "POST", Access::Starter(RUN), Target::Runs),
+    member("/api/workspaces/{workspace}/runs", READ, SEE_RUNS, Target::Runs),
+    member("/api/workspaces/{workspace}/runs/{id}", READ, SEE_RUNS, Target::Run),
+    member("/api/workspaces/{workspace}/runs/{id}", "DELETE", RUN, Target::Run),
+    member("/api/workspaces/{workspace}/sessions", READ, SEE_RUNS, Target::Sessions),
+    member("/api/workspaces/{workspace}/sessions/{id}", READ, SEE_RUNS, Target::Session),
+    member("/api/workspaces/{workspace}/sessions/{id}", "DELETE", RUN, Target::Session),
+    member("/api/workspaces/{workspace}/audit", READ, AUDIT, Target::Audit),
+    member("/api/workspaces/{workspace}/audit/settings", READ, AUDIT, Target::AuditSettings),
+    member("/api/workspaces/{workspace}/audit/settings", "PUT", ADMIN, Target::AuditSettings),
     // Of what belongs to no workspace.
-    route("/api/audit", READ, Access::Admin, Target::Audit),
-    route("/api/audit/settings", "GET, HEAD, PUT", Access::Admin, Target::AuditSettings),
+    route("/api/audit", READ, Access::Operator, Target::Audit),
+    route("/api/audit/settings", "GET, HEAD, PUT", Access::Operator, Target::AuditSettings),
 ];
 
 const fn route(
@@ -164,14 +252,40 @@ const fn route(
     Route { template, methods, access, target }
 }
 
-/// The objects of a kind. Even who reads them is an operator: which servers there are tells much of
-/// a workspace (X-E14).
-const fn objects(template: &'static str, kind: CatalogKind) -> Route {
-    route(template, "GET, HEAD, POST", Access::Admin, Target::Objects(kind))
+const fn own(
+    template: &'static str,
+    methods: &'static str,
+    proof: &'static str,
+    target: SignInTarget,
+) -> Route {
+    route(template, methods, Access::Own(proof), Target::SignIn(target))
 }
 
-const fn object(template: &'static str, kind: CatalogKind) -> Route {
-    route(template, "GET, HEAD, PUT, PATCH, DELETE", Access::Admin, Target::Object(kind))
+const fn member(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    target: Target,
+) -> Route {
+    route(template, methods, Access::Member(roles), target)
+}
+
+const fn objects(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    kind: CatalogKind,
+) -> Route {
+    member(template, methods, roles, Target::Objects(kind))
+}
+
+const fn object(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    kind: CatalogKind,
+) -> Route {
+    member(template, methods, roles, Target::Object(kind))
 }
 
 /// What is served at one path.
@@ -271,8 +385,7 @@ mod tests {
         }
         let unknown = ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""];
         let more = ["/api/servers/", "/api/servers//logs", "/api/servers/a/b", "/api/events/"];
-        let nested =
-            ["/api/workspaces/w", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
+        let nested = ["/api/workspaces/", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
         for path in unknown.into_iter().chain(more).chain(nested) {
             assert_eq!(found(path), None, "{path}");
         }

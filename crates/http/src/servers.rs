@@ -1,10 +1,12 @@
 //! The operators' API: what there is of servers, the catalog, runs and secrets, and what can be
 //! done with them.
 
+mod access;
 mod attachments;
 mod audit;
 mod catalog;
-mod changes;
+pub(crate) mod changes;
+mod logins;
 mod query;
 mod runs;
 mod secrets;
@@ -24,7 +26,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Access,
-    auth::Principal,
+    auth::{Principal, authorize},
     door::Door,
     problem::Problem,
     respond::{self, Response},
@@ -50,14 +52,12 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let answered = match (access, &self.principal) {
-            (Access::Admin, Principal::Run(_)) => {
-                let path = self.parts.uri.path();
-                self.door.denied(&self.principal, path);
-                let text = "this needs the operator's token; a client's shows servers only";
-                Err(Problem::new(ErrorKind::Denied, text))
+        let answered = match authorize(access, &self.principal, || self.workspace()) {
+            Ok(()) => self.dispatch(body).await,
+            Err(problem) => {
+                self.door.denied(&self.principal, self.parts.uri.path());
+                Err(problem)
             }
-            _ => self.dispatch(body).await,
         };
         answered.unwrap_or_else(|problem| problem.answer())
     }
@@ -88,6 +88,25 @@ impl Asked<'_> {
             Target::Run => self.workspace_run().await,
             Target::Sessions => self.sessions().await,
             Target::Session => self.session().await,
+            Target::Principals => self.principals(),
+            Target::PrincipalCreate => self.create_principal(body).await,
+            Target::Principal => self.principal(),
+            Target::PrincipalChange => self.change_principal(body).await,
+            Target::Me => self.me(),
+            Target::LinkCreate => self.create_link().await,
+            Target::Passkeys => self.passkeys().await,
+            Target::PasskeyRemove => self.remove_passkey().await,
+            Target::Workspaces => self.workspaces(),
+            Target::WorkspaceCreate => self.create_workspace(body).await,
+            Target::Workspace => self.show_workspace(),
+            Target::WorkspaceChange => self.change_workspace(body).await,
+            Target::WorkspaceDelete => self.delete_workspace().await,
+            Target::Members => self.members(),
+            Target::MemberSet => self.set_member(body).await,
+            Target::MemberRemove => self.remove_member().await,
+            Target::Tokens => self.tokens(),
+            Target::TokenCreate => self.create_token(body).await,
+            Target::TokenRevoke => self.revoke_token().await,
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
@@ -102,9 +121,11 @@ impl Asked<'_> {
             Target::Preview => self.preview(body).await,
             Target::Audit => self.audit().await,
             Target::AuditSettings => self.audit_settings(body).await,
-            Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {
-                Err(Problem::new(ErrorKind::NotFound, "nothing is here"))
-            }
+            Target::SignIn(_)
+            | Target::Health
+            | Target::Ready
+            | Target::Aggregated
+            | Target::Transparent => Err(Problem::new(ErrorKind::NotFound, "nothing is here")),
         }
     }
 
@@ -122,7 +143,9 @@ impl Asked<'_> {
         let gateway = &self.door.gateway;
         match &self.principal {
             Principal::Run(run) => gateway.snapshot(run),
-            Principal::Admin => gateway.registry().snapshot(),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+                gateway.registry().snapshot()
+            }
         }
     }
 
@@ -155,6 +178,11 @@ impl Asked<'_> {
     /// Who asks for a change.
     fn by(&self) -> By {
         self.principal.actor()
+    }
+
+    /// What stands in the path for the braces of the route, decoded.
+    fn segment(&self, index: usize) -> String {
+        percent_decode_str(self.segments[index]).decode_utf8_lossy().into_owned()
     }
 
     /// What is no id belongs to no workspace, either.

@@ -11,6 +11,7 @@ mod exposed;
 pub mod header;
 pub mod json;
 mod names;
+mod principal;
 mod provenance;
 mod qualified;
 mod run_scope;
@@ -30,7 +31,11 @@ pub use catalog::CatalogKind;
 pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
-pub use names::{AgentName, CapabilityName, NameError, ServerId, ToolScope};
+pub use names::{
+    AgentName, CapabilityName, NameError, PrincipalId, PrincipalName, ServerId, ServiceTokenId,
+    ToolScope,
+};
+pub use principal::{PrincipalKind, Role, Roles};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;

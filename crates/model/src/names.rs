@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Alias;
+use crate::{Alias, WorkspaceId};
 
 /// The longest name of any kind.
 const NAME_MAX: usize = 64;
@@ -121,6 +121,66 @@ name! {
     }
 }
 
+name! {
+    /// The id of a human or a service, which never changes.
+    PrincipalId,
+    "principal id",
+    "it is `prn_` with 16 of 0-9 and a-f",
+    |text| is_id(text, "prn_", 16)
+}
+
+name! {
+    /// The id of a service's token; no secret.
+    ServiceTokenId,
+    "token id",
+    "it is `tok_` with 16 of 0-9 and a-f",
+    |text| is_id(text, "tok_", 16)
+}
+
+name! {
+    /// The name of a human, such as `ada` or `ada@example.com`, or of a service with its workspace
+    /// in front: `team/ci`. Unique among all.
+    PrincipalName,
+    "name",
+    "use 1 to 128 of a-z, 0-9 and `._@+-`, and start with a letter or digit; a service has its \
+     workspace and `/` in front",
+    |text| {
+        let is_name = |name: &str| {
+            name.len() <= 2 * NAME_MAX
+                && name.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+                && name.bytes().all(|b| {
+                    matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'@' | b'+' | b'-')
+                })
+        };
+        match text.split_once('/') {
+            Some((workspace, name)) => WorkspaceId::new(workspace).is_ok() && is_name(name),
+            None => is_name(text),
+        }
+    }
+}
+
+impl PrincipalName {
+    /// The name of a service of a workspace.
+    ///
+    /// # Errors
+    /// When `name` is none that a service can have.
+    pub fn of_service(workspace: &WorkspaceId, name: &str) -> Result<Self, NameError> {
+        Self::new(&format!("{workspace}/{name}"))
+    }
+
+    /// The workspace that stands in front: `None` in the names of humans.
+    #[must_use]
+    pub fn workspace(&self) -> Option<&str> {
+        Some(self.as_str().split_once('/')?.0)
+    }
+}
+
+fn is_id(text: &str, prefix: &str, digits: usize) -> bool {
+    text.strip_prefix(prefix).is_some_and(|rest| {
+        rest.len() == digits && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
 fn is_object_name(text: &str) -> bool {
     text.len() <= NAME_MAX
         && text.bytes().next().is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -161,6 +221,19 @@ mod tests {
         for bad in ["", "linear", ".write", "linear.", "Linear.write", "a..b", "a b.c"] {
             assert!(ToolScope::new(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn services_have_their_workspace_in_front() {
+        for good in ["ada", "ada.l+x@example.com", "0", "team/ci", "a-1/a.b"] {
+            assert!(PrincipalName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Ada", "-a", "@a", "a b", "a/b/c", "/ci", "team/", "Team/ci", "a\u{e4}"] {
+            assert!(PrincipalName::new(bad).is_err(), "{bad}");
+        }
+        let name = PrincipalName::of_service(&WorkspaceId::default(), "ci").unwrap();
+        assert_eq!((name.as_str(), name.workspace()), ("default/ci", Some("default")));
+        assert!(PrincipalName::of_service(&WorkspaceId::default(), "a/b").is_err());
     }
 
     #[test]

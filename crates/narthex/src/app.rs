@@ -145,7 +145,7 @@ impl App {
             Some(control) => {
                 let runs = RunsOptions {
                     workspace_root: config::workspace_root()?,
-                    env: Arc::new(config::variable),
+                    env: Arc::new(config::placeholder),
                     start_timeout: connections.deadlines.connect,
                     local: local.id,
                 };

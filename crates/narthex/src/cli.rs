@@ -1,9 +1,11 @@
 //! The command line: what can be said, and who does it.
 
+mod access;
 mod audit;
 mod catalog;
 mod operate;
 mod secrets;
+mod users;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -19,6 +21,9 @@ use crate::{
     telemetry,
 };
 
+pub(crate) use access::{
+    DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, TokensCommand, WorkspacesCommand,
+};
 pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs};
 pub(crate) use catalog::{
     AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
@@ -29,6 +34,7 @@ pub(crate) use operate::{
     StopArgs,
 };
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 /// How long what still runs after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
@@ -59,6 +65,12 @@ struct Common {
     /// Where tokens, state and audit records are [default: ~/.local/share/narthex]
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// For operators: the daemon at this address, instead of the data directory's
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
+    /// For operators: the file with the token to show [default: NARTHEX_TOKEN, or admin.token]
+    #[arg(long, global = true, value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// The settings file [default: ~/.config/narthex/narthex.toml]
     #[arg(long, global = true, value_name = "FILE")]
     settings: Option<PathBuf>,
@@ -99,6 +111,18 @@ enum Command {
     /// List, export and verify the record of what was done
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Accounts of humans, their sign-in links and passkeys
+    #[command(subcommand)]
+    Users(UsersCommand),
+    /// The workspaces, which share nothing with each other
+    #[command(subcommand)]
+    Workspaces(WorkspacesCommand),
+    /// Who has which roles in a workspace
+    #[command(subcommand)]
+    Members(MembersCommand),
+    /// The tokens of a workspace's services
+    #[command(subcommand)]
+    Tokens(TokensCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -280,6 +304,10 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Import(args) => Box::pin(commands::transfer::import(&args, &context)).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
         Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
+        Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
+        Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
+        Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
+        Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,
@@ -301,6 +329,8 @@ fn flags(cli: &Cli) -> Flags {
     let mut flags = Flags {
         settings: cli.common.settings.clone(),
         data: cli.common.data.clone(),
+        url: cli.common.url.clone(),
+        token_file: cli.common.token_file.clone(),
         ..Flags::default()
     };
     // Elsewhere `--config` means to work in process, which is no setting.

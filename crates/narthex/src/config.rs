@@ -5,6 +5,7 @@
 
 mod layers;
 mod settings;
+mod signin;
 
 use std::{
     ffi::OsString,
@@ -15,6 +16,7 @@ use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
 pub(crate) use settings::{Flags, LogFormat, Settings};
+pub(crate) use signin::SignIn;
 
 use crate::failure::Failure;
 
@@ -35,10 +37,20 @@ pub(crate) fn master_key() -> Option<Secret> {
     variable(MASTER_KEY).map(Secret::new)
 }
 
+/// The variable that gives the token of an operator's commands.
+pub(crate) const TOKEN: &str = "NARTHEX_TOKEN";
+
+/// The token that the environment gives. One set to nothing is how scripts unset it.
+pub(crate) fn token() -> Option<Secret> {
+    variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
+}
+
 /// One environment variable, for placeholders of configuration files: neither the key of all
-/// secrets nor the way to the store is one that a file may hand to a server.
+/// secrets, nor the way to the store, nor an operator's token, nor our passwords at sign-in
+/// providers are such as a file may hand to a server.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
-    if matches!(name, MASTER_KEY | STORE_URL) { None } else { variable(name) }
+    let is_ours = matches!(name, MASTER_KEY | STORE_URL | TOKEN);
+    if is_ours || name.starts_with(signin::SECRET) { None } else { variable(name) }
 }
 
 /// Whether the terminal's language setting can show more than ASCII.

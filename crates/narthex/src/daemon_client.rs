@@ -2,12 +2,12 @@
 
 mod api;
 mod lines;
+mod operator;
 
-pub(crate) use api::{ApiRequest, EventReader, run_path, runs_path, server_path};
+pub(crate) use api::{ApiRequest, EventReader, segment, server_path, workspace_path};
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use narthex_gateway::RunToken;
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, ErrorKind, Secret};
 use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
@@ -31,22 +31,28 @@ const REFUSAL_MAX: usize = 200;
 pub(crate) struct DaemonClient {
     pub(crate) state: DaemonState,
     http: HttpClient,
-    token: RunToken,
+    token: Secret,
     limits: Limits,
 }
 
 impl DaemonClient {
     /// Finds the daemon. Nothing is sent yet.
     pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
+        if settings.url.is_some() {
+            let text = "--url (NARTHEX_URL) is for the commands of operators; this one works with \
+                        the daemon of a data directory (--data)";
+            return Err(Failure::usage(text));
+        }
         let data = DataDir::at(&settings.data);
         let state = data.daemon()?;
-        let token = read_client_token(&data)?;
+        let token = Secret::new(read_client_token(&data)?.expose());
         Self::with(settings, state, token)
     }
 
-    fn with(settings: &Settings, state: DaemonState, token: RunToken) -> Result<Self, Failure> {
+    fn with(settings: &Settings, state: DaemonState, token: Secret) -> Result<Self, Failure> {
         let url = Url::parse(&state.url).map_err(|error| {
-            Failure::new(ErrorKind::Invalid, format!("the daemon's address is damaged: {error}"))
+            let text = format!("`{}` is no address of a daemon: {error}", state.url);
+            Failure::new(ErrorKind::Invalid, text)
         })?;
         let http = HttpClient::new(&url, ClientSettings::default()).map_err(|e| failure(&e))?;
         Ok(Self { state, http, token, limits: settings.limits })
@@ -116,7 +122,7 @@ impl DaemonClient {
         *request.headers_mut() = headers;
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
         let mut bearer = bearer
-            .map_err(|error| Failure::new(ErrorKind::Bug, format!("a bad token: {error}")))?;
+            .map_err(|error| Failure::new(ErrorKind::Invalid, format!("a bad token: {error}")))?;
         bearer.set_sensitive(true);
         request.headers_mut().insert(header::AUTHORIZATION, bearer);
         self.http.send(request).await.map_err(|error| failure(&error))

@@ -1,6 +1,9 @@
 //! The only place that prints: results to standard output, all else to standard error.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+};
 
 use narthex_model::ErrorKind;
 use serde::Serialize;
@@ -56,6 +59,16 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
 /// Prints the outcome of an operator's command: `{"ok": true, "data": …}`.
 pub(crate) fn done(data: &Value) -> Result<(), Failure> {
     json(&json!({ "ok": true, "data": data }))
+}
+
+/// Prints the same, or for people a sentence; nothing for scripts.
+pub(crate) fn told(data: &Value, sentence: &str, format: Format) -> Result<ExitCode, Failure> {
+    match format {
+        Format::Json => done(data)?,
+        Format::Text => line(&harmless(sentence))?,
+        Format::Quiet => {}
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A word in colour, where standard output is a terminal that may show some.

@@ -1,10 +1,15 @@
 //! Tables for people, as wide as their terminal.
 
-use std::io::stdout;
+use std::{io::stdout, process::ExitCode};
 
 use comfy_table::{Table, presets};
+use serde_json::{Value, json};
 
-use crate::output::is_harmful;
+use crate::{
+    cli::Context,
+    failure::Failure,
+    output::{self, harmless, is_harmful},
+};
 
 /// Gives one line each; the last column is cut where the terminal ends.
 pub(crate) fn render(header: &[&str], rows: &[Vec<String>]) -> String {
@@ -17,6 +22,36 @@ pub(crate) fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = width();
     let lines = table.lines().map(|line| cut(line.trim_end(), width));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Prints a list as it is wanted: a table, `{"items": …}`, or the first cells alone.
+pub(crate) fn list(
+    items: &[Value],
+    header: &[&str],
+    row: impl Fn(&Value) -> Vec<String>,
+    none: &str,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::done(&json!({ "items": items }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<_> = items.iter().map(row).collect();
+    if context.format.is_quiet() {
+        for row in &rows {
+            output::line(&row[0])?;
+        }
+    } else if rows.is_empty() {
+        output::line(none)?;
+    } else {
+        output::line(&render(header, &rows))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A member of an answer without what could move a cursor; empty if it is no text.
+pub(crate) fn text(value: &Value, member: &str) -> String {
+    harmless(value[member].as_str().unwrap_or_default())
 }
 
 /// The first line, without what could move a cursor.

@@ -17,7 +17,9 @@ const STEPS: &[(i64, &str, &str)] = &[
     (4, "secrets", include_str!("../migrations/0004_secrets.sql")),
     (5, "catalog", include_str!("../migrations/0005_catalog.sql")),
     (6, "audit", include_str!("../migrations/0006_audit.sql")),
+    (7, "principals", include_str!("../migrations/0007_principals.sql")),
     (8, "runs", include_str!("../migrations/0008_runs.sql")),
+    (10, "logins", include_str!("../migrations/0010_logins.sql")),
 ];
 
 /// The version that this program writes.

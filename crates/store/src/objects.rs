@@ -2,10 +2,14 @@
 
 pub(crate) mod audit;
 pub(crate) mod catalog;
+pub(crate) mod logins;
+pub(crate) mod principals;
+pub(crate) mod proofs;
 pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
 pub(crate) mod server_flags;
+pub(crate) mod service_tokens;
 pub(crate) mod sessions;
 pub(crate) mod trusted_files;
 pub(crate) mod workspaces;
@@ -27,7 +31,12 @@ fn time(row: &Row, column: &'static str) -> Result<SystemTime, StatementError> {
     Ok(UNIX_EPOCH + Duration::from_millis(since))
 }
 
-/// A time to be stored.
+/// The same, where there may be none.
+fn maybe_time(row: &Row, column: &'static str) -> Result<Option<SystemTime>, StatementError> {
+    row.has(column)?.then(|| time(row, column)).transpose()
+}
+
+/// A time that comes in, as it is stored.
 fn ms(time: SystemTime) -> i64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

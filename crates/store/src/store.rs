@@ -5,9 +5,9 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, OpenError, RunRows, Secrets, SeededDefaults,
-    ServerFlags, SessionRows, StatementError, TrustedFiles, Workspaces, connect,
-    database::Database, open,
+    Audit, CatalogRows, CatalogStep, ConnectError, Logins, OpenError, Principals, Proofs, RunRows,
+    Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrustedFiles,
+    Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -105,6 +105,30 @@ impl Store {
     #[must_use]
     pub fn runs(&self) -> RunRows<'_> {
         RunRows::new(&self.database)
+    }
+
+    /// Humans and services, and their roles.
+    #[must_use]
+    pub fn principals(&self) -> Principals<'_> {
+        Principals::new(&self.database)
+    }
+
+    /// Logins of humans.
+    #[must_use]
+    pub fn logins(&self) -> Logins<'_> {
+        Logins::new(&self.database)
+    }
+
+    /// What humans prove themselves with.
+    #[must_use]
+    pub fn proofs(&self) -> Proofs<'_> {
+        Proofs::new(&self.database)
+    }
+
+    /// The tokens of services.
+    #[must_use]
+    pub fn service_tokens(&self) -> ServiceTokens<'_> {
+        ServiceTokens::new(&self.database)
     }
 
     /// The objects of one kind of the catalog.

@@ -1,9 +1,10 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
-//! told, the header-adding forwarder and the load generator.
+//! told, the header-adding forwarder, the load generator, and an authenticator in software.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.
 
+pub mod authenticator;
 pub mod fixture;
 pub mod forwarder;
 pub mod load;

@@ -11,17 +11,19 @@ struct Owned {
     is_free_in_tests: bool,
 }
 
-const OWNED: [Owned; 12] = [
+const OWNED: &[Owned] = &[
     owned("bollard", &["supervisor"]),
     owned("cargo_metadata", &["xtask"]),
     owned("clap", &["narthex", "testkit", "xtask"]),
     owned("fuser", &["mount"]),
+    owned("jsonwebtoken", &["login"]),
     owned("rustls", &["upstream"]),
     owned("serde-saphyr", &["narthex"]),
     owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
     owned("tokio-rustls", &["upstream"]),
     owned("wasmtime", &["sandbox"]),
+    owned("webauthn-rs", &["login"]),
     Owned {
         dependency: "anyhow",
         owners: &["narthex", "testkit", "xtask"],

@@ -30,8 +30,10 @@ const ATTEMPTS: usize = 3;
 /// Who creates a run.
 #[derive(Debug, Clone)]
 pub enum Creator {
-    /// Whoever may, without being in a run.
+    /// An operator, who may say everything.
     Operator(By),
+    /// Somebody with a role in the workspace: what reaches beyond it is not theirs to say.
+    Member(By),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
 }
@@ -133,7 +135,7 @@ impl Runs {
     ) -> Result<Draft, RunError> {
         let parent = self.parent(&workspace, &request, &by).await?;
         let by = match by {
-            Creator::Operator(by) => by,
+            Creator::Operator(by) | Creator::Member(by) => by,
             Creator::Run(run) => By::new(ActorKind::Run, run.id.to_text()),
         };
         let token = RunToken::generate().map_err(RunError::Randomness)?;

@@ -26,6 +26,22 @@ pub(super) struct Parent {
     pub(super) scope: RunScope,
 }
 
+fn denied(field: &'static str, message: &str) -> RunError {
+    RunError::Denied { field, message: message.to_owned() }
+}
+
+/// Servers of a request's own run what it says on this host, with its variables, and a folder of
+/// the host may be anybody's: neither is for those who are no operators (S2).
+fn check_member(request: &RunRequest) -> Result<(), RunError> {
+    if request.has_own_servers {
+        return Err(denied("servers", "only operators give a run servers of its own"));
+    }
+    if request.project_dir.is_some() {
+        return Err(denied("project_dir", "only operators choose a folder; leave it out"));
+    }
+    Ok(())
+}
+
 impl Runs {
     /// The parent of a run that is to be created: the run whose token was shown, or the one that an
     /// operator names (O75, O78).
@@ -36,9 +52,12 @@ impl Runs {
         by: &Creator,
     ) -> Result<Option<Parent>, RunError> {
         let named = request.parent_run_id.as_deref();
+        if let Creator::Member(_) = by {
+            check_member(request)?;
+        }
         match by {
             Creator::Run(run) => self.of_token(workspace, request, run).await.map(Some),
-            Creator::Operator(_) => match named {
+            Creator::Operator(_) | Creator::Member(_) => match named {
                 None => Ok(None),
                 Some(id) => {
                     let id = RunId::parse(id).ok_or(RunError::NoParent)?;
@@ -57,7 +76,6 @@ impl Runs {
         request: &RunRequest,
         run: &Arc<RunView>,
     ) -> Result<Parent, RunError> {
-        let denied = |field, message: &str| RunError::Denied { field, message: message.to_owned() };
         if request.has_scope {
             let text = "a run hands its own scope on, and no other; leave it out";
             return Err(denied("scope", text));
@@ -69,11 +87,9 @@ impl Runs {
         if request.kind == RunKind::ResumeSession {
             return Err(denied("type", "a run begins new sessions only"));
         }
-        if request.project_dir.is_some() {
-            return Err(denied("project_dir", "only operators choose a folder; leave it out"));
-        }
+        check_member(request)?;
         let Some(agent) = &request.agent_name else {
-            return Err(denied("servers", "only operators give a run servers of its own"));
+            return Err(denied("agent_name", "say which agent is to be started"));
         };
         let no_agent = || denied("agent_name", "this run has no agent that could start others");
         if self.is_local(run) && self.is_home(workspace) {

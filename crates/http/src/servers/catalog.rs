@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_control::{CatalogChange, CatalogObject, CatalogValid, CatalogWritten, Precondition};
-use narthex_model::{CatalogKind, ErrorKind, Timestamp};
+use narthex_model::{CatalogKind, ErrorKind, Role, Timestamp, WorkspaceId};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
@@ -29,7 +29,8 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = control.catalog_list(&workspace, kind, after, limit).await?;
-        let items: Vec<_> = page.items.iter().map(shown).collect();
+        let is_whole = self.sees_all_of(kind, &workspace);
+        let items: Vec<_> = page.items.iter().map(|one| seen(one, is_whole)).collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 
@@ -105,7 +106,12 @@ impl Asked<'_> {
             return Ok(ok(&control.catalog_merged(&workspace, id).await?));
         }
         let object = control.catalog_get(&workspace, kind, id).await?;
-        Ok(with_tag(ok(&shown(&object)), &object.tag))
+        Ok(with_tag(ok(&seen(&object, self.sees_all_of(kind, &workspace))), &object.tag))
+    }
+
+    /// Of servers only who changes them sees how they are reached and configured (X-D12).
+    fn sees_all_of(&self, kind: CatalogKind, workspace: &WorkspaceId) -> bool {
+        kind != CatalogKind::Server || self.principal.has_any(workspace, &[Role::Admin])
     }
 
     pub(super) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
@@ -178,6 +184,25 @@ pub(super) fn with_tag(mut response: respond::Response, tag: &str) -> respond::R
         response.headers_mut().insert(header::ETAG, tag);
     }
     response
+}
+
+/// What an author may know of a server: what it is called and what attaching it takes (X-D12).
+const MANIFEST: [&str; 5] = ["id", "name", "description", "config_schema", "tool_scopes"];
+
+/// An object, or of a server the part that authors see.
+fn seen(object: &CatalogObject, is_whole: bool) -> Value {
+    let mut told = shown(object);
+    if is_whole {
+        return told;
+    }
+    if let Some(members) = told["definition"].as_object_mut() {
+        members.retain(|name, _| MANIFEST.contains(&name.as_str()));
+    }
+    // What is wrong with the rest would tell of it.
+    if let Some(members) = told.as_object_mut() {
+        members.remove("errors");
+    }
+    told
 }
 
 fn shown(object: &CatalogObject) -> Value {

@@ -137,7 +137,7 @@ impl Asked<'_> {
 }
 
 /// Why a body of this kind, with that limit in bytes, is not taken.
-pub(super) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
+pub(crate) fn of_body(fault: BodyFault, what: &str, most: usize) -> Problem {
     match fault {
         BodyFault::TooLarge => {
             let text = format!("{what} may have {most} bytes");

@@ -105,7 +105,10 @@ impl Asked<'_> {
         self.query(&[])?;
         let by = match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
-            Principal::Admin => Creator::Operator(self.by()),
+            principal if principal.is_operator() => Creator::Operator(self.by()),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+                Creator::Member(self.by())
+            }
         };
         let text = self.entry(body, &[]).await?;
         let created = runs.create(&workspace, &text, by).await?;

@@ -23,7 +23,9 @@ impl Asked<'_> {
             let watching = Watching { gateway, principal, has_tools };
             match watching.principal.clone() {
                 Principal::Run(run) => watching.run(&run, &events).await,
-                Principal::Admin => watching.everything(&events).await,
+                Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+                    watching.everything(&events).await
+                }
             }
         })
     }

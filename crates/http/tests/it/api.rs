@@ -1,10 +1,14 @@
 //! The operators' API: rows, changes, verbs, tests, and what happens to servers as it happens.
 
+mod access;
 mod attachments;
 mod audit;
 mod catalog;
 mod changes;
+mod golden;
+mod isolation;
 mod reading;
 mod secrets;
+mod tenants;
 mod transfer;
-mod world;
+pub(crate) mod world;

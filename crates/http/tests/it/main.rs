@@ -13,4 +13,6 @@ mod modern;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod signin;
+#[cfg(test)]
 mod world;

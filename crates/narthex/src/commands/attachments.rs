@@ -4,17 +4,16 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_model::{CatalogKind, ErrorKind};
-use percent_encoding::utf8_percent_encode;
 use serde_json::{Value, json};
 
 use super::{
-    catalog::{KEPT, object_path, pages, text, told, warn},
+    catalog::{object_path, text, told, warn},
     waiting::waiting,
 };
 use crate::{
     arguments,
     cli::{AgentsCommand, AttachArgs, Context, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, segment},
     failure::{Failure, FailureKind},
     output::{self, harmless},
     table,
@@ -64,7 +63,7 @@ async fn detach(
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let at = attachments_path(agent, place);
-    let path = format!("{at}/{}", utf8_percent_encode(alias, KEPT));
+    let path = format!("{at}/{}", segment(alias));
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
     waiting(&format!("changing {agent}"), context, asked).await?;
     if context.format.is_json() {
@@ -77,7 +76,7 @@ async fn detach(
 async fn list(agent: &str, place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let path = attachments_path(agent, place);
-    let items = waiting("asking the daemon", context, pages(&client, &path)).await?;
+    let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
     if context.format.is_json() {
         output::done(&json!({ "items": items }))?;
     } else if context.format.is_quiet() {

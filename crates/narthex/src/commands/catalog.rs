@@ -4,20 +4,16 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_model::CatalogKind;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
     cli::{CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
-
-/// What ids have besides letters and digits may stand in a path as it is.
-pub(super) const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 pub(crate) async fn run(
     kind: CatalogKind,
@@ -38,46 +34,11 @@ async fn list(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let items = waiting("asking the daemon", context, all(&client, kind, place)).await?;
-    if context.format.is_json() {
-        output::done(&json!({ "items": items }))?;
-    } else if context.format.is_quiet() {
-        for item in &items {
-            output::line(&harmless(text(item, "id")))?;
-        }
-    } else if items.is_empty() {
-        output::line(&format!("There are none yet; store a {kind} with `apply --file FILE`."))?;
-    } else {
-        let rows: Vec<_> = items.iter().map(row).collect();
-        let header = ["id", "about", "revision", "updated", "by"];
-        output::line(&table::render(&header, &rows))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The objects of all pages.
-async fn all(
-    client: &DaemonClient,
-    kind: CatalogKind,
-    place: &WorkspaceArgs,
-) -> Result<Vec<Value>, Failure> {
-    pages(client, &objects_path(kind, place)).await
-}
-
-/// What all pages of a list have.
-pub(super) async fn pages(client: &DaemonClient, path: &str) -> Result<Vec<Value>, Failure> {
-    let mut items = Vec::new();
-    let mut after = String::new();
-    loop {
-        let mut page = client.api_get(format!("{path}?limit=100&after={after}")).await?;
-        if let Value::Array(of_page) = page["items"].take() {
-            items.extend(of_page);
-        }
-        match page["next"].as_str() {
-            Some(next) => after = utf8_percent_encode(next, KEPT).to_string(),
-            None => return Ok(items),
-        }
-    }
+    let items =
+        waiting("asking the daemon", context, client.api_all(&objects_path(kind, place))).await?;
+    let none = format!("There are none yet; store a {kind} with `apply --file FILE`.");
+    let header = ["id", "about", "revision", "updated", "by"];
+    table::list(&items, &header, row, &none, context)
 }
 
 fn row(item: &Value) -> Vec<String> {
@@ -145,15 +106,11 @@ pub(super) fn objects_path(kind: CatalogKind, place: &WorkspaceArgs) -> String {
         CatalogKind::Capability => "capabilities",
         CatalogKind::Agent => "agents",
     };
-    format!("{}/{group}", workspace_path(place))
-}
-
-pub(super) fn workspace_path(place: &WorkspaceArgs) -> String {
-    format!("/api/workspaces/{}", utf8_percent_encode(&place.workspace, KEPT))
+    workspace_path(&place.workspace, &format!("/{group}"))
 }
 
 pub(super) fn object_path(kind: CatalogKind, place: &WorkspaceArgs, id: &str) -> String {
-    format!("{}/{}", objects_path(kind, place), utf8_percent_encode(id, KEPT))
+    format!("{}/{}", objects_path(kind, place), segment(id))
 }
 
 pub(super) fn text<'v>(value: &'v Value, member: &str) -> &'v str {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Context, CreateArgs, RunCommand, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient, run_path, runs_path},
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
@@ -215,4 +215,12 @@ fn with_remedy(failure: Failure) -> Failure {
 /// The text of a member, or nothing.
 fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
+}
+
+fn runs_path(workspace: &str) -> String {
+    workspace_path(workspace, "/runs")
+}
+
+fn run_path(workspace: &str, id: &str) -> String {
+    workspace_path(workspace, &format!("/runs/{}", segment(id)))
 }

@@ -6,13 +6,12 @@ use std::process::ExitCode;
 
 use http::Method;
 use narthex_model::SecretName;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
     cli::{Context, SecretsCommand, SetArgs, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
@@ -44,7 +43,8 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
     let stored = waiting(&format!("storing {name}"), context, asked).await?;
     let verb = if stored["replaced"] == true { "replaced" } else { "set" };
     let version = stored["version"].as_u64().unwrap_or_default();
-    told(&stored, &format!("{verb} {name}, version {version}; runs from now on use it"), context)
+    let sentence = format!("{verb} {name}, version {version}; runs from now on use it");
+    output::told(&stored, &sentence, context.format)
 }
 
 async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -91,7 +91,8 @@ async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
     let client = DaemonClient::operator(&context.settings)?;
     let asked = client.api(ApiRequest::new(Method::DELETE, secret_path(place, &name)));
     waiting(&format!("clearing {name}"), context, asked).await?;
-    told(&json!({ "name": name.as_str() }), &format!("cleared {name}"), context)
+    let data = json!({ "name": name.as_str() });
+    output::told(&data, &format!("cleared {name}"), context.format)
 }
 
 async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {
@@ -101,7 +102,7 @@ async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {
     let count = rotation["resealed"].as_u64().unwrap_or_default();
     let values = if count == 1 { "1 value is".to_owned() } else { format!("{count} values are") };
     let sentence = format!("{values} sealed anew, under the key {}", text(&rotation, "key"));
-    let done = told(&rotation, &sentence, context)?;
+    let done = output::told(&rotation, &sentence, context.format)?;
     let unused = rotation["unused"].as_array().map_or(0, Vec::len);
     if unused > 0 && !context.format.is_json() {
         output::notice(
@@ -117,8 +118,7 @@ fn checked(name: &str) -> Result<SecretName, Failure> {
 }
 
 fn secrets_path(place: &WorkspaceArgs) -> String {
-    let workspace = utf8_percent_encode(&place.workspace, NON_ALPHANUMERIC);
-    format!("/api/workspaces/{workspace}/secrets")
+    workspace_path(&place.workspace, "/secrets")
 }
 
 fn secret_path(place: &WorkspaceArgs, name: &SecretName) -> String {
@@ -127,13 +127,4 @@ fn secret_path(place: &WorkspaceArgs, name: &SecretName) -> String {
 
 fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
-}
-
-fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
-    if context.format.is_json() {
-        output::done(data)?;
-    } else if !context.format.is_quiet() {
-        output::line(&harmless(sentence))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

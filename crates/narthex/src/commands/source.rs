@@ -74,6 +74,7 @@ pub(crate) async fn followed(
         vault: Some(vault),
         variables: settings.variables.clone(),
         audit: Audit::disabled(),
+        login: None,
         defaults,
     })
 }

@@ -8,12 +8,12 @@ use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::{
-    catalog::{text, warn, workspace_path},
+    catalog::{text, warn},
     waiting::waiting,
 };
 use crate::{
     cli::{ApplyArgs, Context, ExportArgs, ImportArgs, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, workspace_path},
     documents::{self, agent_file},
     failure::Failure,
     output::{self, harmless},
@@ -53,7 +53,7 @@ pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitC
 
 pub(crate) async fn export(args: &ExportArgs, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let path = format!("{}/export", workspace_path(&args.place));
+    let path = workspace_path(&args.place.workspace, "/export");
     let document = waiting("asking the daemon", context, client.api_get(path)).await?;
     for secret in document["secrets"].as_array().into_iter().flatten() {
         if secret["is_set"] == false {
@@ -144,7 +144,7 @@ impl Asked<'_> {
     async fn send(&self, document: &Value) -> Result<Value, Failure> {
         let client = DaemonClient::operator(&self.context.settings)?;
         let query = if self.is_dry { "?dry_run=true" } else { "" };
-        let path = format!("{}/import{query}", workspace_path(self.place));
+        let path = workspace_path(&self.place.workspace, &format!("/import{query}"));
         let request = ApiRequest::new(Method::POST, path).entry(&document.to_string());
         waiting("storing", self.context, client.api(request)).await
     }

@@ -43,10 +43,11 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let store = data.store().await?;
     let store_place = store.place().to_owned();
     let vault = secrets::open(&data, &store).await?;
-    let followed = source::followed(settings, &data, store, vault).await?;
+    let mut followed = source::followed(settings, &data, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
     let listener = listen(&settings.listen, args.allow_remote).await?;
     let address = listener.local_addr()?;
+    followed.login = Some(settings.sign_in.options(address.port()));
     let mut ends = stop_signal()?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {

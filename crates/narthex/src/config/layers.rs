@@ -32,9 +32,11 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 28] = [
+pub(super) const KEYS: &[Key] = &[
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
+    key("url", "NARTHEX_URL", Shape::Text),
+    key("token_file", "NARTHEX_TOKEN_FILE", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
     key("servers", "NARTHEX_SERVERS", Shape::Text),
     key("default_servers", "NARTHEX_DEFAULT_SERVERS", Shape::Text),
@@ -59,9 +61,13 @@ pub(super) const KEYS: [Key; 28] = [
     key("timeouts.idle_stop", "NARTHEX_TIMEOUTS_IDLE_STOP", Shape::Duration),
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
     key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
+    key("http.public_url", "NARTHEX_HTTP_PUBLIC_URL", Shape::Text),
     key("telemetry.otlp_endpoint", "NARTHEX_OTLP_ENDPOINT", Shape::Text),
     key("telemetry.service_name", "NARTHEX_OTLP_SERVICE_NAME", Shape::Text),
 ];
+
+/// The section in which each member is a provider.
+const OIDC: &str = "signin.oidc";
 
 /// A value, and where it was given: for messages.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,6 +80,8 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     given: BTreeMap<&'static str, Given>,
+    /// The file's OpenID providers, which have names of their own, and the file.
+    pub(super) oidc: Option<(String, Table)>,
     pub(super) faults: Vec<String>,
 }
 
@@ -90,9 +98,17 @@ impl Layers {
     fn add_table(&mut self, name: &str, prefix: &str, table: &Table) {
         for (member, value) in table {
             let path = format!("{prefix}{member}");
-            let is_section = KEYS.iter().any(|key| key.path.starts_with(&format!("{path}.")));
+            let is_section = KEYS
+                .iter()
+                .map(|key| key.path)
+                .chain([OIDC])
+                .any(|known| known.starts_with(&format!("{path}.")));
             if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 self.add(key, value.clone(), format!("{name}: `{path}`"));
+            } else if path == OIDC
+                && let Value::Table(providers) = value
+            {
+                self.oidc = Some((name.to_owned(), providers.clone()));
             } else if let (true, Value::Table(section)) = (is_section, value) {
                 self.add_table(name, &format!("{path}."), section);
             } else if is_section {
@@ -107,7 +123,7 @@ impl Layers {
 
     /// Adds what the environment says.
     pub(super) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
-        for key in &KEYS {
+        for key in KEYS {
             // A variable set to nothing is how scripts unset one.
             let Some(text) = env(key.variable).filter(|text| !text.is_empty()) else { continue };
             let value = match key.shape {

@@ -19,7 +19,11 @@ use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
 
-use super::layers::{Layers, parse_duration};
+use super::{
+    SignIn,
+    layers::{Layers, parse_duration},
+    signin,
+};
 use crate::{ConnectionOptions, failure::Failure};
 
 const LISTEN: &str = "127.0.0.1:7717";
@@ -29,6 +33,8 @@ const LISTEN: &str = "127.0.0.1:7717";
 pub(crate) struct Flags {
     pub(crate) settings: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
+    pub(crate) url: Option<String>,
+    pub(crate) token_file: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) servers: Option<PathBuf>,
     pub(crate) listen: Option<String>,
@@ -48,6 +54,10 @@ pub(crate) enum LogFormat {
 pub(crate) struct Settings {
     pub(crate) listen: String,
     pub(crate) data: PathBuf,
+    /// The daemon that operators' commands ask, instead of the one of the data directory.
+    pub(crate) url: Option<String>,
+    /// The token that they show there, instead of the data directory's.
+    pub(crate) token_file: Option<PathBuf>,
     /// Named explicitly; `None` means the current folder's.
     pub(crate) config: Option<PathBuf>,
     /// The user's servers, for all projects; `None` without a home directory.
@@ -72,6 +82,7 @@ pub(crate) struct Settings {
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    pub(crate) sign_in: SignIn,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) service_name: String,
     /// Set once tracing has started.
@@ -96,8 +107,10 @@ impl Settings {
 
     /// What HTTP requests must be like at a listener.
     pub(crate) fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
+        let mut allowed_hosts = self.allowed_hosts.clone();
+        allowed_hosts.extend(self.sign_in.host().map(str::to_owned));
         HttpOptions {
-            allowed_hosts: self.allowed_hosts.clone(),
+            allowed_hosts,
             allowed_origins: self.allowed_origins.clone(),
             admin_token: Some(admin),
             ..HttpOptions::new(listen)
@@ -135,6 +148,8 @@ pub(super) fn load(
     layers.add_environment(env);
     let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
     layers.add_flag("data", "--data", text(&flags.data));
+    layers.add_flag("url", "--url", flags.url.clone());
+    layers.add_flag("token_file", "--token-file", text(&flags.token_file));
     layers.add_flag("config", "--config", text(&flags.config));
     layers.add_flag("servers", "--servers", text(&flags.servers));
     layers.add_flag("tools", "--tools", flags.tools.clone());
@@ -190,12 +205,20 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         }
     };
     let variables = variables(layers);
+    let mut sign_in_faults = Vec::new();
+    let public_url = layers.get("http.public_url");
+    let public_url =
+        public_url.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
+    let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
+    let sign_in = signin::read(public_url, providers, env, &mut sign_in_faults);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
             Some(path) => absolute(Path::new(&path))?,
             None => usual_data(env)?,
         },
+        url: text("url"),
+        token_file: text("token_file").map(PathBuf::from),
         config: text("config").map(PathBuf::from),
         servers: match text("servers") {
             Some(path) => Some(absolute(Path::new(&path))?),
@@ -228,11 +251,13 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
+        sign_in,
         otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
     layers.faults.extend(policy.err().into_iter().chain(variables.err()));
+    layers.faults.extend(sign_in_faults);
     check(layers, format.as_deref(), name_length);
     Ok(settings)
 }

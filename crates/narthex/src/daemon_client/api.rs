@@ -8,11 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{DaemonClient, failure, is_event_stream, refused};
-use crate::{
-    config::Settings,
-    data_dir::{DataDir, read_admin_token},
-    failure::Failure,
-};
+use crate::failure::Failure;
 
 /// A request of the API.
 #[derive(Debug, Default)]
@@ -48,42 +44,19 @@ pub(crate) fn server_path(name: &str, below: &str) -> String {
     format!("/api/servers/{}{below}", utf8_percent_encode(name, NON_ALPHANUMERIC))
 }
 
-/// The path of a workspace's runs.
-pub(crate) fn runs_path(workspace: &str) -> String {
-    format!("/api/workspaces/{}/runs", in_path(workspace))
+/// The path of a workspace, or of something in it.
+pub(crate) fn workspace_path(workspace: &str, below: &str) -> String {
+    format!("/api/workspaces/{}{below}", segment(workspace))
 }
 
-/// The path of a run.
-pub(crate) fn run_path(workspace: &str, id: &str) -> String {
-    format!("{}/{}", runs_path(workspace), in_path(id))
-}
-
-fn in_path(id: &str) -> impl std::fmt::Display {
-    // What an id has besides letters and digits may stand in a path as it is.
+/// A name as it stands between the slashes of a path.
+pub(crate) fn segment(name: &str) -> String {
+    // What ids have besides letters and digits may stand in a path as it is.
     const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
-    utf8_percent_encode(id, KEPT)
+    utf8_percent_encode(name, KEPT).to_string()
 }
 
 impl DaemonClient {
-    /// Finds the daemon, to work as its operator. Nothing is sent yet.
-    pub(crate) fn operator(settings: &Settings) -> Result<Self, Failure> {
-        Self::operator_if_up(settings)?.ok_or_else(|| {
-            Failure::daemon_down(format!(
-                "no daemon runs with the data directory {}; start one with `narthex up`, or name \
-                 another directory with --data",
-                settings.data.display()
-            ))
-        })
-    }
-
-    /// The same; `None` if no daemon runs.
-    pub(crate) fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
-        let data = DataDir::at(&settings.data);
-        let Some(state) = data.running()? else { return Ok(None) };
-        let token = read_admin_token(&data)?;
-        Self::with(settings, state, token).map(Some)
-    }
-
     /// Asks the API; null if there is nothing to say.
     pub(crate) async fn api(&self, request: ApiRequest) -> Result<Value, Failure> {
         let ApiRequest { method, path, headers, body } = request;
@@ -106,6 +79,22 @@ impl DaemonClient {
 
     pub(crate) async fn api_get(&self, path: impl Into<String>) -> Result<Value, Failure> {
         self.api(ApiRequest::new(Method::GET, path)).await
+    }
+
+    /// The items of all pages of a list.
+    pub(crate) async fn api_all(&self, path: &str) -> Result<Vec<Value>, Failure> {
+        let mut items = Vec::new();
+        let mut after = String::new();
+        loop {
+            let mut page = self.api_get(format!("{path}?limit=100&after={after}")).await?;
+            if let Value::Array(of_page) = page["items"].take() {
+                items.extend(of_page);
+            }
+            match page["next"].as_str() {
+                Some(next) => after = segment(next),
+                None => return Ok(items),
+            }
+        }
     }
 
     pub(crate) async fn api_post(&self, path: impl Into<String>) -> Result<Value, Failure> {

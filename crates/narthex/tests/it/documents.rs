@@ -63,8 +63,21 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: &[&str] =
-    &["agents", "audit", "capabilities", "check", "daemon", "mcp", "runs", "secrets", "servers"];
+const GROUPS: &[&str] = &[
+    "agents",
+    "audit",
+    "capabilities",
+    "check",
+    "daemon",
+    "mcp",
+    "members",
+    "runs",
+    "secrets",
+    "servers",
+    "tokens",
+    "users",
+    "workspaces",
+];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -123,6 +136,9 @@ fn shown_commands_and_flags_exist() {
         "runs end",
         "runs list",
         "runs show",
+        "members list",
+        "members remove",
+        "members set",
         "secrets clear",
         "secrets list",
         "secrets rotate-key",
@@ -130,9 +146,20 @@ fn shown_commands_and_flags_exist() {
         "servers apply",
         "servers list",
         "status",
+        "tokens create",
+        "tokens list",
+        "tokens revoke",
         "tools",
         "trust",
         "up",
+        "users create",
+        "users disable",
+        "users link",
+        "users list",
+        "users passkeys",
+        "workspaces create",
+        "workspaces delete",
+        "workspaces list",
     ];
     assert_eq!(seen, all.map(str::to_owned).into());
 }

@@ -6,6 +6,7 @@
     reason = "this whole program is tests; clippy looks for the module of unit tests"
 )]
 
+mod access;
 mod agent_runs;
 mod app;
 mod attacks;

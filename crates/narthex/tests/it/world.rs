@@ -81,6 +81,7 @@ impl World {
             vault: Some(Vault::new(Arc::new(backend))),
             variables: Variables::default(),
             audit: Audit::disabled(),
+            login: None,
             defaults: Vec::new(),
         };
         let servers = Servers::Followed(Box::new(followed));

@@ -2,9 +2,10 @@
 
 use narthex_model::WorkspaceId;
 
+use super::principals::CHANGED;
 use crate::{
     StatementError,
-    database::Database,
+    database::{Database, Step},
     statement::{Row, Statement, Value},
 };
 
@@ -15,6 +16,38 @@ const CREATE: Statement = Statement {
 const FIND: Statement =
     Statement { name: "workspaces.find", sql: "SELECT id, name FROM workspaces WHERE id = $1" };
 const ALL: Statement = Statement { name: "workspaces.all", sql: "SELECT id, name FROM workspaces" };
+const RENAME: Statement =
+    Statement { name: "workspaces.rename", sql: "UPDATE workspaces SET name = $2 WHERE id = $1" };
+const CONTENTS: Statement = Statement {
+    name: "workspaces.contents",
+    sql: "SELECT (SELECT count(*) FROM mcp_servers WHERE workspace = $1) AS servers, \
+          (SELECT count(*) FROM capabilities WHERE workspace = $1) AS capabilities, \
+          (SELECT count(*) FROM agents WHERE workspace = $1) AS agents, \
+          (SELECT count(*) FROM secret_versions WHERE workspace = $1) AS secret_values, \
+          (SELECT count(*) FROM principals WHERE workspace = $1 AND EXISTS \
+          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) AS services",
+};
+const DELETE_EMPTY: Statement = Statement {
+    name: "workspaces.delete_empty",
+    sql: "DELETE FROM workspaces WHERE id = $1 \
+          AND NOT EXISTS (SELECT 1 FROM mcp_servers WHERE workspace = $1) \
+          AND NOT EXISTS (SELECT 1 FROM capabilities WHERE workspace = $1) \
+          AND NOT EXISTS (SELECT 1 FROM agents WHERE workspace = $1) \
+          AND NOT EXISTS (SELECT 1 FROM secret_versions WHERE workspace = $1) \
+          AND NOT EXISTS (SELECT 1 FROM principals WHERE workspace = $1 AND EXISTS \
+          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id))",
+};
+const DELETE: Statement =
+    Statement { name: "workspaces.delete", sql: "DELETE FROM workspaces WHERE id = $1" };
+
+/// What is counted of a workspace, by its column in `CONTENTS`.
+const LIVING: [(&str, &str); 5] = [
+    ("servers", "servers"),
+    ("capabilities", "capabilities"),
+    ("agents", "agents"),
+    ("secret_values", "values of secrets"),
+    ("services", "services"),
+];
 
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +75,48 @@ impl<'a> Workspaces<'a> {
     pub async fn create(&self, workspace: &Workspace) -> Result<(), StatementError> {
         let Workspace { id, name } = workspace;
         let values = [Value::Text(id.as_str()), Value::Text(name)];
-        self.database.write(CREATE, &values).await
+        let steps = [Step::new(CREATE, values.to_vec()), Step::new(CHANGED, Vec::new())];
+        self.database.write_steps(&steps).await.map(drop)
+    }
+
+    /// Gives one another name. `false` if there is none of this id.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn rename(&self, id: &WorkspaceId, name: &str) -> Result<bool, StatementError> {
+        let values = vec![Value::Text(id.as_str()), Value::Text(name)];
+        let steps = [Step::must_change(RENAME, values), Step::new(CHANGED, Vec::new())];
+        self.database.write_steps(&steps).await
+    }
+
+    /// What lives in one: how many of what, without those of which there are none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn contents(
+        &self,
+        id: &WorkspaceId,
+    ) -> Result<Vec<(&'static str, i64)>, StatementError> {
+        let rows = self.database.read(CONTENTS, &[Value::Text(id.as_str())]).await?;
+        let mut living = Vec::new();
+        for row in &rows {
+            for (column, what) in LIVING {
+                living.push((what, row.integer(column)?));
+            }
+        }
+        living.retain(|(_, count)| *count > 0);
+        Ok(living)
+    }
+
+    /// Removes one with everything in it; unless `is_forced`, only one in which nothing lives.
+    /// `false`, and nothing happens, if there is none, or something lives in it.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn delete(&self, id: &WorkspaceId, is_forced: bool) -> Result<bool, StatementError> {
+        let statement = if is_forced { DELETE } else { DELETE_EMPTY };
+        let first = Step::must_change(statement, vec![Value::Text(id.as_str())]);
+        self.database.write_steps(&[first, Step::new(CHANGED, Vec::new())]).await
     }
 
     /// The one of this id, if there is one.

@@ -9,9 +9,11 @@
 
 mod audit;
 mod catalog;
+mod logins;
 mod looking;
 mod objects;
 mod postgres;
+mod principals;
 mod processes;
 mod refusals;
 mod runs;

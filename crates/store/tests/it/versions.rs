@@ -97,6 +97,16 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let chains = store.audit().chains("team").await.unwrap();
         let ends: Vec<_> = chains.iter().map(|chain| chain.head_seq).collect();
         assert_eq!((kept, ends), if version >= 6 { (400, vec![1]) } else { (0, Vec::new()) });
+        let principals = store.principals().all().await.unwrap();
+        let mut names: Vec<_> = principals.iter().map(|one| one.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, if version >= 7 { vec!["ada", "team/ci"] } else { vec![] });
+        let tokens = store.service_tokens().all().await.unwrap();
+        assert_eq!(tokens.len(), usize::from(version >= 7));
+        let passkey = store.proofs().find_passkey("cred").await.unwrap();
+        assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
+        let sessions = store.logins().sessions().await.unwrap();
+        assert_eq!(sessions.len(), usize::from(version >= 10));
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

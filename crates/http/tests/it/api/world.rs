@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
-use narthex_control::{Control, ControlOptions, SecretRows, Variables};
+use narthex_control::{Control, ControlOptions, LoginOptions, SecretRows, Variables};
 use narthex_gateway::{Audit, AuditSettings};
 use narthex_registry::{
     ServerRow,
@@ -25,10 +25,10 @@ pub(super) const SOON: Duration = Duration::from_secs(60);
 /// The value of the only variable that is set, and may be named.
 pub(super) const VARIABLE: &str = "canary-variable";
 
-pub(super) struct Api {
+pub(crate) struct Api {
     pub(super) dir: TempDir,
-    pub(super) world: World,
-    pub(super) control: Control,
+    pub(crate) world: World,
+    pub(crate) control: Control,
     _fixture: Running,
 }
 
@@ -63,7 +63,21 @@ impl Api {
         Self::with(&json!({}), Some(store), Some(vault)).await
     }
 
+    /// With no server, and a store over which humans sign in.
+    pub(crate) async fn with_login(store: Store, login: LoginOptions) -> Self {
+        Self::of(&json!({}), Some(store), None, Some(login)).await
+    }
+
     async fn with(servers: &Value, store: Option<Store>, vault: Option<Vault>) -> Self {
+        Self::of(servers, store, vault, None).await
+    }
+
+    async fn of(
+        servers: &Value,
+        store: Option<Store>,
+        vault: Option<Vault>,
+        login: Option<LoginOptions>,
+    ) -> Self {
         let fixture = Running::http(Options::default()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let text = json!({ "servers": servers }).to_string().replace("URL", &fixture.url);
@@ -84,6 +98,7 @@ impl Api {
             vault,
             variables,
             audit: audit.clone(),
+            login,
             defaults: Vec::new(),
         };
         let registry = registry();
@@ -110,21 +125,21 @@ impl Api {
     }
 
     /// A request of the operator's.
-    pub(super) fn ask(&self, method: &str, path: &str) -> Builder<'_> {
+    pub(crate) fn ask(&self, method: &str, path: &str) -> Builder<'_> {
         let request = self.world.request(method.parse::<Method>().unwrap(), path);
         request.header("authorization", &format!("Bearer {ADMIN}"))
     }
 
-    pub(super) async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         self.ask("GET", path).send().await.succeeded()
     }
 
-    pub(super) async fn post(&self, path: &str) -> Answer {
+    pub(crate) async fn post(&self, path: &str) -> Answer {
         self.ask("POST", path).send().await
     }
 
     /// A change with a body.
-    pub(super) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
+    pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Answer {
         let request = self.ask(method, path).header("content-type", "application/json");
         request.body(whole(body)).send().await
     }
@@ -132,7 +147,7 @@ impl Api {
 
 impl Answer {
     #[track_caller]
-    pub(super) fn succeeded(&self) -> Value {
+    pub(crate) fn succeeded(&self) -> Value {
         assert!(self.status.is_success(), "{} {}", self.status, self.text());
         assert_eq!(self.headers["content-type"], "application/json");
         self.json()
@@ -140,7 +155,7 @@ impl Answer {
 
     /// Checks that it is a problem of this status and kind; gives its text.
     #[track_caller]
-    pub(super) fn problem(&self, status: StatusCode, kind: &str) -> String {
+    pub(crate) fn problem(&self, status: StatusCode, kind: &str) -> String {
         assert_eq!(self.status, status, "{}", self.text());
         assert_eq!(self.headers["content-type"], "application/problem+json");
         let problem = self.json();

@@ -1,0 +1,180 @@
+//! Who acts, and what they may: humans, services and their tokens, in one table in memory.
+//!
+//! Nobody who asks waits for the store: the table is read at the start and swapped whole when
+//! something of it changes, here at once, and within [`POLL`] where another daemon on the same store
+//! has changed it. A table that could not be compared with the store for [`STALE`] lets nobody in.
+
+mod change;
+mod error;
+mod fields;
+mod members;
+mod principals;
+mod table;
+mod token;
+mod tokens;
+mod workspaces;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use narthex_login::SessionLimits;
+use narthex_store::Store;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::principals::new_id;
+use self::table::AccessTable;
+pub use self::{
+    error::AccessError,
+    table::{Account, KnownToken},
+    token::ServiceToken,
+    tokens::CreatedToken,
+};
+use crate::{Control, ControlError, SignedIn};
+
+/// How often it is asked whether another daemon has changed something.
+pub const POLL: Duration = Duration::from_secs(2);
+/// For how long the table counts while the store cannot be asked.
+pub const STALE: Duration = Duration::from_secs(60);
+
+/// Who may what, as this process knows it.
+#[derive(Debug)]
+pub(crate) struct Access {
+    table: ArcSwap<AccessTable>,
+    started: Instant,
+    /// Milliseconds after the start, when the table was last known to be as stored; 0: it is not.
+    confirmed_ms: AtomicU64,
+    /// Held while anything of it changes or is read anew, so that the newest comes last.
+    changing: tokio::sync::Mutex<()>,
+    changes: tokio::sync::watch::Sender<u64>,
+}
+
+impl Access {
+    /// As the store has it; nobody without one.
+    pub(crate) async fn load(store: Option<&Store>) -> Result<Self, ControlError> {
+        let access = Self {
+            table: ArcSwap::default(),
+            started: Instant::now(),
+            confirmed_ms: AtomicU64::new(0),
+            changing: tokio::sync::Mutex::default(),
+            changes: tokio::sync::watch::Sender::default(),
+        };
+        if let Some(store) = store {
+            access.reload(store).await?;
+        }
+        Ok(access)
+    }
+
+    /// Follows what other daemons change, until the end.
+    pub(crate) async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
+        let mut ticks = interval(POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            let together = self.changing.lock().await;
+            if let Err(error) = self.refresh(&store).await {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(cause, "who may what cannot be compared with the store");
+            }
+            drop(together);
+        }
+    }
+
+    /// Reads the table anew if it has changed, and writes down which tokens were used.
+    async fn refresh(&self, store: &Store) -> Result<(), ControlError> {
+        let table = self.table.load_full();
+        let changes = store.principals().changes().await.map_err(ControlError::Store)?;
+        let used = table.newly_used();
+        if !used.is_empty() {
+            store.service_tokens().used(&used).await.map_err(ControlError::Store)?;
+            table.mark_stored(&used);
+        }
+        let seen = table.newly_seen();
+        if !seen.is_empty() {
+            store.logins().seen(&seen).await.map_err(ControlError::Store)?;
+            table.mark_seen(&seen);
+        }
+        if changes == table.changes && self.is_confirmed() {
+            self.confirm();
+            return Ok(());
+        }
+        self.reload(store).await
+    }
+
+    /// Reads the table anew. Whoever is not sure of it trusts nobody.
+    async fn reload(&self, store: &Store) -> Result<(), ControlError> {
+        let before = self.table.load_full();
+        let table = AccessTable::read(store, &before).await.map_err(|error| {
+            self.confirmed_ms.store(0, Ordering::Release);
+            ControlError::Store(error)
+        })?;
+        self.table.store(Arc::new(table));
+        self.confirm();
+        self.changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    fn confirm(&self) {
+        self.confirmed_ms.store(self.now_ms(), Ordering::Release);
+    }
+
+    fn is_confirmed(&self) -> bool {
+        self.confirmed_ms.load(Ordering::Acquire) > 0
+    }
+
+    fn is_fresh(&self) -> bool {
+        let confirmed = self.confirmed_ms.load(Ordering::Acquire);
+        confirmed > 0
+            && u128::from(self.now_ms() - confirmed.min(self.now_ms())) < STALE.as_millis()
+    }
+
+    /// At least 1.
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    }
+}
+
+impl Control {
+    /// The service whose token this is; `None` if it opens nothing, or not any more.
+    ///
+    /// # Errors
+    /// When this process has not been able to ask the store for so long that the token may have
+    /// been revoked meanwhile.
+    pub fn authenticate(&self, token: &str) -> Result<Option<Arc<Account>>, AccessError> {
+        let access = &self.shared.access;
+        let Some(account) = access.table.load().find(token) else { return Ok(None) };
+        if access.is_fresh() { Ok(Some(account)) } else { Err(AccessError::Stale) }
+    }
+
+    /// Counts up when who may what has changed, or was changed by another daemon.
+    #[must_use]
+    pub fn access_changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.shared.access.changes.subscribe()
+    }
+
+    /// Who has the session of this hash; `None` if there is none that holds.
+    pub(crate) fn session_of(
+        &self,
+        hash: &str,
+        limits: &SessionLimits,
+    ) -> Result<Option<SignedIn>, AccessError> {
+        let access = &self.shared.access;
+        let table = access.table.load();
+        let found = table.sessions.get(hash).and_then(|session| session.signed_in(limits));
+        if found.is_none() || access.is_fresh() { Ok(found) } else { Err(AccessError::Stale) }
+    }
+
+    fn access(&self) -> Arc<AccessTable> {
+        self.shared.access.table.load_full()
+    }
+}

@@ -1,0 +1,68 @@
+//! What all changes of who may what have in common.
+
+use narthex_model::{ErrorKind, WorkspaceId, json::shortened};
+use narthex_store::{StatementError, Store};
+
+use super::{AccessError, Account};
+use crate::{CatalogError, Control, ControlError};
+
+impl Control {
+    /// Changes something in the store and reads the table anew, to the end, one change at a time.
+    /// When this returns, what was taken away opens nothing here any more.
+    pub(crate) async fn change_access<T, F>(
+        &self,
+        change: impl FnOnce(Self, Store) -> F + Send + 'static,
+    ) -> Result<T, ControlError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ControlError>> + Send + 'static,
+    {
+        let store = self.access_store()?.clone();
+        let change = async move |this: Self| {
+            let access = this.shared.access.clone();
+            let _together = access.changing.lock().await;
+            // What is decided now is decided on what another daemon may have done just before.
+            access.refresh(&store).await?;
+            let done = change(this, store.clone()).await;
+            // Also after a failure, which may have come after the first of several steps.
+            access.reload(&store).await?;
+            done
+        };
+        self.to_the_end(change).await
+    }
+
+    pub(crate) fn access_store(&self) -> Result<&Store, ControlError> {
+        self.shared.store.as_ref().ok_or_else(|| CatalogError::NoStore.into())
+    }
+
+    /// That there is a workspace of this id.
+    pub(super) fn known_workspace(&self, id: &WorkspaceId) -> Result<(), ControlError> {
+        self.access_store()?;
+        match self.access().workspaces.contains_key(id) {
+            true => Ok(()),
+            false => Err(CatalogError::NoWorkspace(id.clone()).into()),
+        }
+    }
+
+    /// Somebody by id or by whole name, of those whom `may_see` picks.
+    pub(super) fn somebody(
+        &self,
+        who: &str,
+        may_see: impl Fn(&Account) -> bool,
+    ) -> Result<std::sync::Arc<Account>, ControlError> {
+        let table = self.access();
+        let is_it = |one: &&std::sync::Arc<Account>| {
+            (one.id.as_str() == who || one.name.as_str() == who) && may_see(one)
+        };
+        let found = table.accounts.values().find(is_it).cloned();
+        found.ok_or_else(|| AccessError::UnknownPrincipal(shortened(who)).into())
+    }
+}
+
+/// What a statement that could not be run means here.
+pub(super) fn of_statement(taken: AccessError) -> impl FnOnce(StatementError) -> ControlError {
+    move |error| match error.kind() {
+        ErrorKind::Conflict => taken.into(),
+        _ => ControlError::Store(error),
+    }
+}

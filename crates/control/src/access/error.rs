@@ -1,0 +1,74 @@
+//! Why who may what stays as it is.
+
+use narthex_model::{ErrorKind, PrincipalName, WorkspaceId};
+
+/// Nothing of what was asked for has happened.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// Nobody of this id or name, as far as whoever asks may know.
+    #[error("there is no principal `{0}` here")]
+    UnknownPrincipal(String),
+    /// No such token in the workspace.
+    #[error("there is no token `{0}` that opens anything")]
+    UnknownToken(String),
+    /// Somebody has the name.
+    #[error("there is `{0}` already; choose another name")]
+    NameTaken(PrincipalName),
+    /// A workspace has the id.
+    #[error("there is the workspace `{0}` already; choose another id")]
+    WorkspaceTaken(WorkspaceId),
+    /// Something lives in the workspace.
+    #[error("the workspace `{workspace}` is not empty: it has {}; remove that first, or force it",
+        told(.living))]
+    Living {
+        /// The workspace.
+        workspace: WorkspaceId,
+        /// How many of what.
+        living: Vec<(&'static str, i64)>,
+    },
+    /// One workspace is always there.
+    #[error("the workspace `default` cannot be deleted")]
+    DefaultStays,
+    /// A service exists with other roles.
+    #[error("the service `{0}` has other roles; leave `roles` out, or change them as a member's")]
+    OtherRoles(PrincipalName),
+    /// A service works in its own workspace only.
+    #[error("`{0}` is a service of another workspace; make one of this workspace")]
+    ForeignService(PrincipalName),
+    /// Services are no operators.
+    #[error("`{0}` is a service, and only a human can be an operator")]
+    ServiceOperator(PrincipalName),
+    /// There are too many.
+    #[error("there are {0} tokens that open something in this workspace already; revoke some")]
+    TooManyTokens(usize),
+    /// The store has not answered for too long.
+    #[error("who may what cannot be compared with the store; look at it, and try again")]
+    Stale,
+    /// The system gives no randomness.
+    #[error("the system has no randomness to give")]
+    Randomness(#[source] getrandom::Error),
+}
+
+impl AccessError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::UnknownPrincipal(_) | Self::UnknownToken(_) => ErrorKind::NotFound,
+            Self::NameTaken(_)
+            | Self::WorkspaceTaken(_)
+            | Self::Living { .. }
+            | Self::DefaultStays
+            | Self::OtherRoles(_)
+            | Self::ForeignService(_)
+            | Self::ServiceOperator(_) => ErrorKind::Conflict,
+            Self::TooManyTokens(_) => ErrorKind::Exhausted,
+            Self::Stale | Self::Randomness(_) => ErrorKind::Unavailable,
+        }
+    }
+}
+
+fn told(living: &[(&'static str, i64)]) -> String {
+    let told: Vec<_> = living.iter().map(|(what, count)| format!("{count} {what}")).collect();
+    told.join(", ")
+}

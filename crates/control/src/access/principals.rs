@@ -1,0 +1,110 @@
+//! Humans and services of the installation, as operators see them.
+
+use std::sync::Arc;
+
+use narthex_model::{PrincipalId, PrincipalKind, PrincipalName};
+use narthex_store::NewPrincipal;
+
+use super::{AccessError, Account, change::of_statement, fields::Fields, token::hex};
+use crate::{Control, ControlError};
+
+/// What stands for the local admin token wherever somebody has changed something; no human may be
+/// called so.
+const RESERVED: [&str; 3] = ["admin", "narthex", "local"];
+
+impl Control {
+    /// All of them, in the order of their ids.
+    ///
+    /// # Errors
+    /// When there is no store.
+    pub fn principals(&self) -> Result<Vec<Arc<Account>>, ControlError> {
+        self.access_store()?;
+        Ok(self.access().accounts.values().cloned().collect())
+    }
+
+    /// One of them, by id or by name.
+    ///
+    /// # Errors
+    /// When there is no such one, or no store.
+    pub fn principal(&self, who: &str) -> Result<Arc<Account>, ControlError> {
+        self.access_store()?;
+        self.somebody(who, |_| true)
+    }
+
+    /// Makes a human of `{"name": …, "is_operator": …}`.
+    ///
+    /// # Errors
+    /// When a field is wrong, or the name is taken; when there is no store, or it fails.
+    pub async fn principal_create(
+        &self,
+        text: &[u8],
+        by: &str,
+    ) -> Result<Arc<Account>, ControlError> {
+        let mut fields = Fields::read(text, &["name", "is_operator"])?;
+        let name = fields.named("name", PrincipalName::new);
+        let is_operator = fields.flag("is_operator").unwrap_or(false);
+        if name.as_ref().is_some_and(|name| name.workspace().is_some()) {
+            fields.fault("name", "it is the name of a service", "leave `/` out");
+        }
+        if name.as_ref().is_some_and(|name| RESERVED.contains(&name.as_str())) {
+            fields.fault("name", "it stands for something else", "choose another");
+        }
+        fields.done()?;
+        let name = name.expect("what is missing is a fault");
+        let (id, by) = (new_id()?, by.to_owned());
+        self.change_access(async move |_, store| {
+            let (id_, by) = (&id, &by);
+            let new = NewPrincipal { id: id_, name: &name, workspace: None, is_operator, by };
+            let created = store.principals().create(new, None).await;
+            created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
+            tracing::info!(event = "principal.created", principal.id = %id, is_operator, by);
+            Ok(id)
+        })
+        .await
+        .and_then(|id| self.principal(id.as_str()))
+    }
+
+    /// Changes one by `{"is_disabled": …, "is_operator": …}`. Who is disabled may do nothing, at once.
+    ///
+    /// # Errors
+    /// When a field is wrong, there is no such one or no store, or it fails.
+    pub async fn principal_change(
+        &self,
+        who: &str,
+        text: &[u8],
+        by: &str,
+    ) -> Result<Arc<Account>, ControlError> {
+        let mut fields = Fields::read(text, &["is_disabled", "is_operator"])?;
+        let (disabled, operator) = (fields.flag("is_disabled"), fields.flag("is_operator"));
+        fields.done()?;
+        self.access_store()?;
+        let (who, by) = (who.to_owned(), by.to_owned());
+        self.change_access(async move |this, store| {
+            let found = this.principal(&who)?;
+            if operator == Some(true) && found.kind == PrincipalKind::Service {
+                return Err(AccessError::ServiceOperator(found.name.clone()).into());
+            }
+            let principals = store.principals();
+            if let Some(is_disabled) = disabled {
+                let done = principals.set_disabled(&found.id, is_disabled).await;
+                done.map_err(ControlError::Store)?;
+            }
+            if let Some(is_operator) = operator {
+                let done = principals.set_operator(&found.id, is_operator).await;
+                done.map_err(ControlError::Store)?;
+            }
+            let id = &found.id;
+            tracing::info!(event = "principal.updated", principal.id = %id, disabled, operator, by);
+            Ok(found.id.clone())
+        })
+        .await
+        .and_then(|id| self.principal(id.as_str()))
+    }
+}
+
+/// An id that nobody has.
+pub(crate) fn new_id() -> Result<PrincipalId, AccessError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
+    Ok(PrincipalId::new(&format!("prn_{}", hex(&bytes))).expect("it is made by the rule"))
+}

@@ -1,0 +1,211 @@
+//! Everybody and everything that they may, as it is stored.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use narthex_model::{
+    PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId,
+};
+use narthex_store::{PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace};
+
+use super::token::{Hash, id_of};
+use crate::login::KnownSession;
+
+/// How much later than last written down a token must be used to be written down again.
+const USED_STEP: Duration = Duration::from_secs(60);
+
+/// A human or a service, with what it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Never changes.
+    pub id: PrincipalId,
+    /// Human or service.
+    pub kind: PrincipalKind,
+    /// Unique; stands in what it has changed.
+    pub name: PrincipalName,
+    /// Whose service it is.
+    pub workspace: Option<WorkspaceId>,
+    /// Whether it may do everything everywhere.
+    pub is_operator: bool,
+    /// What it may where; no entry is empty.
+    pub roles: BTreeMap<WorkspaceId, Roles>,
+    /// When it was made.
+    pub created_at: SystemTime,
+    /// By whom.
+    pub created_by: String,
+    /// Since when it may do nothing.
+    pub disabled_at: Option<SystemTime>,
+}
+
+impl Account {
+    /// Whether a workspace knows it: as a member, or as its service.
+    #[must_use]
+    pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
+        self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
+    }
+}
+
+/// A token of a service, but for itself.
+#[derive(Debug)]
+pub struct KnownToken {
+    /// As it is stored.
+    pub row: ServiceTokenRow,
+    /// The service.
+    pub account: Arc<Account>,
+    hash: Hash,
+    /// When it was last shown, in milliseconds since 1970; 0: never.
+    used_ms: AtomicU64,
+    stored_ms: AtomicU64,
+}
+
+impl KnownToken {
+    /// About when it was last shown, also to other daemons.
+    #[must_use]
+    pub fn last_used_at(&self) -> Option<SystemTime> {
+        let used_ms = self.used_ms.load(Ordering::Relaxed);
+        (used_ms > 0).then(|| UNIX_EPOCH + Duration::from_millis(used_ms))
+    }
+
+    /// Whether it opens anything at this time.
+    #[must_use]
+    pub fn is_live(&self, now: SystemTime) -> bool {
+        self.row.revoked_at.is_none() && self.row.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+/// One state of it all.
+#[derive(Debug, Default)]
+pub(super) struct AccessTable {
+    /// How many changes there had been before it was read.
+    pub(super) changes: i64,
+    pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
+    pub(super) accounts: BTreeMap<PrincipalId, Arc<Account>>,
+    pub(super) tokens: BTreeMap<ServiceTokenId, Arc<KnownToken>>,
+    /// Logins of humans, by the hash of their token.
+    pub(super) sessions: BTreeMap<String, Arc<KnownSession>>,
+}
+
+impl AccessTable {
+    /// Reads it. What was changed while it is read is counted after `changes`, and read again.
+    pub(super) async fn read(store: &Store, before: &Self) -> Result<Self, StatementError> {
+        let changes = store.principals().changes().await?;
+        let workspaces = store.workspaces().all().await?;
+        let mut roles: BTreeMap<PrincipalId, BTreeMap<WorkspaceId, Roles>> = BTreeMap::new();
+        for one in store.principals().memberships().await? {
+            let of_one = roles.entry(one.principal).or_default();
+            of_one.entry(one.workspace).or_default().insert(one.role);
+        }
+        let mut accounts = BTreeMap::new();
+        for row in store.principals().all().await? {
+            let roles = roles.remove(&row.id).unwrap_or_default();
+            accounts.insert(row.id.clone(), Arc::new(account(row, roles)));
+        }
+        let mut tokens = BTreeMap::new();
+        for row in store.service_tokens().all().await? {
+            // Whose service is not there yet is so at the next look.
+            let Some(account) = accounts.get(&row.principal) else { continue };
+            let Some(hash) = Hash::parse(&row.hash) else {
+                tracing::warn!(token.id = %row.id, "the hash of a token is damaged; revoke it");
+                continue;
+            };
+            let stored_ms = row.last_used_at.map_or(0, since_ms);
+            let used_ms = before.tokens.get(&row.id).map_or(0, |one| one.used());
+            let known = KnownToken {
+                account: account.clone(),
+                hash,
+                used_ms: AtomicU64::new(used_ms.max(stored_ms)),
+                stored_ms: AtomicU64::new(stored_ms),
+                row,
+            };
+            tokens.insert(known.row.id.clone(), Arc::new(known));
+        }
+        let mut sessions = BTreeMap::new();
+        for row in store.logins().sessions().await? {
+            let Some(account) = accounts.get(&row.principal) else { continue };
+            let before = before.sessions.get(&row.hash).map(|session| &**session);
+            if let Some(known) = KnownSession::new(&row, account.clone(), before) {
+                sessions.insert(row.hash, Arc::new(known));
+            }
+        }
+        let workspaces = workspaces.into_iter().map(|one| (one.id.clone(), one)).collect();
+        Ok(Self { changes, workspaces, accounts, tokens, sessions })
+    }
+
+    /// Whose token this is, if it opens anything now.
+    pub(super) fn find(&self, token: &str) -> Option<Arc<Account>> {
+        let known = self.tokens.get(&id_of(token)?)?;
+        let now = SystemTime::now();
+        let is_it = known.hash.opens_for(token);
+        if !is_it || !known.is_live(now) || known.account.disabled_at.is_some() {
+            return None;
+        }
+        known.used_ms.fetch_max(since_ms(now), Ordering::Relaxed);
+        Some(known.account.clone())
+    }
+
+    /// The tokens of which it should be written down again when they were used.
+    pub(super) fn newly_used(&self) -> Vec<(ServiceTokenId, SystemTime)> {
+        let step = u64::try_from(USED_STEP.as_millis()).unwrap_or(u64::MAX);
+        let is_new = |token: &&Arc<KnownToken>| {
+            token.used() >= token.stored_ms.load(Ordering::Relaxed).saturating_add(step)
+        };
+        let used = self.tokens.values().filter(is_new);
+        used.filter_map(|token| Some((token.row.id.clone(), token.last_used_at()?))).collect()
+    }
+
+    /// The sessions of which it should be written down again when they were used.
+    pub(super) fn newly_seen(&self) -> Vec<(String, SystemTime)> {
+        let newly = |(hash, session): (&String, &Arc<KnownSession>)| {
+            Some((hash.clone(), session.newly_seen(USED_STEP)?))
+        };
+        self.sessions.iter().filter_map(newly).collect()
+    }
+
+    pub(super) fn mark_seen(&self, seen: &[(String, SystemTime)]) {
+        for (hash, at) in seen {
+            if let Some(session) = self.sessions.get(hash) {
+                session.mark_stored(*at);
+            }
+        }
+    }
+
+    pub(super) fn mark_stored(&self, used: &[(ServiceTokenId, SystemTime)]) {
+        for (id, at) in used {
+            if let Some(token) = self.tokens.get(id) {
+                token.stored_ms.store(since_ms(*at), Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl KnownToken {
+    fn used(&self) -> u64 {
+        self.used_ms.load(Ordering::Relaxed)
+    }
+}
+
+fn account(row: PrincipalRow, roles: BTreeMap<WorkspaceId, Roles>) -> Account {
+    let PrincipalRow { id, kind, name, workspace, operator_since, .. } = row;
+    Account {
+        id,
+        kind,
+        name,
+        workspace,
+        is_operator: operator_since.is_some(),
+        roles,
+        created_at: row.created_at,
+        created_by: row.created_by,
+        disabled_at: row.disabled_at,
+    }
+}
+
+fn since_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

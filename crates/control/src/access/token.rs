@@ -1,0 +1,112 @@
+//! Tokens of services, and their hashes.
+
+use std::fmt;
+
+use narthex_model::{Secret, ServiceTokenId};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::AccessError;
+
+/// What every token of a service starts with, so that secret scanners can find leaked ones.
+const PREFIX: &str = "nxs_";
+const ID_BYTES: usize = 8;
+const RANDOM_BYTES: usize = 32;
+
+/// A token that proves to be a service's. It carries its id and 256 random bits.
+#[derive(Debug, Clone)]
+pub struct ServiceToken(Secret);
+
+/// The hash of a token, which is all that is kept of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hash([u8; 32]);
+
+impl ServiceToken {
+    /// A new one, with its id.
+    pub(super) fn generate() -> Result<(Self, ServiceTokenId), AccessError> {
+        let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
+        getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
+        let digits = Secret::new(hex(&bytes));
+        let token = Self(Secret::new(format!("{PREFIX}{}", digits.expose())));
+        let id = id_of(token.expose()).expect("a token is written as it is read");
+        Ok((token, id))
+    }
+
+    /// The token as text, to be shown once.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+}
+
+/// The id that a token carries; `None` if the text is no token of a service.
+pub(super) fn id_of(text: &str) -> Option<ServiceTokenId> {
+    let digits = text.strip_prefix(PREFIX)?;
+    let is_whole = digits.len() == 2 * (ID_BYTES + RANDOM_BYTES);
+    // More than digits would not be cut where a character ends.
+    let is_hex = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    (is_whole && is_hex)
+        .then(|| &digits[..2 * ID_BYTES])
+        .and_then(|id| ServiceTokenId::new(&format!("tok_{id}")).ok())
+}
+
+impl Hash {
+    pub(super) fn of(token: &str) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
+        bytes?.try_into().ok().map(Self)
+    }
+
+    pub(super) fn to_text(self) -> String {
+        hex(&self.0)
+    }
+
+    pub(super) fn opens_for(self, token: &str) -> bool {
+        self.0.ct_eq(&Self::of(token).0).into()
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hash")
+    }
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_carry_their_id_and_open_by_hash() {
+        let (token, id) = ServiceToken::generate().unwrap();
+        assert!(token.expose().starts_with("nxs_"));
+        assert_eq!(id_of(token.expose()), Some(id));
+        let hash = Hash::parse(&Hash::of(token.expose()).to_text()).unwrap();
+        assert!(hash.opens_for(token.expose()));
+        assert!(!hash.opens_for(ServiceToken::generate().unwrap().0.expose()));
+        assert!(!format!("{token:?}{hash:?}").contains(&token.expose()[4..12]));
+    }
+
+    #[test]
+    fn what_is_no_token_has_no_id() {
+        let (token, _) = ServiceToken::generate().unwrap();
+        let token = token.expose();
+        let odd = format!("nxs_{}", "\u{e4}".repeat(40));
+        for bad in ["", "nxs_", &token[1..], &token[..token.len() - 1], &format!("{token}0"), &odd]
+        {
+            assert_eq!(id_of(bad), None, "{bad}");
+        }
+        assert_eq!(id_of(&token.to_uppercase()), None);
+        for bad in ["", "0", "zz", &"0".repeat(63), &"0".repeat(66)] {
+            assert_eq!(Hash::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Tokens of services: made, listed and revoked.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use narthex_model::{
+    PrincipalId, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
+};
+use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
+
+use super::{
+    AccessError, KnownToken, ServiceToken, change::of_statement, fields::Fields,
+    principals::new_id, token::Hash,
+};
+use crate::{CatalogError, Control, ControlError};
+
+/// How long a token opens something, if nothing is said: 90 days.
+const USUAL_S: u64 = 90 * DAY_S;
+/// And at most: ten years.
+const LONGEST_S: u64 = 3650 * DAY_S;
+const DAY_S: u64 = 24 * 60 * 60;
+/// How many tokens of a workspace may open something.
+const LIVE_MAX: usize = 1000;
+
+/// A token that was just made.
+#[derive(Debug)]
+pub struct CreatedToken {
+    /// Shown to whoever made it, and kept nowhere.
+    pub token: ServiceToken,
+    /// What is kept.
+    pub known: Arc<KnownToken>,
+}
+
+/// What is asked for.
+struct Asked {
+    name: PrincipalName,
+    roles: Option<Roles>,
+    label: String,
+    expires_at: SystemTime,
+}
+
+impl Control {
+    /// All that a workspace ever had, in the order of their ids.
+    ///
+    /// # Errors
+    /// When there is no such workspace, or no store.
+    pub fn service_tokens(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<Vec<Arc<KnownToken>>, ControlError> {
+        self.known_workspace(workspace)?;
+        let table = self.access();
+        let is_here = |one: &&Arc<KnownToken>| one.row.workspace == *workspace;
+        Ok(table.tokens.values().filter(is_here).cloned().collect())
+    }
+
+    /// Makes one by `{"service": …, "roles": […], "label": …, "expires_in": …}`. A service that is
+    /// not there yet is made, and needs roles; one that is there keeps its own.
+    ///
+    /// # Errors
+    /// When a field is wrong, the service has other roles, or there are too many tokens; when there
+    /// is no such workspace or no store, or it fails.
+    pub async fn service_token_create(
+        &self,
+        workspace: &WorkspaceId,
+        text: &[u8],
+        by: &str,
+    ) -> Result<CreatedToken, ControlError> {
+        self.known_workspace(workspace)?;
+        let asked = asked(workspace, text)?;
+        let (workspace, by) = (workspace.clone(), by.to_owned());
+        let (token, id) = self
+            .change_access(async move |this, store| {
+                let now = SystemTime::now();
+                let all = this.service_tokens(&workspace)?;
+                if all.iter().filter(|one| one.is_live(now)).count() >= LIVE_MAX {
+                    return Err(AccessError::TooManyTokens(LIVE_MAX).into());
+                }
+                let Asked { name, roles, label, expires_at } = asked;
+                let principal = this.service(&store, &workspace, name, roles, &by).await?;
+                let (token, id) = ServiceToken::generate()?;
+                let row = ServiceTokenRow {
+                    id: id.clone(),
+                    workspace,
+                    principal,
+                    hash: Hash::of(token.expose()).to_text(),
+                    label,
+                    created_at: now,
+                    created_by: by,
+                    expires_at: Some(expires_at),
+                    revoked_at: None,
+                    last_used_at: None,
+                };
+                store.service_tokens().create(&row).await.map_err(ControlError::Store)?;
+                let ServiceTokenRow { workspace, principal, created_by: by, .. } = &row;
+                let event = "workspace.token.created";
+                tracing::info!(event, %workspace, token.id = %id, principal.id = %principal, by);
+                Ok((token, id))
+            })
+            .await?;
+        let known = self.access().tokens.get(&id).cloned();
+        let known = known.ok_or_else(|| AccessError::UnknownToken(id.to_string()))?;
+        Ok(CreatedToken { token, known })
+    }
+
+    /// Lets a token open nothing any more: here at once, elsewhere within [`super::POLL`].
+    ///
+    /// # Errors
+    /// When there is none of this id that opens anything; when there is no such workspace or no
+    /// store, or it fails.
+    pub async fn service_token_revoke(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &str,
+    ) -> Result<(), ControlError> {
+        self.known_workspace(workspace)?;
+        let unknown = AccessError::UnknownToken(shortened(id));
+        let Ok(id) = ServiceTokenId::new(id) else { return Err(unknown.into()) };
+        let (workspace, by) = (workspace.clone(), by.to_owned());
+        self.change_access(async move |_, store| {
+            let revoked = store.service_tokens().revoke(&workspace, &id).await;
+            if !revoked.map_err(ControlError::Store)? {
+                return Err(unknown.into());
+            }
+            let event = "workspace.token.revoked";
+            tracing::info!(event, %workspace, token.id = %id, by);
+            Ok(())
+        })
+        .await
+    }
+
+    /// The service of this name, which is made if there is none.
+    async fn service(
+        &self,
+        store: &Store,
+        workspace: &WorkspaceId,
+        name: PrincipalName,
+        roles: Option<Roles>,
+        by: &str,
+    ) -> Result<PrincipalId, ControlError> {
+        let table = self.access();
+        let found = table.accounts.values().find(|one| one.name == name);
+        match (found, roles) {
+            (Some(found), None) if found.roles.contains_key(workspace) => Ok(found.id.clone()),
+            (Some(found), Some(roles)) if found.roles.get(workspace) == Some(&roles) => {
+                Ok(found.id.clone())
+            }
+            // It was removed from the workspace before.
+            (Some(found), Some(roles)) if !found.roles.contains_key(workspace) => {
+                let set = store.principals().set_roles(workspace, &found.id, &roles, by).await;
+                set.map_err(ControlError::Store)?;
+                Ok(found.id.clone())
+            }
+            (Some(_), Some(_)) => Err(AccessError::OtherRoles(name).into()),
+            (None, Some(roles)) => {
+                let id = new_id()?;
+                let (owner, is_operator) = (Some(workspace), false);
+                let new = NewPrincipal { id: &id, name: &name, workspace: owner, is_operator, by };
+                let created = store.principals().create(new, Some((workspace, &roles))).await;
+                created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
+                let event = "workspace.service.created";
+                tracing::info!(event, %workspace, principal.id = %id, ?roles, by);
+                Ok(id)
+            }
+            (_, None) => {
+                let message = format!("the service `{name}` has no roles yet");
+                let fault = crate::FieldError::invalid("roles", message, "say which it is to have");
+                Err(CatalogError::Refused(vec![fault]).into())
+            }
+        }
+    }
+}
+
+fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
+    let mut fields = Fields::read(text, &["service", "roles", "label", "expires_in"])?;
+    let name = fields.named("service", |name| PrincipalName::of_service(workspace, name));
+    let roles = fields.roles("roles");
+    let label = fields.text("label").unwrap_or_default();
+    let expires_in = fields.amount("expires_in", LONGEST_S).unwrap_or(USUAL_S);
+    fields.done()?;
+    let name = name.expect("what is missing is a fault");
+    let expires_at = SystemTime::now() + Duration::from_secs(expires_in);
+    Ok(Asked { name, roles, label, expires_at })
+}

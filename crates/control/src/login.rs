@@ -1,0 +1,95 @@
+//! How humans sign in: the ceremonies of `login`, the rows of the store, and requests to OpenID
+//! providers, as one.
+
+mod error;
+mod links;
+mod oidc;
+mod options;
+mod passkeys;
+mod session;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use narthex_login::{
+    Passkeys, Pending, PublicOrigin, Registration, SessionLimits, SignIn, TokenHash, oidc::Attempt,
+};
+use narthex_model::PrincipalId;
+
+use self::oidc::Provider;
+pub(crate) use self::session::KnownSession;
+pub use self::{
+    error::LoginError,
+    links::CreatedLink,
+    options::{LoginOptions, ProviderOptions},
+    passkeys::Ceremony,
+    session::{NewSession, SignedIn},
+};
+use crate::{Control, ControlError};
+
+/// How long a browser may take to answer.
+const CEREMONY: Duration = Duration::from_mins(5);
+/// How long somebody may take at a provider.
+const AT_PROVIDER: Duration = Duration::from_mins(15);
+/// How many of each kind may wait for their answer.
+const WAITING_MAX: usize = 1000;
+
+/// Everything that signing in needs, for as long as the process lives.
+#[derive(Debug)]
+pub(crate) struct Login {
+    origin: PublicOrigin,
+    limits: SessionLimits,
+    /// `None` where browsers reach us by an address, to which no passkey can belong.
+    passkeys: Option<Passkeys>,
+    registrations: Pending<(PrincipalId, Registration)>,
+    sign_ins: Pending<SignIn>,
+    attempts: Pending<(String, Attempt)>,
+    providers: BTreeMap<String, Arc<Provider>>,
+}
+
+impl Login {
+    pub(crate) fn new(options: LoginOptions) -> Self {
+        let LoginOptions { origin, limits, providers } = options;
+        let named = |one: ProviderOptions| (one.name.clone(), Arc::new(Provider::new(one)));
+        Self {
+            passkeys: Passkeys::new(&origin).ok(),
+            origin,
+            limits,
+            registrations: Pending::new(CEREMONY, WAITING_MAX),
+            sign_ins: Pending::new(CEREMONY, WAITING_MAX),
+            attempts: Pending::new(AT_PROVIDER, WAITING_MAX),
+            providers: providers.into_iter().map(named).collect(),
+        }
+    }
+}
+
+impl Control {
+    /// Where browsers reach this process; `None` if nobody signs in here.
+    #[must_use]
+    pub fn sign_in_origin(&self) -> Option<&PublicOrigin> {
+        self.shared.login.as_ref().map(|login| &login.origin)
+    }
+
+    /// The names of the OpenID providers at which one can sign in.
+    #[must_use]
+    pub fn sign_in_providers(&self) -> Vec<&str> {
+        let providers = self.shared.login.iter().flat_map(|login| login.providers.keys());
+        providers.map(String::as_str).collect()
+    }
+
+    /// What a form of a session has to repeat: only a page that the session's owner has loaded can
+    /// read it, and it opens nothing by itself.
+    #[must_use]
+    pub fn form_token(&self, token: &str) -> String {
+        TokenHash::for_purpose("form", token).as_str().to_owned()
+    }
+
+    /// Whether passkeys can be used here.
+    #[must_use]
+    pub fn has_passkeys(&self) -> bool {
+        self.shared.login.as_ref().is_some_and(|login| login.passkeys.is_some())
+    }
+
+    fn login(&self) -> Result<&Login, ControlError> {
+        self.shared.login.as_ref().ok_or_else(|| LoginError::NoSignIn.into())
+    }
+}

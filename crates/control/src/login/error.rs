@@ -1,0 +1,101 @@
+//! Why somebody does not get in.
+
+use narthex_login::{PasskeyError, PendingFull, SessionEnd, oidc::OidcError};
+use narthex_model::ErrorKind;
+use narthex_upstream::client::ClientError;
+
+/// Nobody was signed in, and nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum LoginError {
+    /// There is no way in for humans.
+    #[error("nobody signs in at this process; start the daemon with `narthex up`")]
+    NoSignIn,
+    /// The link is unknown, used or too old, which all look the same.
+    #[error("this link is used up or too old; ask for a new one")]
+    DeadLink,
+    /// Links are for humans.
+    #[error("only humans that are not disabled can sign in")]
+    NoHuman,
+    /// Passkeys belong to names.
+    #[error(
+        "there are no passkeys here, since browsers reach this daemon by an address; set \
+             `http.public_url` to a name, such as http://localhost:7717"
+    )]
+    NoPasskeys,
+    /// The ceremony was answered before, or too late.
+    #[error("this took too long, or was answered before; try again")]
+    NoCeremony,
+    /// Nobody has this passkey, or not any more, or its owner is disabled.
+    #[error("this passkey is not known here")]
+    UnknownPasskey,
+    /// The person has no such passkey.
+    #[error("there is no such passkey")]
+    NoSuchPasskey,
+    /// Every name that was tried is somebody else's.
+    #[error("no free name was found for this account; try again")]
+    NoName,
+    /// Somebody has the passkey.
+    #[error("this passkey is registered already")]
+    PasskeyTaken,
+    /// The passkey was used at the same time, which an honest one is not.
+    #[error("this passkey was used twice at once; try again")]
+    PasskeyRaced,
+    /// A ceremony failed.
+    #[error(transparent)]
+    Passkey(#[from] PasskeyError),
+    /// No ceremony can be begun.
+    #[error(transparent)]
+    Pending(#[from] PendingFull),
+    /// No provider of this name.
+    #[error("there is no sign-in provider of this name")]
+    UnknownProvider,
+    /// The provider says no, or says what cannot be believed.
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
+    /// The provider cannot be asked.
+    #[error("the sign-in provider cannot be reached")]
+    Unreachable(#[source] ClientError),
+    /// The provider takes too long.
+    #[error("the sign-in provider takes too long")]
+    TooSlow,
+    /// The provider answers with an error.
+    #[error("the sign-in provider answered with status {0}")]
+    Status(u16),
+    /// Whoever it is may do nothing here any more.
+    #[error("this account is disabled; ask an operator")]
+    Disabled,
+    /// The session is over.
+    #[error(transparent)]
+    Ended(#[from] SessionEnd),
+    /// The system gives no randomness.
+    #[error("the system has no randomness to give")]
+    Randomness(#[source] getrandom::Error),
+}
+
+impl LoginError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoSignIn
+            | Self::NoPasskeys
+            | Self::PasskeyTaken
+            | Self::NoName
+            | Self::NoHuman => ErrorKind::Conflict,
+            Self::UnknownProvider | Self::NoSuchPasskey => ErrorKind::NotFound,
+            Self::DeadLink | Self::NoCeremony | Self::UnknownPasskey | Self::PasskeyRaced => {
+                ErrorKind::Unauthenticated
+            }
+            Self::Passkey(error) => error.kind(),
+            Self::Pending(PendingFull::Full) => ErrorKind::Exhausted,
+            Self::Oidc(error) => error.kind(),
+            Self::TooSlow => ErrorKind::Timeout,
+            Self::Pending(PendingFull::NoRandomness(_))
+            | Self::Unreachable(_)
+            | Self::Status(_)
+            | Self::Randomness(_) => ErrorKind::Unavailable,
+            Self::Disabled => ErrorKind::Denied,
+            Self::Ended(end) => end.kind(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! One-time sign-in links: made by operators, for humans.
+
+use std::{sync::Arc, time::SystemTime};
+
+use narthex_login::{LoginMethod, SignInLink, TokenHash};
+use narthex_model::Secret;
+use narthex_store::NewSignInLink;
+
+use super::{LoginError, NewSession, session::told};
+use crate::{Account, Control, ControlError};
+
+/// A link that was just made.
+#[derive(Debug)]
+pub struct CreatedLink {
+    /// The whole address, to be shown once.
+    pub url: Secret,
+    /// Whom it signs in.
+    pub account: Arc<Account>,
+    /// Until when.
+    pub expires_at: SystemTime,
+}
+
+impl Control {
+    /// Makes a link that signs somebody in once.
+    ///
+    /// # Errors
+    /// When there is no such human, or it is disabled; when there is no store, or it fails.
+    pub async fn sign_in_link_create(
+        &self,
+        who: &str,
+        by: &str,
+    ) -> Result<CreatedLink, ControlError> {
+        let origin = self.login()?.origin.clone();
+        let (who, by) = (who.to_owned(), by.to_owned());
+        self.change_access(async move |this, store| {
+            let account = this.may_sign_in(&this.principal(&who)?.id)?;
+            let link = SignInLink::generate(SystemTime::now()).map_err(LoginError::Randomness)?;
+            let SignInLink { token, expires_at } = link;
+            let (hash, principal, by) = (token.hash(), &account.id, by.as_str());
+            let row = NewSignInLink { hash: hash.as_str(), principal, by, expires_at };
+            store.logins().make_link(row).await.map_err(ControlError::Store)?;
+            tracing::info!(event = "principal.link_created", principal.id = %principal, by);
+            let url = Secret::new(origin.at(&format!("/signin/link/{}", token.expose())));
+            Ok(CreatedLink { url, account, expires_at })
+        })
+        .await
+    }
+
+    /// Whom a link would sign in. It is not used up by this.
+    ///
+    /// # Errors
+    /// When it opens nothing, or the store fails.
+    pub async fn sign_in_link_look(&self, token: &str) -> Result<Arc<Account>, ControlError> {
+        self.login()?;
+        let found = self.access_store()?.logins().find_link(TokenHash::of(token).as_str()).await;
+        let found = found.map_err(ControlError::Store)?.ok_or(LoginError::DeadLink)?;
+        self.may_sign_in(&found)
+    }
+
+    /// Signs in by a link, which is used up.
+    ///
+    /// # Errors
+    /// When it opens nothing any more, or the store fails.
+    pub async fn sign_in_link_use(&self, token: &str) -> Result<NewSession, ControlError> {
+        let account = self.sign_in_link_look(token).await?;
+        let (new, row) = self.new_session(account.id.clone(), LoginMethod::Link)?;
+        let (hash, expires_at) = (TokenHash::of(token), new.expires_at);
+        self.change_access(async move |this, store| {
+            this.may_sign_in(&row.principal)?;
+            let used = store.logins().use_link(hash.as_str(), &row, expires_at).await;
+            if !used.map_err(ControlError::Store)? {
+                return Err(LoginError::DeadLink.into());
+            }
+            told(&row);
+            Ok(())
+        })
+        .await?;
+        Ok(new)
+    }
+}

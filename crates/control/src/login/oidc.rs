@@ -1,0 +1,246 @@
+//! Sign-in at OpenID providers: their answers are asked for here, within limits of time and size.
+//!
+//! A redirect to another host is not followed, and what a provider answers is never shown.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use http::{HeaderValue, Method, Request, StatusCode, header};
+use narthex_login::{
+    LoginMethod, Token,
+    oidc::{Attempt, Callback, Identity, Keys, Metadata, OidcError, TokenRequest},
+};
+use narthex_model::{ErrorKind, PrincipalId, PrincipalName, Secret};
+use narthex_store::NewPrincipal;
+use narthex_upstream::client::{ClientSettings, HttpClient};
+use narthex_wire::Payload;
+use tokio::{sync::Mutex, time::Instant};
+use url::Url;
+
+use super::{LoginError, NewSession, options::ProviderOptions};
+use crate::{Control, ControlError, access::new_id};
+
+/// How long each answer of a provider may take, and how long it may be.
+const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_MAX: usize = 256 * 1024;
+/// For how long metadata and keys are used again.
+const FRESH: Duration = Duration::from_mins(10);
+/// How often keys may be asked for because a token names one that is not known.
+const KEYS_AGAIN: Duration = Duration::from_secs(30);
+/// How many names are tried for somebody who comes in for the first time.
+const NAMES: usize = 3;
+
+/// A provider, with what it has said of itself.
+#[derive(Debug)]
+pub(super) struct Provider {
+    options: ProviderOptions,
+    client: Arc<narthex_login::oidc::Client>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    metadata: Option<(Instant, Arc<Metadata>)>,
+    keys: Option<(Instant, Arc<Keys>)>,
+}
+
+impl Provider {
+    pub(super) fn new(options: ProviderOptions) -> Self {
+        let client = Arc::new(options.client.clone());
+        Self { options, client, known: Mutex::default() }
+    }
+
+    async fn metadata(&self) -> Result<Arc<Metadata>, LoginError> {
+        let mut known = self.known.lock().await;
+        if let Some((at, metadata)) = &known.metadata
+            && at.elapsed() < FRESH
+        {
+            return Ok(metadata.clone());
+        }
+        let body = get(&self.client.metadata_url()).await?;
+        let metadata = Arc::new(Metadata::read(&self.client, &body)?);
+        known.metadata = Some((Instant::now(), metadata.clone()));
+        Ok(metadata)
+    }
+
+    /// The keys, if they are younger than this.
+    async fn keys(&self, uri: &Url, fresh: Duration) -> Result<Arc<Keys>, LoginError> {
+        let mut known = self.known.lock().await;
+        if let Some((at, keys)) = &known.keys
+            && at.elapsed() < fresh
+        {
+            return Ok(keys.clone());
+        }
+        let keys = Arc::new(Keys::read(&get(uri).await?)?);
+        known.keys = Some((Instant::now(), keys.clone()));
+        Ok(keys)
+    }
+
+    async fn identify(&self, attempt: &Attempt, token: &Secret) -> Result<Identity, LoginError> {
+        let keys = self.keys(attempt.jwks_uri(), FRESH).await?;
+        match attempt.identify(token, &keys, SystemTime::now()) {
+            // The provider has changed its key.
+            Err(OidcError::UnknownKey) => {
+                let keys = self.keys(attempt.jwks_uri(), KEYS_AGAIN).await?;
+                Ok(attempt.identify(token, &keys, SystemTime::now())?)
+            }
+            identified => Ok(identified?),
+        }
+    }
+}
+
+impl Control {
+    /// Begins a sign-in at a provider: the address that the browser is sent to, and what the
+    /// browser, and no other, keeps until it is back.
+    ///
+    /// # Errors
+    /// When there is no such provider, or it cannot be asked.
+    pub async fn oidc_begin(&self, name: &str) -> Result<(Url, Token), ControlError> {
+        let login = self.login()?;
+        let provider = login.providers.get(name).ok_or(LoginError::UnknownProvider)?;
+        let metadata = provider.metadata().await?;
+        let redirect = login.origin.at(&format!("/signin/oidc/{name}/callback"));
+        let begun = Attempt::begin(provider.client.clone(), metadata, redirect);
+        let (url, attempt) = begun.map_err(LoginError::Oidc)?;
+        let token = login.attempts.put((name.to_owned(), attempt));
+        Ok((url, token.map_err(LoginError::Pending)?))
+    }
+
+    /// Ends it with what the browser brought back to the address of this provider.
+    ///
+    /// # Errors
+    /// When the sign-in is over or was begun elsewhere, the provider refused, its answer proves
+    /// nothing, or whoever it is may not come in.
+    pub async fn oidc_finish(
+        &self,
+        name: &str,
+        kept: &str,
+        query: &str,
+    ) -> Result<NewSession, ControlError> {
+        let login = self.login()?;
+        let provider = login.providers.get(name).ok_or(LoginError::UnknownProvider)?;
+        // Taken whatever comes after: a second try is a second sign-in.
+        let (begun_at, attempt) = login.attempts.take(kept).ok_or(LoginError::NoCeremony)?;
+        if begun_at != name {
+            return Err(LoginError::NoCeremony.into());
+        }
+        let callback = Callback::read(query).map_err(LoginError::Oidc)?;
+        let request = attempt.redeem(&callback).map_err(LoginError::Oidc)?;
+        let answer = redeem(request).await?;
+        let token = attempt.id_token(&answer).map_err(LoginError::Oidc)?;
+        let identity = provider.identify(&attempt, &token).await?;
+        let principal = self.known_or_admitted(provider, &identity).await?;
+        self.begin_session(principal, LoginMethod::Oidc).await
+    }
+
+    async fn known_or_admitted(
+        &self,
+        provider: &Arc<Provider>,
+        identity: &Identity,
+    ) -> Result<PrincipalId, ControlError> {
+        let Identity { issuer, subject, .. } = identity;
+        let proofs = self.access_store()?.proofs();
+        let known = proofs.find_identity(issuer, subject).await.map_err(ControlError::Store)?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        if !provider.options.admission.admits(identity) {
+            tracing::info!(provider = provider.options.name, "somebody was not let in");
+            return Err(LoginError::Oidc(OidcError::NotAdmitted).into());
+        }
+        let wanted = wanted_name(identity);
+        for number in 0..NAMES {
+            // Somebody else may have the name: who it is, the issuer and subject say alone.
+            let name = if number == 0 { wanted.clone() } else { format!("{wanted}-{}", suffix()?) };
+            let Ok(name) = PrincipalName::new(&name) else { continue };
+            match self.admit(provider, identity, name).await {
+                Err(ControlError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
+                admitted => return admitted,
+            }
+            let known = proofs.find_identity(issuer, subject).await.map_err(ControlError::Store)?;
+            if let Some(known) = known {
+                return Ok(known);
+            }
+        }
+        Err(LoginError::NoName.into())
+    }
+
+    async fn admit(
+        &self,
+        provider: &Arc<Provider>,
+        identity: &Identity,
+        name: PrincipalName,
+    ) -> Result<PrincipalId, ControlError> {
+        let (id, provider) = (new_id()?, provider.clone());
+        let (issuer, subject) = (identity.issuer.clone(), identity.subject.clone());
+        self.change_access(async move |_, store| {
+            let by = format!("oidc:{}", provider.options.name);
+            let (workspace, is_operator) = (None, false);
+            let new = NewPrincipal { id: &id, name: &name, workspace, is_operator, by: &by };
+            let (proofs, roles) = (store.proofs(), &provider.options.roles);
+            let admitted = proofs.admit(&issuer, &subject, new, roles).await;
+            admitted.map_err(ControlError::Store)?;
+            tracing::info!(event = "principal.created", principal.id = %id, by);
+            Ok(id)
+        })
+        .await
+    }
+}
+
+/// How somebody is called here, by what the provider has verified or else by who they are there.
+fn wanted_name(identity: &Identity) -> String {
+    let wanted = identity.verified_email().unwrap_or(&identity.subject).to_ascii_lowercase();
+    let is_good = |c: &char| c.is_ascii_alphanumeric() || "._@+-".contains(*c);
+    let wanted: String = wanted.chars().filter(is_good).take(100).collect();
+    let wanted = wanted.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    if wanted.is_empty() { "human".to_owned() } else { wanted.to_owned() }
+}
+
+fn suffix() -> Result<String, LoginError> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(LoginError::Randomness)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+async fn get(url: &Url) -> Result<Vec<u8>, LoginError> {
+    let mut request = Request::new(Payload::default());
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(header::ACCEPT, json);
+    ask(url, request).await
+}
+
+async fn redeem(request: TokenRequest) -> Result<Vec<u8>, LoginError> {
+    let TokenRequest { url, authorization, form } = request;
+    let mut asked = Request::new(Payload::from(form.expose().as_bytes().to_vec()));
+    *asked.method_mut() = Method::POST;
+    let headers = asked.headers_mut();
+    headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
+    headers.insert(header::CONTENT_TYPE, kind);
+    if let Some(authorization) = authorization {
+        let mut value =
+            HeaderValue::from_str(authorization.expose()).expect("base64 may stand in a header");
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+    }
+    ask(&url, asked).await
+}
+
+/// One request on a connection of its own: sign-ins are rare.
+async fn ask(url: &Url, mut request: Request<Payload>) -> Result<Vec<u8>, LoginError> {
+    let client =
+        HttpClient::new(url, ClientSettings::default()).map_err(LoginError::Unreachable)?;
+    let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    *request.uri_mut() = path.parse().expect("the path of an address is one");
+    let asked = async {
+        let response = client.send(request).await.map_err(LoginError::Unreachable)?;
+        if response.status != StatusCode::OK {
+            return Err(LoginError::Status(response.status.as_u16()));
+        }
+        let body = response.body.collect(ANSWER_MAX).await.map_err(LoginError::Unreachable)?;
+        Ok(body.to_vec())
+    };
+    tokio::time::timeout(ANSWER, asked).await.unwrap_or(Err(LoginError::TooSlow))
+}

@@ -1,0 +1,162 @@
+//! Passkeys: enrolled by whoever is signed in, used to sign in, removed.
+
+use std::time::SystemTime;
+
+use narthex_login::{LoginMethod, Passkey, Passkeys, Token, UserHandle};
+use narthex_model::{ErrorKind, PrincipalId};
+use narthex_store::PasskeyRow;
+use serde_json::Value;
+
+use super::{Login, LoginError, NewSession, SignedIn};
+use crate::{Control, ControlError};
+
+/// The longest name of a passkey, in characters.
+const LABEL_MAX: usize = 60;
+
+/// A ceremony that was begun.
+#[derive(Debug)]
+pub struct Ceremony {
+    /// Comes back with the answer.
+    pub token: Token,
+    /// What the page hands to the browser.
+    pub options: Value,
+}
+
+impl Control {
+    /// Begins to make a passkey for somebody who is signed in.
+    ///
+    /// # Errors
+    /// When there are no passkeys here, too many ceremonies wait, or the store fails.
+    pub async fn passkey_registration_begin(
+        &self,
+        signed_in: &SignedIn,
+    ) -> Result<Ceremony, ControlError> {
+        let (login, passkeys) = self.with_passkeys()?;
+        let account = &signed_in.account;
+        let mut known = Vec::new();
+        for row in self.passkeys(&account.id).await? {
+            known.push(Passkey::from_stored(&row.document).map_err(LoginError::Passkey)?);
+        }
+        let user = UserHandle::of(account.id.as_str());
+        let begun = passkeys.begin_registration(user, account.name.as_str(), &known);
+        let (options, registration) = begun.map_err(LoginError::Passkey)?;
+        let token = login.registrations.put((account.id.clone(), registration));
+        Ok(Ceremony { token: token.map_err(LoginError::Pending)?, options })
+    }
+
+    /// Ends it with the browser's answer.
+    ///
+    /// # Errors
+    /// When the ceremony is not this person's or over, the answer does not fit, the passkey is
+    /// somebody's already, or the store fails.
+    pub async fn passkey_registration_finish(
+        &self,
+        signed_in: &SignedIn,
+        ceremony: &str,
+        label: &str,
+        answer: &[u8],
+    ) -> Result<PasskeyRow, ControlError> {
+        let (login, passkeys) = self.with_passkeys()?;
+        let account = &signed_in.account;
+        let begun = login.registrations.take(ceremony);
+        let (_, registration) =
+            begun.filter(|(owner, _)| *owner == account.id).ok_or(LoginError::NoCeremony)?;
+        let made = passkeys.finish_registration(&registration, answer);
+        let made = made.map_err(LoginError::Passkey)?;
+        let row = PasskeyRow {
+            id: made.id(),
+            principal: account.id.clone(),
+            label: short(label),
+            document: made.to_stored().map_err(LoginError::Passkey)?,
+            enrolled_by: signed_in.method.as_str().to_owned(),
+            created_at: SystemTime::now(),
+            used_at: None,
+        };
+        let added = self.access_store()?.proofs().add_passkey(&row).await;
+        added.map_err(|error| match error.kind() {
+            ErrorKind::Conflict => LoginError::PasskeyTaken.into(),
+            _ => ControlError::Store(error),
+        })?;
+        let (id, by) = (&row.principal, account.name.as_str());
+        tracing::info!(event = "principal.passkey_added", principal.id = %id, by);
+        Ok(row)
+    }
+
+    /// Begins a sign-in by passkey, of anybody.
+    ///
+    /// # Errors
+    /// When there are no passkeys here, or too many ceremonies wait.
+    pub fn passkey_sign_in_begin(&self) -> Result<Ceremony, ControlError> {
+        let (login, passkeys) = self.with_passkeys()?;
+        let (options, begun) = passkeys.begin_sign_in().map_err(LoginError::Passkey)?;
+        let token = login.sign_ins.put(begun).map_err(LoginError::Pending)?;
+        Ok(Ceremony { token, options })
+    }
+
+    /// Ends it with the browser's answer.
+    ///
+    /// # Errors
+    /// When the ceremony is over, the passkey is unknown or proves nothing, its owner is disabled,
+    /// or the store fails.
+    pub async fn passkey_sign_in_finish(
+        &self,
+        ceremony: &str,
+        answer: &[u8],
+    ) -> Result<NewSession, ControlError> {
+        let (login, passkeys) = self.with_passkeys()?;
+        let begun = login.sign_ins.take(ceremony).ok_or(LoginError::NoCeremony)?;
+        let id = Passkeys::answering(answer).map_err(LoginError::Passkey)?;
+        let proofs = self.access_store()?.proofs();
+        let found = proofs.find_passkey(&id).await.map_err(ControlError::Store)?;
+        let found = found.ok_or(LoginError::UnknownPasskey)?;
+        let stored = Passkey::from_stored(&found.document).map_err(LoginError::Passkey)?;
+        let owner = UserHandle::of(found.principal.as_str());
+        let used = passkeys.finish_sign_in(begun, answer, &stored, owner);
+        let used = used.map_err(LoginError::Passkey)?;
+        let document = used.to_stored().map_err(LoginError::Passkey)?;
+        let kept = proofs.passkey_used(&found, &document).await.map_err(ControlError::Store)?;
+        if !kept {
+            return Err(LoginError::PasskeyRaced.into());
+        }
+        self.begin_session(found.principal, LoginMethod::Passkey).await
+    }
+
+    /// The passkeys of somebody, the oldest first.
+    ///
+    /// # Errors
+    /// When there is no store, or it fails.
+    pub async fn passkeys(&self, principal: &PrincipalId) -> Result<Vec<PasskeyRow>, ControlError> {
+        let all = self.access_store()?.proofs().passkeys(principal).await;
+        all.map_err(ControlError::Store)
+    }
+
+    /// Takes a passkey away from somebody. Sessions that it has begun go on.
+    ///
+    /// # Errors
+    /// When they have none of this id, or the store fails.
+    pub async fn passkey_remove(
+        &self,
+        principal: &PrincipalId,
+        id: &str,
+        by: &str,
+    ) -> Result<(), ControlError> {
+        let removed = self.access_store()?.proofs().remove_passkey(principal, id).await;
+        if !removed.map_err(ControlError::Store)? {
+            return Err(LoginError::NoSuchPasskey.into());
+        }
+        tracing::info!(event = "principal.passkey_removed", principal.id = %principal, by);
+        Ok(())
+    }
+
+    fn with_passkeys(&self) -> Result<(&Login, &Passkeys), ControlError> {
+        let login = self.login()?;
+        Ok((login, login.passkeys.as_ref().ok_or(LoginError::NoPasskeys)?))
+    }
+}
+
+/// A name of a passkey in one line.
+fn short(label: &str) -> String {
+    let label: String = label.chars().filter(|one| !one.is_control()).take(LABEL_MAX).collect();
+    let label = label.trim();
+    if label.is_empty() { "passkey".to_owned() } else { label.to_owned() }
+}

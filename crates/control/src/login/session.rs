@@ -1,0 +1,189 @@
+//! Sessions: begun by a proof, known in memory, ended by whoever has them or an operator.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use narthex_login::{LoginMethod, LoginSession, SessionLimits, Token, TokenHash};
+use narthex_model::{PrincipalId, PrincipalKind};
+use narthex_store::LoginSessionRow;
+
+use super::LoginError;
+use crate::{AccessError, Account, Control, ControlError};
+
+/// Somebody who has signed in.
+#[derive(Debug, Clone)]
+pub struct SignedIn {
+    /// Who.
+    pub account: Arc<Account>,
+    /// How.
+    pub method: LoginMethod,
+    /// When.
+    pub since: SystemTime,
+}
+
+/// A session that has just begun. Its token goes to the browser and nowhere else.
+#[derive(Debug)]
+pub struct NewSession {
+    /// What the browser shows from now on.
+    pub token: Token,
+    /// Whose it is.
+    pub principal: PrincipalId,
+    /// When it ends, whatever happens.
+    pub expires_at: SystemTime,
+}
+
+/// A session as this process knows it.
+#[derive(Debug)]
+pub(crate) struct KnownSession {
+    account: Arc<Account>,
+    method: LoginMethod,
+    created_at: SystemTime,
+    /// When it was last used, and when that was last written down: milliseconds since 1970.
+    seen_ms: AtomicU64,
+    stored_ms: AtomicU64,
+}
+
+impl KnownSession {
+    /// One of a row; what was seen of it before is not forgotten. `None` if its method is unknown.
+    pub(crate) fn new(
+        row: &LoginSessionRow,
+        account: Arc<Account>,
+        before: Option<&Self>,
+    ) -> Option<Self> {
+        let stored_ms = since_ms(row.seen_at);
+        let seen_ms = before.map_or(0, |before| before.seen_ms.load(Ordering::Relaxed));
+        Some(Self {
+            account,
+            method: LoginMethod::parse(&row.method)?,
+            created_at: row.created_at,
+            seen_ms: AtomicU64::new(seen_ms.max(stored_ms)),
+            stored_ms: AtomicU64::new(stored_ms),
+        })
+    }
+
+    /// Whoever has it, if it holds now; this counts as a use.
+    pub(crate) fn signed_in(&self, limits: &SessionLimits) -> Option<SignedIn> {
+        let now = SystemTime::now();
+        let session = LoginSession {
+            method: self.method,
+            created_at: self.created_at,
+            seen_at: at_ms(self.seen_ms.load(Ordering::Relaxed)),
+        };
+        if session.check(limits, now).is_err() || self.account.disabled_at.is_some() {
+            return None;
+        }
+        self.seen_ms.fetch_max(since_ms(now), Ordering::Relaxed);
+        let (account, method) = (self.account.clone(), self.method);
+        Some(SignedIn { account, method, since: self.created_at })
+    }
+
+    /// When it was last used, if that is to be written down again.
+    pub(crate) fn newly_seen(&self, step: Duration) -> Option<SystemTime> {
+        let step = u64::try_from(step.as_millis()).unwrap_or(u64::MAX);
+        let seen_ms = self.seen_ms.load(Ordering::Relaxed);
+        let is_new = seen_ms >= self.stored_ms.load(Ordering::Relaxed).saturating_add(step);
+        is_new.then(|| at_ms(seen_ms))
+    }
+
+    pub(crate) fn mark_stored(&self, seen_at: SystemTime) {
+        self.stored_ms.store(since_ms(seen_at), Ordering::Relaxed);
+    }
+}
+
+impl Control {
+    /// Who has the session of this token; `None` if it opens nothing, or not any more.
+    ///
+    /// # Errors
+    /// When this process has not been able to ask the store for so long that the session may have
+    /// been ended meanwhile.
+    pub fn signed_in(&self, token: &str) -> Result<Option<SignedIn>, AccessError> {
+        let Some(login) = &self.shared.login else { return Ok(None) };
+        self.session_of(TokenHash::of(token).as_str(), &login.limits)
+    }
+
+    /// Ends the session of a token. Nothing happens if there is none.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
+        let hash = TokenHash::of(token);
+        self.change_access(async move |_, store| {
+            let ended = store.logins().end(hash.as_str()).await.map_err(ControlError::Store)?;
+            if ended {
+                tracing::info!(event = "principal.signed_out");
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Begins a session for somebody who has proved who they are.
+    pub(super) async fn begin_session(
+        &self,
+        principal: PrincipalId,
+        method: LoginMethod,
+    ) -> Result<NewSession, ControlError> {
+        let (new, row) = self.new_session(principal, method)?;
+        let expires_at = new.expires_at;
+        self.change_access(async move |this, store| {
+            this.may_sign_in(&row.principal)?;
+            let begun = store.logins().begin(&row, expires_at).await;
+            begun.map_err(ControlError::Store)?;
+            told(&row);
+            Ok(())
+        })
+        .await?;
+        Ok(new)
+    }
+
+    /// A session that is not stored yet, with its row. Its token is new each time, so that nobody
+    /// can have it beforehand.
+    pub(super) fn new_session(
+        &self,
+        principal: PrincipalId,
+        method: LoginMethod,
+    ) -> Result<(NewSession, LoginSessionRow), ControlError> {
+        let token = Token::generate().map_err(LoginError::Randomness)?;
+        let session = LoginSession::begin(method, SystemTime::now());
+        let row = LoginSessionRow {
+            hash: token.hash().as_str().to_owned(),
+            principal: principal.clone(),
+            method: method.as_str().to_owned(),
+            created_at: session.created_at,
+            seen_at: session.seen_at,
+        };
+        let expires_at = session.expires_at(&self.login()?.limits);
+        Ok((NewSession { token, principal, expires_at }, row))
+    }
+
+    /// That a principal is a human who is not disabled.
+    pub(super) fn may_sign_in(&self, id: &PrincipalId) -> Result<Arc<Account>, ControlError> {
+        let account = self.principal(id.as_str())?;
+        if account.kind != PrincipalKind::Human {
+            return Err(LoginError::NoHuman.into());
+        }
+        match account.disabled_at {
+            None => Ok(account),
+            Some(_) => Err(LoginError::Disabled.into()),
+        }
+    }
+}
+
+pub(super) fn told(row: &LoginSessionRow) {
+    let (id, method) = (&row.principal, &row.method);
+    tracing::info!(event = "principal.signed_in", principal.id = %id, method);
+}
+
+fn since_ms(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn at_ms(ms: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(ms)
+}

@@ -1,0 +1,74 @@
+//! How humans sign in, as operators see it, and who somebody is.
+
+use http::StatusCode;
+use narthex_control::{CreatedLink, PasskeyRow};
+use narthex_model::{PrincipalKind, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, document, ok};
+use crate::{auth::Principal, respond};
+
+impl Asked<'_> {
+    /// Whoever asks, and whether a human is proved to be there (D15).
+    pub(super) fn me(&self) -> Answered {
+        self.query(&[])?;
+        let (kind, method) = match &self.principal {
+            Principal::Run(_) => ("run", "token"),
+            Principal::LocalAdmin => ("local_admin", "token"),
+            Principal::Known(_) => (PrincipalKind::Service.as_str(), "token"),
+            Principal::Human(signed_in) => {
+                (PrincipalKind::Human.as_str(), signed_in.method.as_str())
+            }
+        };
+        let is_proved = self.principal.is_authenticated_human();
+        Ok(ok(&json!({
+            "id": self.principal.account().map(|account| account.id.as_str()),
+            "name": self.principal.actor().id,
+            "kind": kind,
+            "method": method,
+            "assurance": if is_proved { "authenticated" } else { "advisory" },
+            "is_operator": self.principal.is_operator(),
+        })))
+    }
+
+    pub(super) async fn create_link(&self) -> Answered {
+        self.query(&[])?;
+        let made = self.control()?.sign_in_link_create(&self.segment(0), &self.by().id).await?;
+        let CreatedLink { url, account, expires_at } = made;
+        let shown = json!({
+            "url": url.expose(),
+            "principal": account.id.as_str(),
+            "name": account.name.as_str(),
+            "expires_at": Timestamp::new(expires_at).to_string(),
+        });
+        Ok(document(StatusCode::CREATED, &shown))
+    }
+
+    pub(super) async fn passkeys(&self) -> Answered {
+        self.query(&[])?;
+        let control = self.control()?;
+        let account = control.principal(&self.segment(0))?;
+        let all: Vec<_> = control.passkeys(&account.id).await?.iter().map(passkey).collect();
+        Ok(ok(&json!({ "passkeys": all })))
+    }
+
+    pub(super) async fn remove_passkey(&self) -> Answered {
+        self.query(&[])?;
+        let control = self.control()?;
+        let account = control.principal(&self.segment(0))?;
+        control.passkey_remove(&account.id, &self.segment(1), &self.by().id).await?;
+        Ok(respond::empty(StatusCode::NO_CONTENT))
+    }
+}
+
+fn passkey(row: &PasskeyRow) -> Value {
+    let PasskeyRow { id, label, enrolled_by, created_at, used_at, .. } = row;
+    let time = |at| Timestamp::new(at).to_string();
+    json!({
+        "id": id,
+        "label": label,
+        "enrolled_by": enrolled_by,
+        "created_at": time(*created_at),
+        "used_at": used_at.map(time),
+    })
+}

@@ -1,0 +1,338 @@
+//! The sign-in of humans in a browser: pages made here, one small script, no build.
+//!
+//! These routes ask for no token, since they are where one comes from: each has a proof of its own
+//! (D4), named in the table of routes. What changes something comes from our own page alone
+//! (`Origin`), and where a session is needed it repeats what only our page can read.
+
+mod cookie;
+mod page;
+mod passkeys;
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header, request::Parts};
+use http_body::Body;
+use narthex_control::{Control, ControlError, NewSession, SignedIn};
+use narthex_model::ErrorKind;
+use percent_encoding::percent_decode_str;
+use subtle::ConstantTimeEq;
+
+pub(crate) use self::cookie::session_cookie;
+use self::cookie::{Jar, Kept};
+use crate::{
+    body,
+    door::Door,
+    guard::single,
+    problem::Problem,
+    respond::{self, Response},
+    routes::Segments,
+    servers::changes::of_body,
+};
+
+/// Enough for the answer of any authenticator, which may carry certificates.
+const BODY_MAX: usize = 64 * 1024;
+/// What a request by cookie repeats in a header; forms have a field instead.
+const CSRF_HEADER: HeaderName = HeaderName::from_static("x-narthex-csrf");
+
+/// What is behind a route of the sign-in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SignInTarget {
+    Page,
+    Script,
+    Style,
+    Link,
+    LinkUse,
+    PasskeyBegin,
+    PasskeyFinish,
+    PasskeyNew,
+    PasskeyAdd,
+    PasskeyRemove,
+    OidcBegin,
+    OidcCallback,
+    SignOut,
+}
+
+/// A request of a browser, but for its body.
+pub(crate) struct Visitor<'a> {
+    pub(crate) door: &'a Door,
+    pub(crate) control: &'a Control,
+    pub(crate) target: SignInTarget,
+    pub(crate) segments: Segments<'a>,
+    pub(crate) parts: &'a Parts,
+}
+
+type Answered = Result<Response, Problem>;
+
+impl Visitor<'_> {
+    pub(crate) async fn answer<B>(&self, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let answered = match self.target {
+            SignInTarget::Script => Ok(page::asset(page::SCRIPT, "text/javascript; charset=utf-8")),
+            SignInTarget::Style => Ok(page::asset(page::STYLE, "text/css; charset=utf-8")),
+            _ => self.dispatch(body).await,
+        };
+        answered.unwrap_or_else(|problem| match self.wants_json() {
+            true => page::guarded(problem.answer()),
+            false => page::failure(&problem),
+        })
+    }
+
+    async fn dispatch<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if let Some(elsewhere) = self.at_the_public_origin()? {
+            return Ok(elsewhere);
+        }
+        match self.target {
+            SignInTarget::Page => self.page().await,
+            SignInTarget::Link => self.look_at_link().await,
+            SignInTarget::LinkUse => self.use_link(body).await,
+            SignInTarget::PasskeyBegin => self.begin_sign_in(),
+            SignInTarget::PasskeyFinish => self.finish_sign_in(body).await,
+            SignInTarget::PasskeyNew => self.begin_passkey().await,
+            SignInTarget::PasskeyAdd => self.add_passkey(body).await,
+            SignInTarget::PasskeyRemove => self.remove_passkey(body).await,
+            SignInTarget::OidcBegin => self.begin_oidc().await,
+            SignInTarget::OidcCallback => self.finish_oidc().await,
+            SignInTarget::SignOut => self.sign_out(body).await,
+            SignInTarget::Script | SignInTarget::Style => Err(nothing()),
+        }
+    }
+
+    /// Whether the script has asked, and not somebody who reads a page.
+    fn wants_json(&self) -> bool {
+        matches!(
+            self.target,
+            SignInTarget::PasskeyBegin
+                | SignInTarget::PasskeyFinish
+                | SignInTarget::PasskeyNew
+                | SignInTarget::PasskeyAdd
+        )
+    }
+
+    /// Cookies and passkeys belong to the public origin, so nothing is done at another: whoever
+    /// reads a page is sent there. What changes something has to come from a page of it.
+    fn at_the_public_origin(&self) -> Result<Option<Response>, Problem> {
+        let origin = self.control.sign_in_origin().ok_or_else(nothing)?;
+        let is_read = matches!(self.parts.method, Method::GET | Method::HEAD);
+        let host = single(&self.parts.headers, &header::HOST).flatten();
+        if host.is_none_or(|host| !host.eq_ignore_ascii_case(origin.authority())) {
+            let text = format!("sign in at {}", origin.at("/signin"));
+            let elsewhere = Problem::new(ErrorKind::Denied, text);
+            return match (is_read, self.parts.uri.path_and_query()) {
+                (true, Some(path)) => Ok(Some(redirect(&origin.at(path.as_str()))?)),
+                _ => Err(elsewhere),
+            };
+        }
+        if !is_read && !is_from_our_page(&self.parts.headers, origin.as_str()) {
+            let text = "this was not sent by a page of ours";
+            return Err(Problem::new(ErrorKind::Denied, text));
+        }
+        Ok(None)
+    }
+
+    async fn page(&self) -> Answered {
+        let Some((token, signed_in)) = self.session()? else {
+            return Ok(page::sign_in(
+                &self.control.sign_in_providers(),
+                self.control.has_passkeys(),
+            ));
+        };
+        let passkeys = self.control.passkeys(&signed_in.account.id).await?;
+        let csrf = self.control.form_token(token);
+        let has_passkeys = self.control.has_passkeys();
+        Ok(page::account(&page::Shown { signed_in: &signed_in, passkeys, csrf, has_passkeys }))
+    }
+
+    /// Shows whom a link would sign in, and a button: a preview of the link uses nothing up.
+    async fn look_at_link(&self) -> Answered {
+        let account = self.control.sign_in_link_look(&self.segment()).await?;
+        Ok(page::link(account.name.as_str()))
+    }
+
+    async fn use_link<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.form(body).await?;
+        let new = self.control.sign_in_link_use(&self.segment()).await?;
+        let mut response = redirect("/signin")?;
+        self.open_session(&mut response, &new).await?;
+        Ok(response)
+    }
+
+    async fn begin_oidc(&self) -> Answered {
+        let (url, token) = self.control.oidc_begin(&self.segment()).await?;
+        let mut response = redirect(url.as_str())?;
+        self.jar().set(&mut response, Kept::Attempt, token.expose(), cookie::ATTEMPT);
+        Ok(response)
+    }
+
+    async fn finish_oidc(&self) -> Answered {
+        let kept = self.jar().find(&self.parts.headers, Kept::Attempt);
+        let kept = kept.ok_or_else(|| {
+            let text = "this sign-in was not begun in this browser, or took too long; try again";
+            Problem::new(ErrorKind::Unauthenticated, text)
+        })?;
+        let query = self.parts.uri.query().unwrap_or_default();
+        let new = self.control.oidc_finish(&self.segment(), kept, query).await?;
+        let mut response = redirect("/signin")?;
+        self.jar().clear(&mut response, Kept::Attempt);
+        self.open_session(&mut response, &new).await?;
+        Ok(response)
+    }
+
+    async fn sign_out<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let form = self.form(body).await?;
+        let (token, _) = self.checked_session(form.csrf.as_deref())?;
+        self.control.sign_out(token).await?;
+        let mut response = redirect("/signin")?;
+        self.jar().clear(&mut response, Kept::Session);
+        Ok(response)
+    }
+
+    /// Hands a session to the browser. One that it had before is over: nobody goes on with it.
+    async fn open_session(
+        &self,
+        response: &mut Response,
+        new: &NewSession,
+    ) -> Result<(), ControlError> {
+        if let Some(before) = self.jar().find(&self.parts.headers, Kept::Session) {
+            self.control.sign_out(before).await?;
+        }
+        let life = new.expires_at.duration_since(std::time::SystemTime::now()).unwrap_or_default();
+        self.jar().set(response, Kept::Session, new.token.expose(), life);
+        Ok(())
+    }
+
+    /// The session of the browser, if it holds.
+    fn session(&self) -> Result<Option<(&str, SignedIn)>, Problem> {
+        let Some(token) = self.jar().find(&self.parts.headers, Kept::Session) else {
+            return Ok(None);
+        };
+        let signed_in = self.control.signed_in(token);
+        let signed_in = signed_in.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
+        Ok(signed_in.map(|signed_in| (token, signed_in)))
+    }
+
+    /// The session, and the proof that our page has sent this.
+    fn checked_session(&self, csrf: Option<&str>) -> Result<(&str, SignedIn), Problem> {
+        let found = self.session()?;
+        let (token, signed_in) = found.ok_or_else(|| {
+            Problem::new(ErrorKind::Unauthenticated, "you are not signed in any more")
+        })?;
+        match csrf {
+            Some(csrf) if is_same(csrf, &self.control.form_token(token)) => Ok((token, signed_in)),
+            _ => Err(Problem::new(ErrorKind::Denied, "this page is too old; load it again")),
+        }
+    }
+
+    /// What a form has sent, of which little is read.
+    async fn form<B>(&self, body: B) -> Result<Form, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let kind = single(&self.parts.headers, &header::CONTENT_TYPE).flatten();
+        if kind != Some("application/x-www-form-urlencoded") {
+            let problem = Problem::new(ErrorKind::Invalid, "only forms are taken here");
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let bytes = self.read(body).await?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let csrf = text.split('&').find_map(|pair| pair.strip_prefix("csrf="));
+        Ok(Form { csrf: csrf.map(str::to_owned) })
+    }
+
+    async fn read<B>(&self, body: B) -> Result<Bytes, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let read = body::read(body, BODY_MAX, self.door.options.body_timeout).await;
+        read.map_err(|fault| of_body(fault, "a form", BODY_MAX))
+    }
+
+    fn jar(&self) -> Jar {
+        Jar::new(self.control.sign_in_origin().is_some_and(|origin| origin.is_https()))
+    }
+
+    fn segment(&self) -> String {
+        percent_decode_str(self.segments[0]).decode_utf8_lossy().into_owned()
+    }
+}
+
+struct Form {
+    /// Base64url, which a form sends as it is.
+    csrf: Option<String>,
+}
+
+/// Whether somebody may do by cookie what they ask for: reading must not come from another site,
+/// and what changes something must come from our own page and repeat what only it can read.
+pub(crate) fn check_cookie_request(
+    control: &Control,
+    token: &str,
+    parts: &Parts,
+) -> Result<(), Problem> {
+    let denied = |text| Err(Problem::new(ErrorKind::Denied, text));
+    let Some(origin) = control.sign_in_origin() else {
+        return denied("nobody signs in at this process");
+    };
+    if matches!(parts.method, Method::GET | Method::HEAD) {
+        return match is_of_our_site(&parts.headers) {
+            true => Ok(()),
+            false => denied("another site has asked for this"),
+        };
+    }
+    if !is_from_our_page(&parts.headers, origin.as_str()) {
+        return denied("this was not sent by a page of ours");
+    }
+    let csrf = single(&parts.headers, &CSRF_HEADER).flatten();
+    match csrf.is_some_and(|csrf| is_same(csrf, &control.form_token(token))) {
+        true => Ok(()),
+        false => denied("the header X-Narthex-Csrf is missing or of another session"),
+    }
+}
+
+fn is_from_our_page(headers: &HeaderMap, origin: &str) -> bool {
+    single(headers, &header::ORIGIN).flatten() == Some(origin) && is_of_our_site(headers)
+}
+
+/// What browsers say of where a request comes from; those that do not say it are older, and others
+/// are no browsers.
+fn is_of_our_site(headers: &HeaderMap) -> bool {
+    const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+    match single(headers, &SITE) {
+        Some(None | Some("same-origin" | "none")) => true,
+        Some(Some(_)) | None => false,
+    }
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    a.as_bytes().ct_eq(b.as_bytes()).into()
+}
+
+fn redirect(to: &str) -> Answered {
+    let to = HeaderValue::from_str(to).map_err(|_error| nothing())?;
+    let mut response = page::guarded(respond::empty(StatusCode::SEE_OTHER));
+    response.headers_mut().insert(header::LOCATION, to);
+    Ok(response)
+}
+
+fn nothing() -> Problem {
+    Problem::new(ErrorKind::NotFound, "nothing is here")
+}
+
+/// The status of a problem that is shown as a page.
+fn status(problem: &Problem) -> StatusCode {
+    match problem.kind() {
+        // Without a challenge for the browser, a 401 is no valid answer.
+        ErrorKind::Unauthenticated => StatusCode::FORBIDDEN,
+        _ => problem.status(),
+    }
+}

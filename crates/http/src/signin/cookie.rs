@@ -1,0 +1,110 @@
+//! The two cookies of a browser: its session, and a sign-in that waits at a provider.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, header};
+
+use crate::respond::Response;
+
+/// How long a browser keeps a sign-in that waits at a provider.
+pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
+
+/// Which cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    Session,
+    Attempt,
+}
+
+/// Where cookies are, and under which names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Jar {
+    is_https: bool,
+}
+
+/// The token of a session, as a browser shows it.
+pub(crate) fn session_cookie(headers: &HeaderMap, is_https: bool) -> Option<&str> {
+    Jar::new(is_https).find(headers, Kept::Session)
+}
+
+impl Jar {
+    pub(super) fn new(is_https: bool) -> Self {
+        Self { is_https }
+    }
+
+    /// `__Host-` makes browsers refuse a cookie that another host, or a page without encryption,
+    /// has set under the name; they take it over https only.
+    fn name(self, kept: Kept) -> &'static str {
+        match (kept, self.is_https) {
+            (Kept::Session, true) => "__Host-narthex",
+            (Kept::Session, false) => "narthex",
+            (Kept::Attempt, true) => "__Host-narthex-oidc",
+            (Kept::Attempt, false) => "narthex-oidc",
+        }
+    }
+
+    /// The value of a cookie; none if it comes twice, as somebody else has set one then.
+    pub(super) fn find(self, headers: &HeaderMap, kept: Kept) -> Option<&str> {
+        let name = self.name(kept);
+        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let pairs = lines.flat_map(|line| line.split(';')).filter_map(|one| one.split_once('='));
+        let mut found = pairs.filter(|(key, _)| key.trim() == name).map(|(_, value)| value.trim());
+        let first = found.next().filter(|value| !value.is_empty());
+        if found.next().is_some() { None } else { first }
+    }
+
+    pub(super) fn set(self, response: &mut Response, kept: Kept, value: &str, life: Duration) {
+        let secure = if self.is_https { "; Secure" } else { "" };
+        let name = self.name(kept);
+        let life = life.as_secs();
+        let line =
+            format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{secure}");
+        let mut line = HeaderValue::from_str(&line).expect("tokens are base64url");
+        line.set_sensitive(true);
+        response.headers_mut().append(header::SET_COOKIE, line);
+    }
+
+    pub(super) fn clear(self, response: &mut Response, kept: Kept) {
+        self.set(response, kept, "", Duration::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[&str]) -> HeaderMap {
+        let lines = lines.iter().map(|line| (header::COOKIE, line.parse().unwrap()));
+        lines.collect()
+    }
+
+    #[test]
+    fn a_cookie_is_found_by_its_whole_name_and_only_if_there_is_one() {
+        let table: [(&[&str], Option<&str>); 8] = [
+            (&["__Host-narthex=abc"], Some("abc")),
+            (&["a=b; __Host-narthex=abc ;c=d"], Some("abc")),
+            (&["a=b", "__Host-narthex=abc"], Some("abc")),
+            (&["__Host-narthex=abc; __Host-narthex=def"], None),
+            (&["__Host-narthex=abc", "__Host-narthex=def"], None),
+            (&["narthex=abc", "x__Host-narthex=abc", "__Host-narthex-oidc=abc"], None),
+            (&["__Host-narthex="], None),
+            (&[], None),
+        ];
+        for (lines, found) in table {
+            let headers = headers(lines);
+            assert_eq!(Jar::new(true).find(&headers, Kept::Session), found, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_out_of_reach_of_scripts_and_other_sites() {
+        let line = |is_https| {
+            let mut response = crate::respond::empty(http::StatusCode::OK);
+            Jar::new(is_https).set(&mut response, Kept::Session, "abc", Duration::from_secs(7));
+            response.headers()[header::SET_COOKIE].to_str().unwrap().to_owned()
+        };
+        let rest = "; Path=/; HttpOnly; SameSite=Lax; Max-Age=7";
+        assert_eq!(line(true), format!("__Host-narthex=abc{rest}; Secure"));
+        assert_eq!(line(false), format!("narthex=abc{rest}"));
+    }
+}

@@ -1,0 +1,211 @@
+//! The pages, as HTML that works without a script but for passkeys.
+//!
+//! Everything that comes from outside is escaped where it is put in; the policy of the page allows
+//! no script and no style but our two files, and no frame around it.
+
+use std::fmt::Write;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use narthex_control::{PasskeyRow, SignedIn};
+
+use super::status;
+use crate::{problem::Problem, respond::Response};
+
+/// The script and the style of all pages.
+pub(super) const SCRIPT: &str = include_str!("signin.js");
+pub(super) const STYLE: &str = include_str!("signin.css");
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What somebody who is signed in sees.
+pub(super) struct Shown<'a> {
+    pub(super) signed_in: &'a SignedIn,
+    pub(super) passkeys: Vec<PasskeyRow>,
+    pub(super) csrf: String,
+    pub(super) has_passkeys: bool,
+}
+
+/// The ways in.
+pub(super) fn sign_in(providers: &[&str], has_passkeys: bool) -> Response {
+    let mut main = String::from("<h1>Sign in</h1>\n");
+    if has_passkeys {
+        main.push_str(
+            "<button id=\"sign-in\" hidden>Sign in with a passkey</button>\n\
+             <noscript><p>Passkeys need JavaScript.</p></noscript>\n",
+        );
+    }
+    for provider in providers {
+        let name = escaped(provider);
+        put(
+            &mut main,
+            format_args!(
+                "<a class=\"button\" href=\"/signin/oidc/{name}\">Sign in with {name}</a>\n"
+            ),
+        );
+    }
+    main.push_str(
+        "<p id=\"told\" role=\"alert\"></p>\n\
+         <p class=\"hint\">For the first time here? Ask an operator for a link.</p>\n",
+    );
+    html(StatusCode::OK, "Sign in", "", &main)
+}
+
+/// The button that uses a link up.
+pub(super) fn link(name: &str) -> Response {
+    let name = escaped(name);
+    let main = format!(
+        "<h1>Sign in as {name}?</h1>\n\
+         <form method=\"post\"><button>Sign in as {name}</button></form>\n\
+         <p class=\"hint\">This link works once. Did you not ask for it? Close this page.</p>\n"
+    );
+    html(StatusCode::OK, "Sign in", "", &main)
+}
+
+/// Who is signed in, and with what they can.
+pub(super) fn account(shown: &Shown<'_>) -> Response {
+    let Shown { signed_in, passkeys, csrf, has_passkeys } = shown;
+    let (name, csrf) = (escaped(signed_in.account.name.as_str()), escaped(csrf));
+    let mut main = format!("<h1>Signed in as {name}</h1>\n");
+    if !signed_in.method.is_authenticated() {
+        main.push_str(
+            "<p class=\"note\">You came in by a link, which an operator can make, so it proves \
+             little: sign in with a passkey to approve anything.</p>\n",
+        );
+    }
+    main.push_str("<h2>Passkeys</h2>\n<ul>\n");
+    for passkey in passkeys {
+        let (id, label) = (escaped(&passkey.id), escaped(&passkey.label));
+        let action = format!("/signin/passkeys/{id}/remove");
+        put(
+            &mut main,
+            format_args!(
+                "<li><span>{label}</span><form method=\"post\" action=\"{action}\">\
+                 <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
+                 <button>Remove</button></form></li>\n"
+            ),
+        );
+    }
+    if passkeys.is_empty() {
+        main.push_str("<li>None yet.</li>\n");
+    }
+    main.push_str("</ul>\n");
+    if *has_passkeys {
+        main.push_str(
+            "<form id=\"add\" hidden><label>Name of the new passkey \
+             <input name=\"label\" maxlength=\"60\" placeholder=\"such as: my phone\"></label>\
+             <button>Add a passkey</button></form>\n\
+             <noscript><p>Passkeys need JavaScript.</p></noscript>\n",
+        );
+    } else {
+        main.push_str("<p class=\"note\">Passkeys need a name instead of an address.</p>\n");
+    }
+    put(
+        &mut main,
+        format_args!(
+            "<p id=\"told\" role=\"alert\"></p>\n<form method=\"post\" action=\"/signout\">\
+         <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\"><button>Sign out</button></form>\n"
+        ),
+    );
+    html(StatusCode::OK, "Signed in", &format!(" data-csrf=\"{csrf}\""), &main)
+}
+
+/// What went wrong.
+pub(super) fn failure(problem: &Problem) -> Response {
+    let detail = escaped(problem.detail());
+    let main = format!(
+        "<h1>That did not work</h1>\n<p role=\"alert\">{detail}</p>\n\
+         <a class=\"button\" href=\"/signin\">To the sign-in page</a>\n"
+    );
+    html(status(problem), "That did not work", "", &main)
+}
+
+/// A file of ours.
+pub(super) fn asset(text: &'static str, kind: &'static str) -> Response {
+    let payload = narthex_wire::Payload::from(Bytes::from_static(text.as_bytes()));
+    let mut response = guarded(Response::new(payload.into()));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// An answer that nobody keeps, frames or takes for something else.
+pub(super) fn guarded(mut response: Response) -> Response {
+    let all: [(HeaderName, &'static str); 5] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        // Nobody elsewhere learns the address of a link; without any, forms would have no origin.
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    for (name, value) in all {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn html(status: StatusCode, title: &str, attributes: &str, main: &str) -> Response {
+    let page = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title} · narthex</title>\n\
+         <link rel=\"stylesheet\" href=\"/signin/style.css\">\n\
+         <script src=\"/signin/script.js\" defer></script>\n</head>\n\
+         <body{attributes}>\n<main>\n<p class=\"brand\">narthex</p>\n{main}</main>\n</body>\n\
+         </html>\n"
+    );
+    let payload = narthex_wire::Payload::from(page.into_bytes());
+    let mut response = guarded(Response::new(payload.into()));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// Text, also for attributes in double quotes.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+fn put(main: &mut String, text: std::fmt::Arguments<'_>) {
+    main.write_fmt(text).expect("a string takes everything");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_gets_out_of_a_text_or_an_attribute() {
+        assert_eq!(escaped("<a b=\"c\" d='e'>&"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
+        assert_eq!(escaped("größe"), "größe");
+    }
+
+    /// What the policy forbids would not work anyway.
+    #[test]
+    fn pages_have_nothing_inline() {
+        for text in [include_str!("page.rs").split("#[cfg(test)]").next().unwrap()] {
+            for word in
+                ["<style", "onclick", "onload", "javascript:", "style=", "http://", "https://"]
+            {
+                assert!(!text.contains(word), "{word}");
+            }
+        }
+        for word in ["innerHTML", "eval(", "document.write", "http:", "https:"] {
+            assert!(!SCRIPT.contains(word), "{word}");
+        }
+        assert!(!STYLE.contains("url(") && !STYLE.contains("@import"));
+    }
+}

@@ -1,0 +1,101 @@
+//! The ceremonies of passkeys, which the script of the page drives.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::Body;
+use narthex_control::Ceremony;
+use narthex_model::ErrorKind;
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use super::{Answered, CSRF_HEADER, Visitor, page::guarded, redirect};
+use crate::{guard::single, post::is_json, problem::Problem, respond};
+
+/// What the script sends back.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    ceremony: String,
+    credential: Box<RawValue>,
+    #[serde(default)]
+    label: String,
+}
+
+impl Visitor<'_> {
+    pub(super) fn begin_sign_in(&self) -> Answered {
+        Ok(begun(&self.control.passkey_sign_in_begin()?))
+    }
+
+    pub(super) async fn finish_sign_in<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let Answer { ceremony, credential, .. } = self.ceremony(body).await?;
+        let answer = credential.get().as_bytes();
+        let new = self.control.passkey_sign_in_finish(&ceremony, answer).await?;
+        let mut response = document(StatusCode::OK, &json!({ "location": "/signin" }));
+        self.open_session(&mut response, &new).await?;
+        Ok(response)
+    }
+
+    pub(super) async fn begin_passkey(&self) -> Answered {
+        let (_, signed_in) = self.checked_session(self.csrf())?;
+        Ok(begun(&self.control.passkey_registration_begin(&signed_in).await?))
+    }
+
+    pub(super) async fn add_passkey<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (_, signed_in) = self.checked_session(self.csrf())?;
+        let Answer { ceremony, credential, label } = self.ceremony(body).await?;
+        let answer = credential.get().as_bytes();
+        let control = self.control;
+        let added =
+            control.passkey_registration_finish(&signed_in, &ceremony, &label, answer).await?;
+        let shown = json!({ "location": "/signin", "id": added.id, "label": added.label });
+        Ok(document(StatusCode::CREATED, &shown))
+    }
+
+    pub(super) async fn remove_passkey<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let form = self.form(body).await?;
+        let (_, signed_in) = self.checked_session(form.csrf.as_deref())?;
+        let account = &signed_in.account;
+        let by = account.name.as_str();
+        self.control.passkey_remove(&account.id, &self.segment(), by).await?;
+        redirect("/signin")
+    }
+
+    fn csrf(&self) -> Option<&str> {
+        single(&self.parts.headers, &CSRF_HEADER).flatten()
+    }
+
+    async fn ceremony<B>(&self, body: B) -> Result<Answer, Problem>
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if !is_json(&self.parts.headers) {
+            let text = "the content type must be application/json";
+            let problem = Problem::new(ErrorKind::Invalid, text);
+            return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+        }
+        let bytes = self.read(body).await?;
+        serde_json::from_slice(&bytes).map_err(|_error| {
+            Problem::new(ErrorKind::Invalid, "this is no answer of the sign-in page")
+        })
+    }
+}
+
+fn begun(ceremony: &Ceremony) -> respond::Response {
+    let Ceremony { token, options } = ceremony;
+    document(StatusCode::OK, &json!({ "ceremony": token.expose(), "options": options }))
+}
+
+fn document(status: StatusCode, value: &serde_json::Value) -> respond::Response {
+    guarded(respond::json(status, value.to_string().into_bytes().into()))
+}

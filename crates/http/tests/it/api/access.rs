@@ -1,0 +1,248 @@
+//! Workspaces, principals, members and tokens of services.
+
+use http::StatusCode;
+use narthex_model::Role;
+use serde_json::{Value, json};
+
+use super::tenants::{Tenants, api};
+use crate::world::ADMIN;
+
+const TEAM: &str = "/api/workspaces/team";
+const SERVER: &str = r#"{"id": "docs", "name": "Papers", "description": "Finds papers",
+    "url": "https://internal.test/mcp", "timeoutMs": 4321,
+    "config_schema": {"depth": {"type": "number"}}, "default_config": {"depth": 7}}"#;
+
+fn at(rest: &str) -> String {
+    format!("{TEAM}/{rest}")
+}
+
+/// X-M7, X-D12: an author makes agents of the catalog and cannot write it; of a server they see what
+/// it is called and which keys it takes.
+#[tokio::test]
+async fn x_m7_authors_attach_what_admins_register() {
+    let tenants = Tenants::with(&["team"]).await;
+    let (admin, author) = (tenants.token("team", Role::Admin), tenants.token("team", Role::Author));
+    let path = at("mcp-servers/docs");
+    for method in ["PUT", "PATCH", "DELETE"] {
+        let refused = tenants.send(author, method, &path, SERVER).await;
+        let told = refused.problem(StatusCode::FORBIDDEN, "denied");
+        assert_eq!(told, "this needs the role admin in the workspace `team`");
+    }
+    let refused = tenants.send(author, "POST", &at("mcp-servers"), SERVER).await;
+    refused.problem(StatusCode::FORBIDDEN, "denied");
+    let absent = tenants.send(admin, "GET", &path, "").await;
+    absent.problem(StatusCode::NOT_FOUND, "not_found");
+    tenants.send(admin, "PUT", &path, SERVER).await.succeeded();
+    let agent = json!({ "name": "reader", "mcpServers": { "library": { "ref": "docs" } } });
+    let made = tenants.send(author, "POST", &at("agents"), &agent.to_string()).await.succeeded();
+    assert_eq!(made["updated_by"], "team/author");
+    let whole = tenants.send(admin, "GET", &path, "").await.succeeded();
+    assert_eq!(
+        (&whole["updated_by"], &whole["definition"]["url"]),
+        (&json!("team/admin"), &json!("https://internal.test/mcp"),)
+    );
+    let seen = tenants.send(author, "GET", &path, "").await.succeeded();
+    let members: Vec<_> = seen["definition"].as_object().unwrap().keys().collect();
+    assert_eq!(members, ["config_schema", "description", "id", "name"]);
+    let listed = tenants.send(author, "GET", &at("mcp-servers"), "").await;
+    assert_eq!(listed.json()["items"][0]["definition"], seen["definition"]);
+    assert!(!listed.text().contains("internal.test") && !listed.text().contains("4321"));
+}
+
+/// X-M43, A-9: what an agent holds changes nothing of any workspace.
+#[tokio::test]
+async fn x_m43_a_run_attaches_and_registers_nothing() {
+    let tenants = Tenants::with(&["team"]).await;
+    let run = tenants.api.world.token.clone();
+    for (method, path, body) in [
+        ("POST", at("mcp-servers"), SERVER),
+        ("PUT", at("mcp-servers/docs"), SERVER),
+        ("POST", at("agents"), r#"{"name": "reader"}"#),
+        ("POST", at("capabilities"), r#"{"name": "papers"}"#),
+        ("PUT", at("members/team%2Fadmin"), r#"{"roles": ["runner"]}"#),
+        ("POST", at("service-tokens"), r#"{"service": "x", "roles": ["admin"]}"#),
+        ("POST", "/api/workspaces".to_owned(), r#"{"id": "mine"}"#),
+    ] {
+        let refused = tenants.send(&run, method, &path, body).await;
+        refused.problem(StatusCode::FORBIDDEN, "denied");
+    }
+    for list in ["mcp-servers", "agents", "capabilities"] {
+        assert_eq!(tenants.items(ADMIN, &at(list)).await, [Value::Null; 0]);
+    }
+    assert_eq!(tenants.items(ADMIN, &at("members")).await.len(), Role::ALL.len());
+}
+
+/// A token is told once, kept as a hash, and opens nothing once it is revoked or its service may
+/// nothing any more.
+#[tokio::test]
+async fn tokens_open_until_they_are_revoked() {
+    let tenants = Tenants::with(&["team"]).await;
+    let admin = tenants.token("team", Role::Admin);
+    let token = tenants.service("team", "ci", &[Role::Author, Role::Auditor]).await;
+    assert!(token.starts_with("nxs_") && token.len() == 84, "{}", token.len());
+    let status = async |token: &str| tenants.send(token, "GET", TEAM, "").await.status;
+    assert_eq!(status(&token).await, StatusCode::OK);
+    let cut = &token[..token.len() - 1];
+    let changed = format!("{cut}{}", if token.ends_with('0') { '1' } else { '0' });
+    for bad in [cut, &changed, &token.to_uppercase()] {
+        assert_eq!(status(bad).await, StatusCode::UNAUTHORIZED);
+    }
+    let of_ci = async || {
+        let all = tenants.items(admin, &at("service-tokens")).await;
+        all.into_iter().find(|one| one["service"] == "team/ci").unwrap()
+    };
+    let listed = of_ci().await;
+    assert!(!listed.to_string().contains(&token[4..]), "{listed}");
+    assert_eq!((&listed["is_live"], &listed["created_by"]), (&json!(true), &json!("admin")));
+    assert!(listed["last_used_at"].is_string() && listed["expires_at"].is_string(), "{listed}");
+    let file = fs_err::read(tenants.place.path().join("store.db")).unwrap();
+    assert!(!file.windows(64).any(|window| window == &token.as_bytes()[20..]));
+
+    let path = at(&format!("service-tokens/{}", listed["id"].as_str().unwrap()));
+    let revoked = tenants.send(admin, "DELETE", &path, "").await;
+    assert_eq!(revoked.status, StatusCode::NO_CONTENT);
+    assert_eq!(status(&token).await, StatusCode::UNAUTHORIZED);
+    let again = tenants.send(admin, "DELETE", &path, "").await;
+    again.problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(of_ci().await["is_live"], false);
+
+    // A second token of the same service, which keeps its roles.
+    let asked = r#"{"service": "ci", "label": "second", "expires_in": 60}"#;
+    let second = tenants.send(admin, "POST", &at("service-tokens"), asked).await.succeeded();
+    assert_eq!((&second["label"], &second["created_by"]), (&json!("second"), &json!("team/admin")));
+    let second = second["token"].as_str().unwrap();
+    assert_eq!(status(second).await, StatusCode::OK);
+    let other = r#"{"service": "ci", "roles": ["admin"]}"#;
+    let refused = tenants.send(admin, "POST", &at("service-tokens"), other).await;
+    refused.problem(StatusCode::CONFLICT, "conflict");
+    let off = r#"{"is_disabled": true}"#;
+    tenants.api.send("PATCH", "/api/principals/team%2Fci", off).await.succeeded();
+    assert_eq!(status(second).await, StatusCode::UNAUTHORIZED);
+    let on = r#"{"is_disabled": false}"#;
+    tenants.api.send("PATCH", "/api/principals/team%2Fci", on).await.succeeded();
+    assert_eq!(status(second).await, StatusCode::OK);
+    let removed = tenants.send(admin, "DELETE", &at("members/team%2Fci"), "").await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+    assert_eq!(status(second).await, StatusCode::UNAUTHORIZED);
+}
+
+/// Another daemon on the same store learns of a revoked token by itself.
+#[tokio::test]
+async fn revocations_reach_other_daemons() {
+    let tenants = Tenants::with(&["team"]).await;
+    let other = Tenants {
+        api: api(&tenants.place).await,
+        place: tempfile::tempdir().unwrap(),
+        tokens: Vec::new(),
+    };
+    let token = tenants.service("team", "ci", &[Role::Runner]).await;
+    let mut changes = other.api.control.access_changes();
+    let status = async || other.send(&token, "GET", TEAM, "").await.status;
+    while status().await != StatusCode::OK {
+        changes.changed().await.unwrap();
+    }
+    let all = tenants.items(ADMIN, &at("service-tokens")).await;
+    let id = all.iter().find(|one| one["service"] == "team/ci").unwrap()["id"].clone();
+    let path = at(&format!("service-tokens/{}", id.as_str().unwrap()));
+    tenants.send(ADMIN, "DELETE", &path, "").await;
+    while status().await != StatusCode::UNAUTHORIZED {
+        changes.changed().await.unwrap();
+    }
+}
+
+/// Roles are what members have now; only an operator brings in people.
+#[tokio::test]
+async fn members_have_the_roles_they_were_given_last() {
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    let admin = tenants.token("team", Role::Admin);
+    let runner = tenants.token("team", Role::Runner);
+    let agents = at("agents");
+    let status = async || tenants.send(runner, "GET", &agents, "").await.status;
+    assert_eq!(status().await, StatusCode::FORBIDDEN);
+    let both = r#"{"roles": ["author", "runner"]}"#;
+    let member = at("members/team%2Frunner");
+    let set = tenants.send(admin, "PUT", &member, both).await.succeeded();
+    assert_eq!(
+        (&set["name"], &set["roles"]),
+        (&json!("team/runner"), &json!(["author", "runner"]))
+    );
+    assert_eq!(status().await, StatusCode::OK);
+    tenants.send(admin, "PUT", &member, r#"{"roles": ["auditor"]}"#).await.succeeded();
+    assert_eq!(status().await, StatusCode::FORBIDDEN);
+    let wrong = tenants.send(admin, "PUT", &member, r#"{"roles": ["boss", 3], "x": 1}"#).await;
+    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    let fields: Vec<_> = wrong.json()["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["field"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(fields, ["x", "roles[0]", "roles[1]"]);
+
+    let ada = tenants.api.send("POST", "/api/principals", r#"{"name": "ada"}"#).await.succeeded();
+    assert_eq!((&ada["kind"], &ada["is_operator"]), (&json!("human"), &json!(false)));
+    let author = r#"{"roles": ["author"]}"#;
+    let unknown = tenants.send(admin, "PUT", &at("members/ada"), author).await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+    tenants.api.send("PUT", &at("members/ada"), author).await.succeeded();
+    tenants.send(admin, "PUT", &at("members/ada"), r#"{"roles": ["auditor"]}"#).await.succeeded();
+    let foreign = tenants.api.send("PUT", &at("members/rival%2Fadmin"), author).await;
+    foreign.problem(StatusCode::CONFLICT, "conflict");
+    let removed = tenants.send(admin, "DELETE", &at("members/ada"), "").await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+    tenants
+        .send(admin, "DELETE", &at("members/ada"), "")
+        .await
+        .problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+#[tokio::test]
+async fn principals_have_names_of_their_own() {
+    let tenants = Tenants::with(&["team"]).await;
+    let make =
+        async |body: &str| tenants.api.send("POST", "/api/principals", body.to_owned()).await;
+    make(r#"{"name": "ada@example.com", "is_operator": true}"#).await.succeeded();
+    make(r#"{"name": "ada@example.com"}"#).await.problem(StatusCode::CONFLICT, "conflict");
+    for bad in ["admin", "Ada", "team/x", ""] {
+        let refused = make(&json!({ "name": bad }).to_string()).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
+    let shown = tenants.api.get("/api/principals/ada%40example.com").await;
+    assert_eq!(shown["is_operator"], true);
+    let service = "/api/principals/team%2Fadmin";
+    let refused = tenants.api.send("PATCH", service, r#"{"is_operator": true}"#).await;
+    refused.problem(StatusCode::CONFLICT, "conflict");
+    let page = tenants.api.get("/api/principals?limit=2").await;
+    let next = page["next"].as_str().unwrap();
+    let rest = tenants.api.get(&format!("/api/principals?after={next}")).await;
+    assert_eq!(rest["items"].as_array().unwrap().len(), Role::ALL.len() + 1 - 2);
+}
+
+#[tokio::test]
+async fn workspaces_are_made_named_and_deleted() {
+    let tenants = Tenants::with(&[]).await;
+    let api = &tenants.api;
+    let made = api.send("POST", "/api/workspaces", r#"{"id": "team", "name": "Team"}"#).await;
+    assert_eq!(
+        (made.status, &made.headers["location"]),
+        (StatusCode::CREATED, &TEAM.parse().unwrap())
+    );
+    assert_eq!(made.json(), json!({ "id": "team", "name": "Team" }));
+    let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;
+    again.problem(StatusCode::CONFLICT, "conflict");
+    let wrong = api.send("POST", "/api/workspaces", r#"{"id": "Team", "x": 1}"#).await;
+    wrong.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    assert_eq!(wrong.json()["errors"].as_array().unwrap().len(), 2);
+    let named = api.send("PATCH", TEAM, r#"{"name": "The team"}"#).await.succeeded();
+    assert_eq!(api.get(TEAM).await, named);
+    api.send("POST", &at("agents"), r#"{"name": "reader"}"#).await.succeeded();
+    let refused = api.ask("DELETE", TEAM).send().await;
+    assert!(refused.problem(StatusCode::CONFLICT, "conflict").contains("1 agents"));
+    let forced = api.ask("DELETE", &format!("{TEAM}?force=true")).send().await;
+    assert_eq!(forced.status, StatusCode::NO_CONTENT);
+    api.ask("GET", TEAM).send().await.problem(StatusCode::NOT_FOUND, "not_found");
+    let default = api.ask("DELETE", "/api/workspaces/default?force=true").send().await;
+    default.problem(StatusCode::CONFLICT, "conflict");
+    let all = api.get("/api/workspaces").await;
+    assert_eq!(all, json!({ "items": [{ "id": "default", "name": "Default" }], "next": null }));
+}

@@ -1,0 +1,113 @@
+//! S18: what belongs to one workspace, asked for by the admin of another.
+
+use http::StatusCode;
+use narthex_http::{Access, ROUTES};
+use narthex_model::Role;
+use serde_json::json;
+
+use super::tenants::Tenants;
+use crate::world::Answer;
+
+const SERVER: &str = r#"{"id": "a-server", "name": "A", "url": "https://a.test/mcp"}"#;
+
+/// Two tenants, of which the first has one of everything; gives every id of it.
+async fn full() -> (Tenants, Vec<String>) {
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    let api = &tenants.api;
+    let at = |rest: &str| format!("/api/workspaces/team/{rest}");
+    api.send("PUT", &at("mcp-servers/a-server"), SERVER).await.succeeded();
+    api.send("POST", &at("capabilities"), r#"{"name": "a-capability"}"#).await.succeeded();
+    api.send("POST", &at("agents"), r#"{"name": "a-agent"}"#).await.succeeded();
+    api.send("PUT", &at("secrets/A_SECRET"), r#"{"value": "x"}"#).await.succeeded();
+    let ada = api.send("POST", "/api/principals", r#"{"name": "ada"}"#).await.succeeded();
+    let member = at("members/ada");
+    api.send("PUT", &member, r#"{"roles": ["admin"]}"#).await.succeeded();
+    let mut ids: Vec<_> =
+        ["a-server", "a-capability", "a-agent", "A_SECRET", "ada", "team%2Fadmin"]
+            .map(str::to_owned)
+            .into();
+    ids.push(ada["id"].as_str().unwrap().to_owned());
+    for list in ["members", "service-tokens"] {
+        let items = tenants.items(crate::world::ADMIN, &at(list)).await;
+        ids.extend(items.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
+    }
+    (tenants, ids)
+}
+
+/// A body that gets past what is looked at before the id.
+fn body(template: &str, method: &str) -> String {
+    let is_member = template.contains("/members/");
+    let body = match method {
+        "PUT" if is_member => json!({ "roles": ["runner"] }),
+        // Each workspace may take any name or id for its own, so only what stores nothing.
+        "PUT" => json!([]),
+        "PATCH" => json!({ "name": "x" }),
+        _ => return String::new(),
+    };
+    body.to_string()
+}
+
+fn same(one: &Answer, other: &Answer, what: &str) {
+    assert_eq!(one.status, other.status, "{what}: {} {}", one.text(), other.text());
+    assert_eq!(one.headers, other.headers, "{what}");
+    assert_eq!(one.body, other.body, "{what}: {} {}", one.text(), other.text());
+}
+
+/// S18: every id of one workspace on every route of another, with that one's admin, answers byte for
+/// byte what an installation answers in which the first workspace never was; and so does every route
+/// of the first workspace itself. New routes are asked as they come.
+#[tokio::test]
+async fn s18_what_belongs_to_others_never_was() {
+    let ((full, ids), without) = (full().await, Tenants::with(&["rival"]).await);
+    let (chief, other) = (full.token("rival", Role::Admin), without.token("rival", Role::Admin));
+    let mut asked = 0;
+    for route in ROUTES.iter().filter(|route| route.template.contains('{')) {
+        for workspace in ["rival", "team"] {
+            let in_workspace = route.template.replace("{workspace}", workspace);
+            let is_of_rival = workspace == "rival";
+            // Lists of one's own show one's own ids.
+            if is_of_rival && !in_workspace.contains('{') {
+                continue;
+            }
+            let (before, after) = match in_workspace.split_once('{') {
+                Some((before, rest)) => (before, rest.split_once('}').unwrap().1),
+                None => (in_workspace.as_str(), ""),
+            };
+            let slots = if in_workspace.contains('{') { &ids[..] } else { &ids[..1] };
+            for id in slots {
+                let id = if in_workspace.contains('{') { id.as_str() } else { "" };
+                let path = format!("{before}{id}{after}");
+                for method in route.methods.split(", ") {
+                    let what = format!("{method} {path}");
+                    let body = body(route.template, method);
+                    let hidden = full.send(chief, method, &path, &body).await;
+                    let absent = without.send(other, method, &path, &body).await;
+                    same(&hidden, &absent, &what);
+                    let is_member = matches!(route.access, Access::Member(_) | Access::Starter(_));
+                    let makes_ones_own =
+                        is_of_rival && method == "PUT" && !path.contains("/members/");
+                    let is_malformed = hidden.status == StatusCode::UNPROCESSABLE_ENTITY
+                        || hidden.status == StatusCode::BAD_REQUEST;
+                    if is_member && !makes_ones_own && !is_malformed {
+                        assert_eq!(hidden.status, StatusCode::NOT_FOUND, "{what}");
+                    }
+                    asked += 1;
+                }
+            }
+        }
+    }
+    assert!(asked > 300, "only {asked}");
+    // And nothing of it shows in lists of one's own.
+    for list in ["/api/workspaces", "/api/workspaces/rival/members"] {
+        let listed = full.send(chief, "GET", list, "").await;
+        assert_eq!(listed.status, StatusCode::OK);
+        assert!(!listed.text().contains("team") && !listed.text().contains("ada"), "{list}");
+    }
+    // What was asked for has changed nothing there.
+    let at = |rest: &str| format!("/api/workspaces/team/{rest}");
+    assert_eq!(full.api.get(&at("mcp-servers/a-server")).await["revision"], 1);
+    let members = full.items(crate::world::ADMIN, &at("members")).await;
+    assert_eq!(members.len(), Role::ALL.len() + 1);
+    let tokens = full.items(crate::world::ADMIN, &at("service-tokens")).await;
+    assert!(tokens.iter().all(|token| token["is_live"] == true), "{tokens:?}");
+}

@@ -1,0 +1,407 @@
+//! Humans in a browser: links, passkeys, sessions, and what a cookie may do.
+
+use std::time::{Duration, SystemTime};
+
+use http::{Method, StatusCode};
+use narthex_control::LoginOptions;
+use narthex_http::{Access, ROUTES};
+use narthex_login::{PublicOrigin, TokenHash};
+use narthex_model::PrincipalId;
+use narthex_store::{NewSignInLink, Store};
+use narthex_testkit::authenticator::Authenticator;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{
+    api::world::Api,
+    world::{Answer, Builder, whole},
+};
+
+const ORIGIN: &str = "http://localhost:7717";
+const HOST: &str = "localhost:7717";
+
+/// A door at which humans sign in, and one of them.
+struct Site {
+    api: Api,
+    store: Store,
+    ada: String,
+    _dir: TempDir,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let login = LoginOptions::new(PublicOrigin::parse(ORIGIN).unwrap());
+        let api = Api::with_login(store.clone(), login).await;
+        let body = json!({"name": "ada", "is_operator": true}).to_string();
+        let made = api.send("POST", "/api/principals", body).await.succeeded();
+        let ada = made["id"].as_str().unwrap().to_owned();
+        Self { api, store, ada, _dir: dir }
+    }
+
+    /// The path of a new link.
+    async fn link(&self, name: &str) -> String {
+        let made = self.api.post(&format!("/api/principals/{name}/sign-in-links")).await;
+        let url = made.succeeded()["url"].as_str().unwrap().to_owned();
+        url.strip_prefix(ORIGIN).unwrap().to_owned()
+    }
+
+    async fn browser(&self, name: &str) -> Browser<'_> {
+        let mut browser = Browser::new(self);
+        let link = self.link(name).await;
+        assert_eq!(browser.form(&link, "").await.status, StatusCode::SEE_OTHER);
+        browser
+    }
+}
+
+/// A browser with its cookies, on pages of the site.
+struct Browser<'s> {
+    site: &'s Site,
+    cookie: Option<String>,
+    csrf: String,
+}
+
+impl<'s> Browser<'s> {
+    fn new(site: &'s Site) -> Self {
+        Self { site, cookie: None, csrf: String::new() }
+    }
+
+    fn request(&self, method: Method, path: &str) -> Builder<'s> {
+        let request = self.site.api.world.request(method, path).header("authorization", "");
+        let request = request.header("host", HOST).header("sec-fetch-site", "same-origin");
+        match &self.cookie {
+            Some(cookie) => request.header("cookie", cookie),
+            None => request,
+        }
+    }
+
+    /// Remembers the cookie of an answer.
+    fn keep(&mut self, answer: Answer) -> Answer {
+        for line in answer.headers.get_all("set-cookie") {
+            let line = line.to_str().unwrap();
+            assert!(line.contains("; HttpOnly; SameSite=Lax; "), "{line}");
+            let pair = line.split(';').next().unwrap();
+            self.cookie = (!pair.ends_with('=')).then(|| pair.to_owned());
+        }
+        answer
+    }
+
+    /// Loads the sign-in page, and with it what forms have to repeat.
+    async fn page(&mut self) -> String {
+        let answer = self.request(Method::GET, "/signin").send().await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+        let text = answer.text().to_owned();
+        if let Some((_, rest)) = text.split_once("data-csrf=\"") {
+            self.csrf = rest.split('"').next().unwrap().to_owned();
+        }
+        text
+    }
+
+    fn post(&self, path: &str, kind: &str, body: String) -> Builder<'s> {
+        let request = self.request(Method::POST, path).header("origin", ORIGIN);
+        request.header("content-type", kind).body(whole(body))
+    }
+
+    async fn form(&mut self, path: &str, body: &str) -> Answer {
+        let kind = "application/x-www-form-urlencoded";
+        let answer = self.post(path, kind, body.to_owned()).send().await;
+        self.keep(answer)
+    }
+
+    async fn script(&mut self, path: &str, body: &Value) -> Answer {
+        let request = self.post(path, "application/json", body.to_string());
+        let answer = request.header("x-narthex-csrf", &self.csrf).send().await;
+        self.keep(answer)
+    }
+
+    /// Makes a passkey, as the script of the page does.
+    async fn add(&mut self, authenticator: &mut Authenticator) -> Answer {
+        self.page().await;
+        let begun = self.script("/signin/passkeys/new", &json!({})).await.succeeded();
+        let credential = authenticator.create(&begun["options"]);
+        let ceremony = &begun["ceremony"];
+        let body = json!({"ceremony": ceremony, "credential": credential, "label": "<phone>"});
+        self.script("/signin/passkeys", &body).await
+    }
+
+    async fn passkey(&mut self, authenticator: &mut Authenticator) -> Answer {
+        let begun = self.script("/signin/passkey/begin", &json!({})).await.succeeded();
+        let credential = authenticator.get(&begun["options"]);
+        let body = json!({"ceremony": begun["ceremony"], "credential": credential});
+        self.script("/signin/passkey/finish", &body).await
+    }
+
+    async fn me(&self) -> Answer {
+        self.request(Method::GET, "/api/me").send().await
+    }
+}
+
+#[tokio::test]
+async fn a_link_shows_a_button_and_signs_in_once() {
+    let site = Site::new().await;
+    let link = site.link("ada").await;
+    let mut browser = Browser::new(&site);
+    // Previews of mail programs and chats look, too.
+    for _ in 0..3 {
+        let page = browser.request(Method::GET, &link).send().await;
+        assert_eq!(page.status, StatusCode::OK);
+        assert!(page.text().contains("Sign in as ada?"), "{}", page.text());
+        assert!(page.headers.get("set-cookie").is_none());
+    }
+    assert_eq!(browser.form(&link, "").await.status, StatusCode::SEE_OTHER);
+    assert!(browser.page().await.contains("Signed in as ada"));
+    let mut second = Browser::new(&site);
+    let used = second.form(&link, "").await;
+    assert_eq!(used.status, StatusCode::FORBIDDEN);
+    assert!(used.text().contains("used up or too old"), "{}", used.text());
+    assert!(second.cookie.is_none());
+    let never = second.form("/signin/link/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "").await;
+    assert_eq!(never.text(), used.text(), "used and never made look the same");
+}
+
+#[tokio::test]
+async fn a_link_that_is_too_old_opens_nothing() {
+    let site = Site::new().await;
+    let ada = PrincipalId::new(&site.ada).unwrap();
+    let (hash, past) = (TokenHash::of("old"), SystemTime::now() - Duration::from_secs(1));
+    let link =
+        NewSignInLink { hash: hash.as_str(), principal: &ada, by: "admin", expires_at: past };
+    site.store.logins().make_link(link).await.unwrap();
+    let mut browser = Browser::new(&site);
+    assert_eq!(browser.form("/signin/link/old", "").await.status, StatusCode::FORBIDDEN);
+    let page = browser.request(Method::GET, "/signin/link/old").send().await;
+    assert_eq!(page.status, StatusCode::FORBIDDEN);
+}
+
+/// D15: a link is made with the admin token and proves no human; a passkey does.
+#[tokio::test]
+async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
+    let site = Site::new().await;
+    let mut browser = site.browser("ada").await;
+    let me = browser.me().await.succeeded();
+    assert_eq!((&me["name"], &me["kind"]), (&json!("ada"), &json!("human")));
+    assert_eq!((&me["method"], &me["assurance"]), (&json!("link"), &json!("advisory")));
+    let mut authenticator = Authenticator::new(ORIGIN);
+    assert_eq!(browser.add(&mut authenticator).await.status, StatusCode::CREATED);
+    assert!(browser.page().await.contains("&lt;phone&gt;"));
+    let mut other = Browser::new(&site);
+    assert_eq!(other.passkey(&mut authenticator).await.status, StatusCode::OK);
+    let me = other.me().await.succeeded();
+    assert_eq!((&me["method"], &me["assurance"]), (&json!("passkey"), &json!("authenticated")));
+    let admin = site.api.get("/api/me").await;
+    assert_eq!((&admin["kind"], &admin["assurance"]), (&json!("local_admin"), &json!("advisory")));
+    let listed = site.api.get("/api/principals/ada/passkeys").await;
+    assert_eq!(listed["passkeys"][0]["enrolled_by"], "link");
+    assert!(listed["passkeys"][0]["used_at"].is_string());
+}
+
+#[tokio::test]
+async fn an_answer_of_a_passkey_counts_once() {
+    let site = Site::new().await;
+    let mut browser = site.browser("ada").await;
+    let mut authenticator = Authenticator::new(ORIGIN);
+    browser.add(&mut authenticator).await;
+    let mut other = Browser::new(&site);
+    let begun = other.script("/signin/passkey/begin", &json!({})).await.succeeded();
+    let credential = authenticator.get(&begun["options"]);
+    let body = json!({"ceremony": begun["ceremony"], "credential": credential});
+    assert_eq!(other.script("/signin/passkey/finish", &body).await.status, StatusCode::OK);
+    let mut thief = Browser::new(&site);
+    let again = thief.script("/signin/passkey/finish", &body).await;
+    again.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    assert!(thief.cookie.is_none());
+    // A copy of the passkey that lags behind.
+    authenticator.credentials[0].counter = 0;
+    let copied = thief.passkey(&mut authenticator).await;
+    let told = copied.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    assert!(told.contains("used elsewhere"), "{told}");
+}
+
+#[tokio::test]
+async fn a_ceremony_belongs_to_whoever_began_it() {
+    let site = Site::new().await;
+    site.api.send("POST", "/api/principals", r#"{"name":"bob"}"#).await.succeeded();
+    let (mut ada, mut bob) = (site.browser("ada").await, site.browser("bob").await);
+    ada.page().await;
+    bob.page().await;
+    let begun = ada.script("/signin/passkeys/new", &json!({})).await.succeeded();
+    let credential = Authenticator::new(ORIGIN).create(&begun["options"]);
+    let body = json!({"ceremony": begun["ceremony"], "credential": credential, "label": ""});
+    let taken = bob.script("/signin/passkeys", &body).await;
+    taken.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let added = ada.add(&mut authenticator).await.succeeded();
+    let (path, form) = (
+        format!("/signin/passkeys/{}/remove", added["id"].as_str().unwrap()),
+        |browser: &Browser<'_>| format!("csrf={}", browser.csrf),
+    );
+    let of_bob = form(&bob);
+    assert_eq!(bob.form(&path, &of_bob).await.status, StatusCode::NOT_FOUND);
+    let of_ada = form(&ada);
+    assert_eq!(ada.form(&path, &of_ada).await.status, StatusCode::SEE_OTHER);
+    let gone = Browser::new(&site).passkey(&mut authenticator).await;
+    gone.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+}
+
+/// S19: a session is new at each sign-in, whatever the browser had before.
+#[tokio::test]
+async fn s19_no_session_is_fixed_beforehand() {
+    let site = Site::new().await;
+    let mut browser = Browser::new(&site);
+    browser.cookie = Some("narthex=chosen-by-somebody-else".to_owned());
+    let link = site.link("ada").await;
+    browser.form(&link, "").await;
+    let first = browser.cookie.clone().unwrap();
+    assert_ne!(first, "narthex=chosen-by-somebody-else");
+    assert_eq!(first.len(), "narthex=".len() + 43);
+    let link = site.link("ada").await;
+    browser.form(&link, "").await;
+    let second = browser.cookie.clone().unwrap();
+    assert_ne!(first, second);
+    browser.cookie = Some(first);
+    assert_eq!(browser.me().await.status, StatusCode::UNAUTHORIZED, "the first is over");
+    browser.cookie = Some(format!("{second}; {second}"));
+    assert_eq!(browser.me().await.status, StatusCode::UNAUTHORIZED, "two are none");
+}
+
+/// With what only a page of ours can read.
+fn with<'w>(request: Builder<'w>, csrf: &str) -> Builder<'w> {
+    request.header("x-narthex-csrf", csrf)
+}
+
+#[tokio::test]
+async fn a_cookie_changes_something_from_our_own_page_alone() {
+    let site = Site::new().await;
+    let mut browser = site.browser("ada").await;
+    browser.page().await;
+    let create = |name: &str| {
+        let body = json!({ "name": name }).to_string();
+        browser.post("/api/principals", "application/json", body)
+    };
+    let csrf = browser.csrf.clone();
+    let refused = [
+        create("a"),
+        create("a").header("x-narthex-csrf", "AAAA"),
+        with(create("a"), &csrf).header("origin", ""),
+        with(create("a"), &csrf).header("origin", "http://127.0.0.1:7717"),
+        with(create("a"), &csrf).header("sec-fetch-site", "same-site"),
+        with(create("a"), &csrf).header("sec-fetch-site", "cross-site"),
+    ];
+    for (number, request) in refused.into_iter().enumerate() {
+        assert_eq!(request.send().await.status, StatusCode::FORBIDDEN, "{number}");
+    }
+    with(create("a"), &csrf).send().await.succeeded();
+    let made = site.api.get("/api/principals/a").await;
+    assert_eq!(made["created_by"], "ada");
+    let across = browser.request(Method::GET, "/api/me").header("sec-fetch-site", "cross-site");
+    assert_eq!(across.send().await.status, StatusCode::FORBIDDEN);
+    // Whoever sends a token means it.
+    let both = browser.request(Method::GET, "/api/me").header("authorization", "Bearer nonsense");
+    assert_eq!(both.send().await.status, StatusCode::UNAUTHORIZED);
+    let mcp = browser.post("/mcp", "application/json", "{}".to_owned());
+    assert_eq!(with(mcp, &csrf).send().await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn forms_come_from_our_own_page_alone() {
+    let site = Site::new().await;
+    let link = site.link("ada").await;
+    let browser = Browser::new(&site);
+    let form = "application/x-www-form-urlencoded";
+    let post = |kind| browser.post(&link, kind, String::new());
+    let refused = [
+        (post(form).header("origin", ""), StatusCode::FORBIDDEN),
+        (post(form).header("origin", "http://127.0.0.1:7717"), StatusCode::FORBIDDEN),
+        (post(form).header("sec-fetch-site", "cross-site"), StatusCode::FORBIDDEN),
+        (post(form).header("host", "127.0.0.1:7717"), StatusCode::FORBIDDEN),
+        (post("text/plain"), StatusCode::UNSUPPORTED_MEDIA_TYPE),
+    ];
+    for (number, (request, status)) in refused.into_iter().enumerate() {
+        assert_eq!(request.send().await.status, status, "{number}");
+    }
+    assert_eq!(post(form).send().await.status, StatusCode::SEE_OTHER, "it was not used up");
+}
+
+#[tokio::test]
+async fn signing_out_and_being_disabled_end_a_session_at_once() {
+    let site = Site::new().await;
+    let mut browser = site.browser("ada").await;
+    browser.page().await;
+    assert_eq!(browser.form("/signout", "csrf=AAAA").await.status, StatusCode::FORBIDDEN);
+    assert_eq!(browser.me().await.status, StatusCode::OK);
+    let (cookie, form) = (browser.cookie.clone(), format!("csrf={}", browser.csrf));
+    assert_eq!(browser.form("/signout", &form).await.status, StatusCode::SEE_OTHER);
+    assert!(browser.cookie.is_none(), "the browser forgets it");
+    browser.cookie = cookie;
+    assert_eq!(browser.me().await.status, StatusCode::UNAUTHORIZED, "and so do we");
+
+    let mut browser = site.browser("ada").await;
+    let mut authenticator = Authenticator::new(ORIGIN);
+    browser.add(&mut authenticator).await;
+    let waiting = site.link("ada").await;
+    site.api.send("PATCH", "/api/principals/ada", r#"{"is_disabled":true}"#).await.succeeded();
+    assert_eq!(browser.me().await.status, StatusCode::UNAUTHORIZED);
+    let mut other = Browser::new(&site);
+    other.passkey(&mut authenticator).await.problem(StatusCode::FORBIDDEN, "denied");
+    assert_eq!(other.form(&waiting, "").await.status, StatusCode::FORBIDDEN);
+    let refused = site.api.post("/api/principals/ada/sign-in-links").await;
+    refused.problem(StatusCode::FORBIDDEN, "denied");
+}
+
+/// Sessions are kept as hashes and outlive the process that began them.
+#[tokio::test]
+async fn a_session_outlives_the_daemon() {
+    let site = Site::new().await;
+    let browser = site.browser("ada").await;
+    let token = browser.cookie.as_ref().unwrap().strip_prefix("narthex=").unwrap().to_owned();
+    let stored = site.store.logins().sessions().await.unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].hash, TokenHash::of(&token).as_str());
+    let login = LoginOptions::new(PublicOrigin::parse(ORIGIN).unwrap());
+    let again = Api::with_login(site.store.clone(), login).await;
+    let signed_in = again.control.signed_in(&token).unwrap().unwrap();
+    assert_eq!(signed_in.account.name.as_str(), "ada");
+}
+
+/// D4: what answers without a token is listed, with what it asks for instead.
+#[test]
+fn d4_routes_without_a_token_are_listed_with_their_proof() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/signing-in.md");
+    let document = fs_err::read_to_string(document).unwrap();
+    let listed: Vec<_> = document.lines().filter(|line| line.starts_with("| `/sign")).collect();
+    let own: Vec<_> = ROUTES
+        .iter()
+        .filter_map(|route| match route.access {
+            Access::Own(proof) => {
+                Some(format!("| `{}` | {} | {proof} |", route.template, route.methods))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(listed, own);
+}
+
+#[tokio::test]
+async fn pages_are_guarded_and_at_the_public_origin_only() {
+    let site = Site::new().await;
+    let browser = Browser::new(&site);
+    for path in ["/signin", "/signin/script.js", "/signin/style.css", "/signin/link/nothing"] {
+        let answer = browser.request(Method::GET, path).send().await;
+        let policy = answer.headers["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'"), "{path}: {policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.headers["x-frame-options"], "DENY");
+        assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+        assert_eq!(answer.headers["referrer-policy"], "same-origin");
+        assert_eq!(answer.headers["cache-control"], "no-store");
+    }
+    let elsewhere = browser.request(Method::GET, "/signin?x=1").header("host", "127.0.0.1:7717");
+    let elsewhere = elsewhere.send().await;
+    assert_eq!(elsewhere.status, StatusCode::SEE_OTHER);
+    assert_eq!(elsewhere.headers["location"], format!("{ORIGIN}/signin?x=1"));
+    let unknown = browser.request(Method::GET, "/signin/oidc/nobody").send().await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
+    let callback = browser.request(Method::GET, "/signin/oidc/nobody/callback?code=c&state=s");
+    assert_eq!(callback.send().await.status, StatusCode::FORBIDDEN);
+}

@@ -1,0 +1,23 @@
+//! How humans prove who they are: passkeys, one-time sign-in links and OpenID Connect, and the
+//! login sessions that follow.
+//!
+//! State machines that take and give values: nothing here knows a database, an HTTP server or an
+//! HTTP client. Whoever uses them stores what they give, sends what they ask for, and tells them
+//! the time. Nothing that is kept opens anything: tokens leave as texts and stay as hashes.
+
+pub mod oidc;
+
+mod link;
+mod passkey;
+mod pending;
+mod session;
+mod token;
+
+pub use link::{LINK_LIFE, SignInLink};
+pub use passkey::{
+    Passkey, PasskeyError, Passkeys, PublicOrigin, PublicOriginError, Registration, SignIn,
+    UserHandle,
+};
+pub use pending::{Pending, PendingFull};
+pub use session::{LoginMethod, LoginSession, SessionEnd, SessionLimits};
+pub use token::{Token, TokenHash};

@@ -1,0 +1,28 @@
+//! One-time sign-in links: made by an operator, good for one sign-in, for a short while.
+
+use std::time::{Duration, SystemTime};
+
+use crate::Token;
+
+/// How long a link may be used.
+pub const LINK_LIFE: Duration = Duration::from_mins(15);
+
+/// A new link. Its token is shown once; the store keeps the hash, and takes it away when it is
+/// used.
+#[derive(Debug)]
+pub struct SignInLink {
+    /// What the link ends with.
+    pub token: Token,
+    /// From when on it opens nothing.
+    pub expires_at: SystemTime,
+}
+
+impl SignInLink {
+    /// One that is good from now on.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn generate(now: SystemTime) -> Result<Self, getrandom::Error> {
+        Ok(Self { token: Token::generate()?, expires_at: now + LINK_LIFE })
+    }
+}

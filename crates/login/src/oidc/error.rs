@@ -1,0 +1,52 @@
+//! Why a sign-in at an OpenID provider fails.
+
+use narthex_model::ErrorKind;
+
+/// What went wrong. None of these shows a code, a token or a secret.
+#[derive(Debug, thiserror::Error)]
+pub enum OidcError {
+    /// The issuer in the settings is no address that can be trusted.
+    #[error("the issuer must be an https address without query and fragment (http on loopback)")]
+    BadIssuer,
+    /// What the provider says of itself cannot be used.
+    #[error("the provider's metadata cannot be used: {0}")]
+    BadMetadata(&'static str),
+    /// The provider refused, or the user did.
+    #[error("the provider did not sign you in ({0})")]
+    Declined(String),
+    /// The answer does not belong to this attempt.
+    #[error("this answer does not belong to the sign-in that was begun: {0}")]
+    WrongAnswer(&'static str),
+    /// The answer of the token endpoint cannot be used.
+    #[error("the provider's answer cannot be used: {0}")]
+    BadAnswer(&'static str),
+    /// The ID token is not one that proves anything here.
+    #[error("the provider's ID token is refused: {0}")]
+    BadToken(&'static str),
+    /// The token is signed with a key that is not in the set.
+    #[error("the provider's ID token is signed with a key that the provider does not publish")]
+    UnknownKey,
+    /// Nobody has said that this one may come in.
+    #[error("you are known to the provider, but may not sign in here")]
+    NotAdmitted,
+    /// The system has no randomness to give.
+    #[error("the system has no randomness to give")]
+    NoRandomness(#[source] getrandom::Error),
+}
+
+impl OidcError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::BadIssuer => ErrorKind::Invalid,
+            Self::BadMetadata(_) | Self::BadAnswer(_) | Self::NoRandomness(_) => {
+                ErrorKind::Unavailable
+            }
+            Self::Declined(_) | Self::WrongAnswer(_) | Self::BadToken(_) | Self::UnknownKey => {
+                ErrorKind::Unauthenticated
+            }
+            Self::NotAdmitted => ErrorKind::Denied,
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Signatures of ID tokens are checked by `ring`, which is what TLS uses here.
+//!
+//! `jsonwebtoken` has backends of its own, but each brings a second set of cryptography.
+
+use std::sync::Once;
+
+use jsonwebtoken::{
+    Algorithm, DecodingKey, DecodingKeyKind, EncodingKey,
+    crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils},
+    errors::{Error, ErrorKind},
+    signature::{self, Verifier},
+};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,
+    RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512, RSA_PSS_2048_8192_SHA256,
+    RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, RsaParameters, RsaPublicKeyComponents,
+    UnparsedPublicKey, VerificationAlgorithm,
+};
+
+static PROVIDER: CryptoProvider = CryptoProvider {
+    signer_factory,
+    verifier_factory,
+    // Only for making keys and thumbprints, which is not done here.
+    key_utils: KeyUtils::new_unimplemented(),
+};
+
+/// Makes the library use `ring`.
+pub(super) fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        PROVIDER.install_default().expect("nobody else here uses this library");
+    });
+}
+
+fn signer_factory(_: &Algorithm, _: &EncodingKey) -> Result<Box<dyn JwtSigner>, Error> {
+    Err(ErrorKind::UnsupportedAlgorithm.into())
+}
+
+fn verifier_factory(
+    algorithm: &Algorithm,
+    key: &DecodingKey,
+) -> Result<Box<dyn JwtVerifier>, Error> {
+    if algorithm.family() != key.family() {
+        return Err(ErrorKind::InvalidAlgorithm.into());
+    }
+    let key = match (method(*algorithm)?, key.kind()) {
+        (Method::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
+            // Some providers write a leading zero, as signed numbers have it.
+            let n = n.iter().position(|byte| *byte != 0).map(|start| n[start..].to_vec());
+            let n = n.ok_or(ErrorKind::InvalidKeyFormat)?;
+            Key::Rsa(parameters, RsaPublicKeyComponents { n, e: e.clone() })
+        }
+        (Method::Other(method), DecodingKeyKind::SecretOrDer(bytes)) => {
+            Key::Other(UnparsedPublicKey::new(method, bytes.clone()))
+        }
+        (Method::Rsa(_), DecodingKeyKind::SecretOrDer(_))
+        | (Method::Other(_), DecodingKeyKind::RsaModulusExponent { .. }) => {
+            return Err(ErrorKind::InvalidKeyFormat.into());
+        }
+    };
+    Ok(Box::new(RingVerifier { algorithm: *algorithm, key }))
+}
+
+enum Method {
+    Rsa(&'static RsaParameters),
+    Other(&'static dyn VerificationAlgorithm),
+}
+
+fn method(algorithm: Algorithm) -> Result<Method, Error> {
+    Ok(match algorithm {
+        Algorithm::RS256 => Method::Rsa(&RSA_PKCS1_2048_8192_SHA256),
+        Algorithm::RS384 => Method::Rsa(&RSA_PKCS1_2048_8192_SHA384),
+        Algorithm::RS512 => Method::Rsa(&RSA_PKCS1_2048_8192_SHA512),
+        Algorithm::PS256 => Method::Rsa(&RSA_PSS_2048_8192_SHA256),
+        Algorithm::PS384 => Method::Rsa(&RSA_PSS_2048_8192_SHA384),
+        Algorithm::PS512 => Method::Rsa(&RSA_PSS_2048_8192_SHA512),
+        Algorithm::ES256 => Method::Other(&ECDSA_P256_SHA256_FIXED),
+        Algorithm::ES384 => Method::Other(&ECDSA_P384_SHA384_FIXED),
+        Algorithm::EdDSA => Method::Other(&ED25519),
+        // Shared secrets, and what the library may add.
+        _ => return Err(ErrorKind::UnsupportedAlgorithm.into()),
+    })
+}
+
+enum Key {
+    Rsa(&'static RsaParameters, RsaPublicKeyComponents<Vec<u8>>),
+    Other(UnparsedPublicKey<Vec<u8>>),
+}
+
+struct RingVerifier {
+    algorithm: Algorithm,
+    key: Key,
+}
+
+impl Verifier<Vec<u8>> for RingVerifier {
+    fn verify(&self, message: &[u8], signed: &Vec<u8>) -> Result<(), signature::Error> {
+        let verified = match &self.key {
+            Key::Rsa(parameters, key) => key.verify(parameters, message, signed),
+            Key::Other(key) => key.verify(message, signed),
+        };
+        verified.map_err(|_unspecified| signature::Error::new())
+    }
+}
+
+impl JwtVerifier for RingVerifier {
+    fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+}

@@ -1,0 +1,91 @@
+//! A provider as the settings name it, and who is let in through it.
+
+use std::collections::BTreeMap;
+
+use narthex_model::Secret;
+use url::Url;
+
+use super::{Identity, OidcError};
+use crate::passkey::is_loopback;
+
+/// Ourselves at one provider.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// The provider's identifier: the address under which its metadata is.
+    pub issuer: Url,
+    /// The identifier as it was written, which is compared letter by letter.
+    pub issuer_text: String,
+    /// Our name there.
+    pub client_id: String,
+    /// Our password there; `None` for a public client, which PKCE alone protects.
+    pub client_secret: Option<Secret>,
+}
+
+impl Client {
+    /// Reads the issuer.
+    ///
+    /// # Errors
+    /// When it is no address that can be trusted.
+    pub fn new(
+        issuer: &str,
+        client_id: impl Into<String>,
+        client_secret: Option<Secret>,
+    ) -> Result<Self, OidcError> {
+        let url = Url::parse(issuer).map_err(|_error| OidcError::BadIssuer)?;
+        let is_safe = url.scheme() == "https" || url.scheme() == "http" && is_loopback(&url);
+        let is_plain = url.query().is_none() && url.fragment().is_none();
+        let has_nobody = url.username().is_empty() && url.password().is_none();
+        if !is_safe || !is_plain || !has_nobody {
+            return Err(OidcError::BadIssuer);
+        }
+        let (issuer_text, client_id) = (issuer.to_owned(), client_id.into());
+        Ok(Self { issuer: url, issuer_text, client_id, client_secret })
+    }
+
+    /// Where the provider's metadata is.
+    #[must_use]
+    pub fn metadata_url(&self) -> Url {
+        let mut url = self.issuer.clone();
+        let path = format!("{}/.well-known/openid-configuration", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        url
+    }
+}
+
+/// A claim that lets somebody in: its name, and a value it must have or contain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Such as `groups`.
+    pub name: String,
+    /// Such as `platform`.
+    pub value: String,
+}
+
+/// Who is let in, if nobody has said so for the person. By default nobody is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// Domains of verified e-mail addresses, in lower case.
+    pub email_domains: Vec<String>,
+    /// Claims, any of which is enough.
+    pub claims: Vec<Claim>,
+}
+
+impl Admission {
+    /// Whether somebody who is not known yet comes in.
+    #[must_use]
+    pub fn admits(&self, identity: &Identity) -> bool {
+        let Self { email_domains, claims } = self;
+        let domain = identity.verified_email().and_then(|email| email.rsplit_once('@'));
+        let domain = domain.map(|(_, domain)| domain.to_ascii_lowercase());
+        domain.is_some_and(|domain| email_domains.contains(&domain))
+            || claims.iter().any(|claim| has(&identity.claims, claim))
+    }
+}
+
+fn has(claims: &BTreeMap<String, serde_json::Value>, wanted: &Claim) -> bool {
+    match claims.get(&wanted.name) {
+        Some(serde_json::Value::String(text)) => *text == wanted.value,
+        Some(serde_json::Value::Array(all)) => all.iter().any(|one| one == wanted.value.as_str()),
+        _ => false,
+    }
+}

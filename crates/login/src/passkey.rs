@@ -1,0 +1,300 @@
+//! Passkeys (WebAuthn): the ceremonies of making one and of signing in with one.
+//!
+//! Passkeys are discoverable, so nobody types a name and nothing can be learned about who has one.
+//! User verification is required: a passkey is two factors by itself.
+
+use std::fmt;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use narthex_model::ErrorKind;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use url::Url;
+use webauthn_rs::prelude::{
+    CredentialID, DiscoverableAuthentication, PasskeyRegistration, PublicKeyCredential,
+    RegisterPublicKeyCredential, Uuid, Webauthn, WebauthnBuilder, WebauthnError,
+};
+
+/// Where browsers reach the daemon: scheme, host and port, as they show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicOrigin {
+    url: Url,
+    text: String,
+}
+
+/// Why a text is no public origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PublicOriginError {
+    /// No URL of a web page.
+    #[error(
+        "it must be https://HOST or http://HOST, with a port if there is one, and nothing else"
+    )]
+    NoOrigin,
+    /// Browsers offer passkeys to secure pages only.
+    #[error("http is for `localhost` and loopback addresses alone; use https, such as by a proxy")]
+    NotSecure,
+}
+
+impl PublicOrigin {
+    /// Reads one, such as `https://narthex.example` or `http://localhost:7717`.
+    ///
+    /// # Errors
+    /// When it is no origin, or not a secure one.
+    pub fn parse(text: &str) -> Result<Self, PublicOriginError> {
+        let url = Url::parse(text).map_err(|_error| PublicOriginError::NoOrigin)?;
+        let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+        let has_nobody = url.username().is_empty() && url.password().is_none();
+        if !matches!(url.scheme(), "http" | "https") || !is_bare || !has_nobody {
+            return Err(PublicOriginError::NoOrigin);
+        }
+        if url.scheme() == "http" && !is_loopback(&url) {
+            return Err(PublicOriginError::NotSecure);
+        }
+        let text = url.origin().ascii_serialization();
+        Ok(Self { url, text })
+    }
+
+    /// As browsers send it in `Origin`.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Host and port, as browsers send them in `Host`.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        self.url.authority()
+    }
+
+    /// Whether pages come encrypted.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// The address of a path here.
+    #[must_use]
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.text)
+    }
+}
+
+impl fmt::Display for PublicOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Whether a URL stays on this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        None => false,
+    }
+}
+
+/// Why a ceremony failed. What a browser is told is the same for all.
+#[derive(Debug, thiserror::Error)]
+pub enum PasskeyError {
+    /// Passkeys belong to names, not to addresses.
+    #[error("passkeys need a name, such as localhost, instead of an IP address")]
+    NoName,
+    /// What came is no answer of an authenticator.
+    #[error("this is no answer of a passkey")]
+    Unreadable,
+    /// The answer does not fit: another challenge, origin, user, key or signature.
+    #[error("this passkey does not prove who you are")]
+    Refused(#[source] WebauthnError),
+    /// The passkey belongs to somebody else than it says.
+    #[error("this passkey does not prove who you are")]
+    WrongUser,
+    /// The passkey was copied, or an older state of it was put back.
+    #[error("this passkey was used elsewhere in the meantime, so it is not trusted any more")]
+    Copied,
+    /// What was stored of the passkey cannot be read.
+    #[error("what was stored of this passkey cannot be read")]
+    Damaged(#[source] serde_json::Error),
+    /// A fault of our own.
+    #[error("the ceremony cannot be begun")]
+    Bug(#[source] WebauthnError),
+}
+
+impl PasskeyError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoName => ErrorKind::Conflict,
+            Self::Unreadable => ErrorKind::Invalid,
+            Self::Refused(_) | Self::WrongUser | Self::Copied => ErrorKind::Unauthenticated,
+            Self::Damaged(_) => ErrorKind::Unavailable,
+            Self::Bug(_) => ErrorKind::Bug,
+        }
+    }
+}
+
+/// Under which name authenticators know a user: says nothing of who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UserHandle(Uuid);
+
+impl UserHandle {
+    /// The one of a principal.
+    #[must_use]
+    pub fn of(principal: &str) -> Self {
+        let hash = Sha256::digest(format!("narthex user handle\n{principal}"));
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash[..16]);
+        Self(Uuid::from_bytes(bytes))
+    }
+}
+
+/// A passkey as it is stored: its public half and its counter.
+#[derive(Debug, Clone)]
+pub struct Passkey(webauthn_rs::prelude::Passkey);
+
+impl Passkey {
+    /// One that was stored.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn from_stored(text: &str) -> Result<Self, PasskeyError> {
+        serde_json::from_str(text).map(Self).map_err(PasskeyError::Damaged)
+    }
+
+    /// As it is stored.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn to_stored(&self) -> Result<String, PasskeyError> {
+        serde_json::to_string(&self.0).map_err(PasskeyError::Damaged)
+    }
+
+    /// Its id, by which it is found.
+    #[must_use]
+    pub fn id(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0.cred_id())
+    }
+}
+
+/// A registration that was begun.
+#[derive(Debug, Clone)]
+pub struct Registration(PasskeyRegistration);
+
+/// A sign-in that was begun.
+#[derive(Debug, Clone)]
+pub struct SignIn(DiscoverableAuthentication);
+
+/// The ceremonies at one origin.
+#[derive(Debug, Clone)]
+pub struct Passkeys(Webauthn);
+
+impl Passkeys {
+    /// For the pages of an origin. Its host is the relying party id.
+    ///
+    /// # Errors
+    /// When the host is an IP address, to which no passkey can belong.
+    pub fn new(origin: &PublicOrigin) -> Result<Self, PasskeyError> {
+        let host = origin.url.domain().ok_or(PasskeyError::NoName)?;
+        let builder = WebauthnBuilder::new(host, &origin.url).map_err(PasskeyError::Bug)?;
+        builder.rp_name("narthex").build().map(Self).map_err(PasskeyError::Bug)
+    }
+
+    /// Begins to make a passkey: gives what the page hands to the browser, and what the answer is
+    /// checked against. `known` are the passkeys that the user has, of which no second is made.
+    ///
+    /// # Errors
+    /// When the library fails.
+    pub fn begin_registration(
+        &self,
+        user: UserHandle,
+        name: &str,
+        known: &[Passkey],
+    ) -> Result<(Value, Registration), PasskeyError> {
+        let known: Vec<CredentialID> = known.iter().map(|one| one.0.cred_id().clone()).collect();
+        let (options, state) = self
+            .0
+            .start_passkey_registration(user.0, name, name, Some(known))
+            .map_err(PasskeyError::Bug)?;
+        let mut options = as_json(&options)?;
+        // The library asks for passkeys that are known by their name, and we have none to type.
+        let selection = &mut options["publicKey"]["authenticatorSelection"];
+        selection["residentKey"] = json!("required");
+        selection["requireResidentKey"] = json!(true);
+        Ok((options, Registration(state)))
+    }
+
+    /// Checks the browser's answer: challenge, origin, relying party, user verification, form.
+    ///
+    /// # Errors
+    /// When anything of it does not fit.
+    pub fn finish_registration(
+        &self,
+        registration: &Registration,
+        answer: &[u8],
+    ) -> Result<Passkey, PasskeyError> {
+        let answer: RegisterPublicKeyCredential = read(answer)?;
+        let made = self.0.finish_passkey_registration(&answer, &registration.0);
+        made.map(Passkey).map_err(PasskeyError::Refused)
+    }
+
+    /// Begins a sign-in, of anybody.
+    ///
+    /// # Errors
+    /// When the library fails.
+    pub fn begin_sign_in(&self) -> Result<(Value, SignIn), PasskeyError> {
+        let (mut options, state) =
+            self.0.start_discoverable_authentication().map_err(PasskeyError::Bug)?;
+        // A button is pressed, so that the browser shows its own dialog.
+        options.mediation = None;
+        Ok((as_json(&options)?, SignIn(state)))
+    }
+
+    /// The id of the passkey that answered, to find it by.
+    ///
+    /// # Errors
+    /// When the answer cannot be read.
+    pub fn answering(answer: &[u8]) -> Result<String, PasskeyError> {
+        let answer: PublicKeyCredential = read(answer)?;
+        Ok(URL_SAFE_NO_PAD.encode(answer.get_credential_id()))
+    }
+
+    /// Checks the browser's answer against the passkey that was found by its id, and its owner.
+    /// Gives the passkey as it is to be stored from now on. Several that race are for the store to
+    /// tell apart: only one of them may replace what was found.
+    ///
+    /// # Errors
+    /// When anything of it does not fit, the owner included.
+    pub fn finish_sign_in(
+        &self,
+        sign_in: SignIn,
+        answer: &[u8],
+        found: &Passkey,
+        owner: UserHandle,
+    ) -> Result<Passkey, PasskeyError> {
+        let answer: PublicKeyCredential = read(answer)?;
+        let named = self.0.identify_discoverable_authentication(&answer);
+        let (named, _id) = named.map_err(PasskeyError::Refused)?;
+        if named != owner.0 {
+            return Err(PasskeyError::WrongUser);
+        }
+        let done = self.0.finish_discoverable_authentication_v2(&answer, sign_in.0, &found.0);
+        let done = done.map_err(|error| match error {
+            WebauthnError::CredentialPossibleCompromise => PasskeyError::Copied,
+            error => PasskeyError::Refused(error),
+        })?;
+        let mut used = found.clone();
+        used.0.update_credential(&done).ok_or(PasskeyError::WrongUser)?;
+        Ok(used)
+    }
+}
+
+fn as_json(options: &impl serde::Serialize) -> Result<Value, PasskeyError> {
+    serde_json::to_value(options).map_err(PasskeyError::Damaged)
+}
+
+fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, PasskeyError> {
+    // What the parser says may quote the answer, and helps nobody.
+    serde_json::from_slice(answer).map_err(|_error| PasskeyError::Unreadable)
+}

@@ -1,0 +1,149 @@
+//! Login sessions: how long a sign-in in a browser holds, and how it was proved.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::ErrorKind;
+
+/// How somebody signed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginMethod {
+    /// By a passkey.
+    Passkey,
+    /// At an OpenID provider.
+    Oidc,
+    /// By a link that whoever has the admin token can make.
+    Link,
+}
+
+impl LoginMethod {
+    /// Its name in the store, the API and logs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Passkey => "passkey",
+            Self::Oidc => "oidc",
+            Self::Link => "link",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Passkey, Self::Oidc, Self::Link].into_iter().find(|one| one.as_str() == text)
+    }
+
+    /// Whether it proves a human (D15). A link does not: it is made with the admin token, which
+    /// lies in a file that an agent of the same user could read.
+    #[must_use]
+    pub fn is_authenticated(self) -> bool {
+        match self {
+            Self::Passkey | Self::Oidc => true,
+            Self::Link => false,
+        }
+    }
+}
+
+/// How long sessions hold.
+#[derive(Debug, Clone, Copy)]
+pub struct SessionLimits {
+    /// Without a request.
+    pub idle: Duration,
+    /// Whatever happens.
+    pub absolute: Duration,
+}
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self { idle: Duration::from_hours(8), absolute: Duration::from_hours(24 * 7) }
+    }
+}
+
+/// When a session began and was last used, and how it was proved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginSession {
+    /// How somebody signed in.
+    pub method: LoginMethod,
+    /// When.
+    pub created_at: SystemTime,
+    /// When it was last noted to be used.
+    pub seen_at: SystemTime,
+}
+
+/// Why a session is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SessionEnd {
+    /// It was not used for too long.
+    #[error("this sign-in was not used for too long; sign in again")]
+    Idle,
+    /// It is too old.
+    #[error("this sign-in is too old; sign in again")]
+    Old,
+}
+
+impl SessionEnd {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(self) -> ErrorKind {
+        ErrorKind::Unauthenticated
+    }
+}
+
+impl LoginSession {
+    /// One that begins now.
+    #[must_use]
+    pub fn begin(method: LoginMethod, now: SystemTime) -> Self {
+        Self { method, created_at: now, seen_at: now }
+    }
+
+    /// Whether it holds at a time.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub fn check(&self, limits: &SessionLimits, now: SystemTime) -> Result<(), SessionEnd> {
+        // A clock that was set back makes a session younger, never older.
+        let since = |then| now.duration_since(then).unwrap_or_default();
+        if since(self.created_at) >= limits.absolute {
+            Err(SessionEnd::Old)
+        } else if since(self.seen_at) >= limits.idle {
+            Err(SessionEnd::Idle)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// When it is over, even if it is used.
+    #[must_use]
+    pub fn expires_at(&self, limits: &SessionLimits) -> SystemTime {
+        self.created_at + limits.absolute
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_end_when_they_are_unused_or_old() {
+        let limits = SessionLimits::default();
+        let start = SystemTime::UNIX_EPOCH + Duration::from_hours(1000);
+        let mut session = LoginSession::begin(LoginMethod::Passkey, start);
+        let just = Duration::from_millis(1);
+        assert_eq!(session.check(&limits, start + limits.idle - just), Ok(()));
+        assert_eq!(session.check(&limits, start + limits.idle), Err(SessionEnd::Idle));
+        assert_eq!(session.check(&limits, start - Duration::from_hours(2)), Ok(()));
+        session.seen_at = start + limits.absolute - just;
+        assert_eq!(session.check(&limits, start + limits.absolute - just), Ok(()));
+        assert_eq!(session.check(&limits, start + limits.absolute), Err(SessionEnd::Old));
+    }
+
+    /// D15: what the admin token alone can make proves no human.
+    #[test]
+    fn d15_a_link_is_advisory() {
+        let proved = |method: LoginMethod| {
+            assert_eq!(LoginMethod::parse(method.as_str()), Some(method));
+            method.is_authenticated()
+        };
+        assert!(proved(LoginMethod::Passkey) && proved(LoginMethod::Oidc));
+        assert!(!proved(LoginMethod::Link));
+    }
+}

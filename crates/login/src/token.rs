@@ -1,0 +1,106 @@
+//! Random tokens: 256 bits, shown once, kept as a hash.
+
+use std::fmt;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use narthex_model::Secret;
+use sha2::{Digest, Sha256};
+
+const RANDOM_BYTES: usize = 32;
+
+/// A token that nobody can guess. Whoever has its text has what it opens.
+#[derive(Debug, Clone)]
+pub struct Token(Secret);
+
+/// What is kept of a token: SHA-256, as 43 characters of base64url. With 256 random bits in the
+/// token, a slow hash would add nothing.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TokenHash(String);
+
+impl Token {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; RANDOM_BYTES];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(Secret::new(URL_SAFE_NO_PAD.encode(bytes))))
+    }
+
+    /// Its text: 43 characters that may stand in a URL, a cookie and a form.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// What is kept of it.
+    #[must_use]
+    pub fn hash(&self) -> TokenHash {
+        TokenHash::of(self.expose())
+    }
+}
+
+impl TokenHash {
+    /// The hash of what somebody shows, whether it is a token or not.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text)))
+    }
+
+    /// The hash for one purpose beside the token's own, such as what a form has to repeat. It
+    /// tells nothing of the token and opens nothing else.
+    #[must_use]
+    pub fn for_purpose(purpose: &str, text: &str) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(Sha256::digest(format!("narthex {purpose}\n{text}"))))
+    }
+
+    /// One that was stored.
+    #[must_use]
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// As it is stored.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHash")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn tokens_differ_have_256_bits_and_print_nothing() {
+        let tokens: Vec<_> = (0..100).map(|_| Token::generate().unwrap()).collect();
+        let texts: BTreeSet<_> = tokens.iter().map(Token::expose).collect();
+        assert_eq!(texts.len(), 100);
+        for token in &tokens {
+            assert_eq!(URL_SAFE_NO_PAD.decode(token.expose()).unwrap().len(), 32);
+            assert!(!format!("{token:?} {:?}", token.hash()).contains(token.expose()));
+            assert_ne!(token.hash().as_str(), token.expose());
+            assert_eq!(token.hash(), TokenHash::from_stored(token.hash().as_str().to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_hash_for_a_purpose_is_no_other() {
+        let all = [
+            TokenHash::of("t"),
+            TokenHash::for_purpose("form", "t"),
+            TokenHash::for_purpose("form", "u"),
+            TokenHash::for_purpose("other", "t"),
+        ];
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), 4);
+    }
+}

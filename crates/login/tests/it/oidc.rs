@@ -1,0 +1,279 @@
+//! The authorization code flow: what is asked, what is believed, and what is not.
+
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use narthex_login::oidc::{
+    Admission, Callback, Claim, Client, Identity, Keys, Metadata, OidcError,
+};
+use narthex_model::{ErrorKind, Secret};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use url::form_urlencoded;
+
+use crate::provider::{Begun, CLIENT, ISSUER, REDIRECT, Signer, client, keys, metadata, now};
+
+fn identify(begun: &Begun, token: &Secret, keys: &Keys) -> Result<Identity, OidcError> {
+    begun.attempt.identify(token, keys, now())
+}
+
+/// The form of a token request, by name.
+fn field(form: &Secret, name: &str) -> Option<String> {
+    let mut all = form_urlencoded::parse(form.expose().as_bytes());
+    all.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+#[test]
+fn a_sign_in_asks_with_state_nonce_and_pkce_and_redeems_the_code() {
+    let (begun, other) = (Begun::new(), Begun::new());
+    assert!(begun.url.as_str().starts_with("https://id.example/tenant/auth?tenant=1&"));
+    assert_eq!(begun.sent("response_type"), "code");
+    assert_eq!(begun.sent("client_id"), CLIENT);
+    assert_eq!(begun.sent("redirect_uri"), REDIRECT);
+    assert_eq!(begun.sent("scope"), "openid email profile");
+    assert_eq!(begun.sent("code_challenge_method"), "S256");
+    for name in ["state", "nonce", "code_challenge"] {
+        assert_ne!(begun.sent(name), other.sent(name), "{name}");
+    }
+    assert!(!format!("{:?}", begun.attempt).contains(&begun.sent("state")));
+
+    let callback = begun.callback("&code=c%2B1&iss=https://id.example/tenant&session_state=x");
+    let request = begun.attempt.redeem(&callback).unwrap();
+    assert_eq!(request.url.as_str(), "https://tokens.example/token");
+    let basic = request.authorization.unwrap();
+    assert_eq!(basic.expose(), "Basic bmFydGhleDpzJTI2Y3JldA==");
+    assert_eq!(field(&request.form, "code").as_deref(), Some("c+1"));
+    assert_eq!(field(&request.form, "redirect_uri").as_deref(), Some(REDIRECT));
+    assert_eq!(field(&request.form, "client_secret"), None);
+    let verifier = field(&request.form, "code_verifier").unwrap();
+    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
+    assert_eq!(challenge, begun.sent("code_challenge"));
+}
+
+#[test]
+fn a_provider_may_want_the_secret_in_the_body() {
+    let mut document = metadata();
+    document["token_endpoint_auth_methods_supported"] = json!(["client_secret_post"]);
+    document["authorization_response_iss_parameter_supported"] = json!(false);
+    let begun = Begun::with(&document);
+    let request = begun.attempt.redeem(&begun.callback("&code=c")).unwrap();
+    assert!(request.authorization.is_none());
+    assert_eq!(field(&request.form, "client_id").as_deref(), Some(CLIENT));
+    assert_eq!(field(&request.form, "client_secret").as_deref(), Some("s&cret"));
+}
+
+/// S20: an answer of another provider, or to another sign-in, is not taken.
+#[test]
+fn s20_answers_are_not_mixed_up() {
+    let (begun, other) = (Begun::new(), Begun::new());
+    let redeem = |callback: &Callback| begun.attempt.redeem(callback).unwrap_err();
+    let wrong = [
+        redeem(&other.callback("&code=c&iss=https://id.example/tenant")),
+        redeem(&begun.callback("&code=c&iss=https://evil.example")),
+        redeem(&begun.callback("&code=c&iss=https://id.example/tenant/")),
+        redeem(&begun.callback("&code=c")),
+        redeem(&begun.callback("&iss=https://id.example/tenant")),
+        redeem(&Callback::read("code=c&iss=https://id.example/tenant").unwrap()),
+    ];
+    for error in wrong {
+        assert!(matches!(error, OidcError::WrongAnswer(_)), "{error:?}");
+        assert_eq!(error.kind(), ErrorKind::Unauthenticated);
+    }
+    for twice in ["state=a&state=b", "code=a&code=a", "iss=a&iss=b", "error=a&error=b"] {
+        assert!(matches!(Callback::read(twice), Err(OidcError::WrongAnswer(_))), "{twice}");
+    }
+    let mut foreign = metadata();
+    foreign["issuer"] = json!("https://evil.example");
+    let read = Metadata::read(&client(), foreign.to_string().as_bytes());
+    assert!(matches!(read, Err(OidcError::BadMetadata(_))));
+}
+
+#[test]
+fn a_refusal_is_told_without_the_provider_s_words() {
+    let begun = Begun::new();
+    let told = |rest: &str| {
+        let rest = format!("&iss=https://id.example/tenant&{rest}");
+        begun.attempt.redeem(&begun.callback(&rest)).unwrap_err().to_string()
+    };
+    let refusal = told("error=access_denied&error_description=<script>");
+    assert_eq!(refusal, "the provider did not sign you in (access_denied)");
+    assert_eq!(told("error=<b>x</b>"), "the provider did not sign you in (unknown error)");
+}
+
+#[test]
+fn a_good_token_says_who_it_is() {
+    for signer in [Signer::es256(), Signer::ed25519()] {
+        let begun = Begun::new();
+        let answer = json!({ "id_token": signer.sign(&begun.claims()).expose() });
+        let token = begun.attempt.id_token(answer.to_string().as_bytes()).unwrap();
+        let identity = identify(&begun, &token, &signer.keys()).unwrap();
+        assert_eq!((identity.issuer.as_str(), identity.subject.as_str()), (ISSUER, "248289761001"));
+        assert_eq!(identity.verified_email(), Some("ada@Corp.Example"));
+        assert_eq!(identity.name(), "Ada");
+    }
+}
+
+#[test]
+fn a_token_of_wrong_claims_is_refused() {
+    let signer = Signer::es256();
+    let begun = Begun::new();
+    let table = [
+        ("iss", json!("https://evil.example"), "it is of another issuer"),
+        ("iss", json!("https://id.example/tenant/"), "it is of another issuer"),
+        ("aud", json!("somebody"), "it is for somebody else"),
+        ("aud", json!([]), "it is for somebody else"),
+        ("aud", json!(["narthex", "somebody"]), "it was made for somebody else"),
+        ("azp", json!("somebody"), "it was made for somebody else"),
+        ("nonce", json!("another"), "it is of another sign-in"),
+        ("nonce", Value::Null, "it is of another sign-in"),
+        ("exp", json!(1_999_999_940), "it has expired"),
+        ("exp", Value::Null, ""),
+        ("exp", json!("2100-01-01"), ""),
+        ("iat", json!(2_000_000_061), "it is from the future"),
+        ("nbf", json!(2_000_000_061), "it is from the future"),
+        ("sub", json!(""), "its subject is empty or too long"),
+        ("sub", json!("x".repeat(256)), "its subject is empty or too long"),
+        ("sub", Value::Null, ""),
+    ];
+    for (claim, value, why) in table {
+        let mut claims = begun.claims();
+        claims[claim] = value.clone();
+        let error = identify(&begun, &signer.sign(&claims), &signer.keys()).unwrap_err();
+        assert!(error.to_string().contains(why), "{claim} {value}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Unauthenticated);
+    }
+    let mut claims = begun.claims();
+    claims["aud"] = json!(["narthex", "somebody"]);
+    claims["azp"] = json!("narthex");
+    claims["exp"] = json!(1_999_999_941);
+    claims["iat"] = json!(2_000_000_060);
+    identify(&begun, &signer.sign(&claims), &signer.keys()).unwrap();
+}
+
+#[test]
+fn a_token_expires() {
+    let (signer, begun) = (Signer::es256(), Begun::new());
+    let token = signer.sign(&begun.claims());
+    let at = |seconds| {
+        let time = now() + Duration::from_secs(seconds);
+        begun.attempt.identify(&token, &signer.keys(), time)
+    };
+    assert!(at(359).is_ok());
+    assert!(matches!(at(360), Err(OidcError::BadToken("it has expired"))));
+}
+
+#[test]
+fn only_the_provider_s_key_signs() {
+    let (signer, other, begun) = (Signer::es256(), Signer::es256(), Begun::new());
+    let claims = begun.claims();
+    let forged = identify(&begun, &other.sign(&claims), &signer.keys()).unwrap_err();
+    assert!(matches!(forged, OidcError::BadToken("its signature is wrong")), "{forged:?}");
+    let unknown = signer.sign_as(&json!({"alg": "ES256", "kid": "k2"}), &claims);
+    let unknown = identify(&begun, &unknown, &signer.keys()).unwrap_err();
+    assert!(matches!(unknown, OidcError::UnknownKey), "{unknown:?}");
+    // Which of two would be a guess.
+    let unnamed = signer.sign_as(&json!({"alg": "ES256"}), &claims);
+    identify(&begun, &unnamed, &signer.keys()).unwrap();
+    let two = keys(&[signer.jwk("k1"), other.jwk("k2")]);
+    identify(&begun, &unnamed, &two).unwrap_err();
+    identify(&begun, &signer.sign(&claims), &two).unwrap();
+    let mut for_encryption = signer.jwk("k1");
+    for_encryption["use"] = json!("enc");
+    let wrong_use = identify(&begun, &signer.sign(&claims), &keys(&[for_encryption]));
+    assert!(matches!(wrong_use, Err(OidcError::UnknownKey)));
+}
+
+/// Tokens that nobody signed, or that were signed with what is public.
+#[test]
+fn tokens_without_a_public_key_are_refused() {
+    let (signer, begun) = (Signer::es256(), Begun::new());
+    let claims = begun.claims();
+    for algorithm in ["none", "None", "HS256", "HS512", "RS256", "ES384", "EdDSA", "ES512"] {
+        let header = json!({"alg": algorithm, "kid": "k1"});
+        let token = signer.sign_as(&header, &claims);
+        let error = identify(&begun, &token, &signer.keys()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{algorithm}: {error:?}");
+    }
+    let good = signer.sign(&claims);
+    let unsigned = good.expose().rsplit_once('.').unwrap().0.to_owned();
+    for text in ["", ".", "..", "a.b.c", &unsigned, &format!("{unsigned}.")] {
+        let error = identify(&begun, &Secret::new(text), &signer.keys()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{text}: {error:?}");
+    }
+    // A key of ours in the token's own header is not the provider's.
+    let other = Signer::es256();
+    let header = json!({"alg": "ES256", "jwk": other.jwk("k1")});
+    identify(&begun, &other.sign_as(&header, &claims), &signer.keys()).unwrap_err();
+}
+
+/// S9: a provider names public addresses, or its own host.
+#[test]
+fn s9_a_provider_leads_nowhere_inside() {
+    for name in ["authorization_endpoint", "token_endpoint", "jwks_uri"] {
+        for address in [
+            "http://tokens.example/token",
+            "https://127.0.0.1/token",
+            "https://[::1]/token",
+            "https://169.254.169.254/latest",
+            "https://localhost/token",
+            "https://x.localhost/token",
+            "https://intranet/token",
+            "https://user@tokens.example/",
+            "https://tokens.example/#x",
+            "file:///etc/passwd",
+            "token",
+        ] {
+            let mut document = metadata();
+            document[name] = json!(address);
+            let read = Metadata::read(&client(), document.to_string().as_bytes());
+            assert!(matches!(read, Err(OidcError::BadMetadata(_))), "{name} {address}");
+        }
+    }
+    let inside = Client::new("http://127.0.0.1:9000", "c", None).unwrap();
+    let document = metadata().to_string().replace(ISSUER, "http://127.0.0.1:9000");
+    let document = document.replace("https://tokens.example", "http://127.0.0.1:9001");
+    Metadata::read(&inside, document.as_bytes()).unwrap();
+}
+
+#[test]
+fn issuers_are_addresses_that_can_be_trusted() {
+    for good in ["https://id.example", "https://id.example/a/b", "http://127.0.0.1:1/", ISSUER] {
+        Client::new(good, "c", None).unwrap();
+    }
+    let wrong =
+        ["", "id.example", "http://id.example", "https://id.example?x", "https://a@b.example"];
+    for wrong in wrong {
+        assert!(matches!(Client::new(wrong, "c", None), Err(OidcError::BadIssuer)), "{wrong}");
+    }
+    let url = |issuer| Client::new(issuer, "c", None).unwrap().metadata_url().to_string();
+    let path = ".well-known/openid-configuration";
+    assert_eq!(url("https://id.example"), format!("https://id.example/{path}"));
+    assert_eq!(url("https://id.example/a/"), format!("https://id.example/a/{path}"));
+}
+
+/// Nobody comes in by default.
+#[test]
+fn who_is_admitted_is_said_by_domain_or_claim() {
+    let (signer, begun) = (Signer::es256(), Begun::new());
+    let identity = |change: &dyn Fn(&mut Value)| {
+        let mut claims = begun.claims();
+        change(&mut claims);
+        identify(&begun, &signer.sign(&claims), &signer.keys()).unwrap()
+    };
+    let ada = identity(&|_claims| {});
+    assert!(!Admission::default().admits(&ada));
+    let domain =
+        |domain: &str| Admission { email_domains: vec![domain.to_owned()], ..Admission::default() };
+    assert!(domain("corp.example").admits(&ada));
+    assert!(!domain("example").admits(&ada) && !domain("evilcorp.example").admits(&ada));
+    for unverified in [json!(false), json!("true"), Value::Null] {
+        let claims = |claims: &mut Value| claims["email_verified"] = unverified.clone();
+        assert!(!domain("corp.example").admits(&identity(&claims)), "{unverified}");
+    }
+    let claim = |name: &str, value: &str| Admission {
+        claims: vec![Claim { name: name.to_owned(), value: value.to_owned() }],
+        ..Admission::default()
+    };
+    assert!(claim("groups", "platform").admits(&ada) && claim("name", "Ada").admits(&ada));
+    assert!(!claim("groups", "plat").admits(&ada) && !claim("roles", "platform").admits(&ada));
+}

@@ -1,0 +1,204 @@
+//! The ceremonies of passkeys, against an authenticator in software.
+
+use narthex_login::{Passkey, PasskeyError, Passkeys, PublicOrigin, PublicOriginError, UserHandle};
+use narthex_model::ErrorKind;
+use narthex_testkit::authenticator::Authenticator;
+use serde_json::Value;
+
+const ORIGIN: &str = "http://localhost:7717";
+
+fn passkeys() -> Passkeys {
+    Passkeys::new(&PublicOrigin::parse(ORIGIN).unwrap()).unwrap()
+}
+
+fn ada() -> UserHandle {
+    UserHandle::of("ada")
+}
+
+fn register(authenticator: &mut Authenticator, user: UserHandle) -> Result<Passkey, PasskeyError> {
+    let (options, registration) = passkeys().begin_registration(user, "Ada", &[]).unwrap();
+    let answer = authenticator.create(&options);
+    passkeys().finish_registration(&registration, answer.to_string().as_bytes())
+}
+
+fn sign_in(authenticator: &mut Authenticator, found: &Passkey) -> Result<Passkey, PasskeyError> {
+    sign_in_as(authenticator, found, ada(), |_answer| {})
+}
+
+fn sign_in_as(
+    authenticator: &mut Authenticator,
+    found: &Passkey,
+    owner: UserHandle,
+    change: impl FnOnce(&mut Value),
+) -> Result<Passkey, PasskeyError> {
+    let (options, begun) = passkeys().begin_sign_in().unwrap();
+    let mut answer = authenticator.get(&options);
+    change(&mut answer);
+    let answer = answer.to_string();
+    passkeys().finish_sign_in(begun, answer.as_bytes(), found, owner)
+}
+
+fn refused(result: Result<Passkey, PasskeyError>) -> PasskeyError {
+    let error = result.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unauthenticated, "{error:?}");
+    error
+}
+
+#[test]
+fn a_passkey_is_made_stored_and_signs_in() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    let mut found = Passkey::from_stored(&made.to_stored().unwrap()).unwrap();
+    for _ in 0..3 {
+        let (options, begun) = passkeys().begin_sign_in().unwrap();
+        assert_eq!(options["publicKey"]["userVerification"], "required");
+        assert!(options.get("mediation").is_none(), "{options}");
+        let answer = authenticator.get(&options).to_string();
+        assert_eq!(Passkeys::answering(answer.as_bytes()).unwrap(), found.id());
+        let used = passkeys().finish_sign_in(begun, answer.as_bytes(), &found, ada()).unwrap();
+        assert_ne!(used.to_stored().unwrap(), found.to_stored().unwrap(), "it counts");
+        found = used;
+    }
+}
+
+#[test]
+fn what_is_asked_for_is_discoverable_verified_and_new() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    let (options, _) = passkeys().begin_registration(ada(), "Ada", &[made.clone()]).unwrap();
+    let options = &options["publicKey"];
+    assert_eq!(options["rp"]["id"], "localhost");
+    assert_eq!(options["authenticatorSelection"]["residentKey"], "required");
+    assert_eq!(options["authenticatorSelection"]["userVerification"], "required");
+    assert_eq!(options["attestation"], "none");
+    assert_eq!(options["excludeCredentials"][0]["id"], made.id().as_str());
+    assert!(!options["user"]["id"].to_string().contains("ada"));
+}
+
+/// Replay: what was answered once answers nothing else.
+#[test]
+fn an_answer_is_good_for_its_own_challenge_only() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    let (options, _first) = passkeys().begin_sign_in().unwrap();
+    let answer = authenticator.get(&options).to_string();
+    let (_, second) = passkeys().begin_sign_in().unwrap();
+    refused(passkeys().finish_sign_in(second, answer.as_bytes(), &made, ada()));
+    let (options, _first) = passkeys().begin_registration(ada(), "Ada", &[]).unwrap();
+    let answer = authenticator.create(&options).to_string();
+    let (_, second) = passkeys().begin_registration(ada(), "Ada", &[]).unwrap();
+    refused(passkeys().finish_registration(&second, answer.as_bytes()));
+}
+
+#[test]
+fn another_origin_or_relying_party_is_refused() {
+    let wrong = ["http://localhost:7718", "https://localhost:7717", "http://localhost.evil:7717"];
+    for origin in wrong {
+        let mut authenticator = Authenticator::new(ORIGIN);
+        let made = register(&mut authenticator, ada()).unwrap();
+        authenticator.origin = origin.to_owned();
+        refused(sign_in(&mut authenticator, &made));
+        refused(register(&mut authenticator, ada()));
+    }
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    authenticator.rp_id = Some("evil.example".to_owned());
+    refused(sign_in(&mut authenticator, &made));
+    refused(register(&mut authenticator, ada()));
+}
+
+#[test]
+fn a_user_who_is_only_present_is_refused() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    authenticator.is_user_verified = false;
+    refused(sign_in(&mut authenticator, &made));
+    refused(register(&mut authenticator, ada()));
+}
+
+#[test]
+fn a_counter_that_goes_back_tells_of_a_copy() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    authenticator.credentials[0].counter = 10;
+    let used = sign_in(&mut authenticator, &made).unwrap();
+    for counter in [10, 5, 0] {
+        authenticator.credentials[0].counter = counter;
+        let error = refused(sign_in(&mut authenticator, &used));
+        assert!(matches!(error, PasskeyError::Copied), "{counter}: {error:?}");
+    }
+    authenticator.credentials[0].counter = 11;
+    sign_in(&mut authenticator, &used).unwrap();
+}
+
+/// Passkeys that are synchronised between devices do not count.
+#[test]
+fn a_passkey_without_a_counter_signs_in_again_and_again() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let mut found = register(&mut authenticator, ada()).unwrap();
+    authenticator.credentials[0].is_counting = false;
+    for _ in 0..3 {
+        found = sign_in(&mut authenticator, &found).unwrap();
+    }
+}
+
+#[test]
+fn the_passkey_of_somebody_else_is_refused() {
+    let (mut hers, mut his) = (Authenticator::new(ORIGIN), Authenticator::new(ORIGIN));
+    let ada_s = register(&mut hers, ada()).unwrap();
+    let bob_s = register(&mut his, UserHandle::of("bob")).unwrap();
+    // Bob's answer, for what was found as Ada's.
+    refused(sign_in(&mut his, &ada_s));
+    // Bob's answer under the id of Ada's passkey.
+    refused(sign_in_as(&mut his, &ada_s, ada(), |answer| {
+        answer["id"] = ada_s.id().into();
+        answer["rawId"] = ada_s.id().into();
+    }));
+    // Bob's own passkey, with Ada's handle.
+    his.credentials[0].user_handle.clone_from(&hers.credentials[0].user_handle);
+    let error = refused(sign_in_as(&mut his, &bob_s, UserHandle::of("bob"), |_answer| {}));
+    assert!(matches!(error, PasskeyError::WrongUser), "{error:?}");
+    // An answer that names nobody.
+    refused(sign_in_as(&mut hers, &ada_s, ada(), |answer| {
+        answer["response"]["userHandle"] = Value::Null;
+    }));
+}
+
+#[test]
+fn a_changed_answer_is_refused() {
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let made = register(&mut authenticator, ada()).unwrap();
+    for part in ["signature", "authenticatorData", "clientDataJSON"] {
+        let result = sign_in_as(&mut authenticator, &made, ada(), |answer| {
+            let text = answer["response"][part].as_str().unwrap();
+            let (first, rest) = text.split_at(1);
+            let changed = if first == "A" { "B" } else { "A" };
+            answer["response"][part] = format!("{changed}{rest}").into();
+        });
+        assert!(result.is_err(), "{part}");
+    }
+    for text in ["", "{}", "[]", "null", "\u{0}", "{\"id\":1}"] {
+        let (_, begun) = passkeys().begin_sign_in().unwrap();
+        let error = passkeys().finish_sign_in(begun, text.as_bytes(), &made, ada()).unwrap_err();
+        assert!(matches!(error, PasskeyError::Unreadable), "{text:?}: {error:?}");
+    }
+}
+
+#[test]
+fn passkeys_belong_to_secure_pages_with_a_name() {
+    for good in ["https://narthex.example", "https://n.example:8443", "http://localhost:7717"] {
+        let origin = PublicOrigin::parse(good).unwrap();
+        assert_eq!(origin.as_str(), good);
+        Passkeys::new(&origin).unwrap();
+    }
+    for numeric in ["http://127.0.0.1:7717", "http://[::1]:7717", "https://192.0.2.1"] {
+        let origin = PublicOrigin::parse(numeric).unwrap();
+        assert!(matches!(Passkeys::new(&origin), Err(PasskeyError::NoName)), "{numeric}");
+    }
+    let insecure = PublicOrigin::parse("http://narthex.example").unwrap_err();
+    assert_eq!(insecure, PublicOriginError::NotSecure);
+    for wrong in ["", "localhost", "ftp://a.example", "https://a.example/x", "https://u@a.example"]
+    {
+        assert_eq!(PublicOrigin::parse(wrong), Err(PublicOriginError::NoOrigin), "{wrong}");
+    }
+}

@@ -1,0 +1,100 @@
+//! What principals are, and what they may be in a workspace.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// What acts beside runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrincipalKind {
+    /// A person.
+    Human,
+    /// A program with tokens of its own, which belongs to one workspace.
+    Service,
+}
+
+impl PrincipalKind {
+    /// The word in tables and documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Service => "service",
+        }
+    }
+
+    /// Reads the word; `None` if it is none.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Human, Self::Service].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+impl fmt::Display for PrincipalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a principal may do in one workspace. Whoever has several may do all that each allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Everything in the workspace but the values that a run is resolved to.
+    Admin,
+    /// Capabilities and agents; of servers and secrets what attaching them takes.
+    Author,
+    /// Runs: begins, reads and ends them. Alone gets what a run is resolved to.
+    Runner,
+    /// Reads what happened and who may what; changes nothing.
+    Auditor,
+}
+
+/// The roles that somebody has in one workspace.
+pub type Roles = BTreeSet<Role>;
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Admin, Self::Author, Self::Runner, Self::Auditor];
+
+    /// The word in tables and documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Author => "author",
+            Self::Runner => "runner",
+            Self::Auditor => "auditor",
+        }
+    }
+
+    /// Reads the word; `None` if it is none.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.as_str()), Some(role));
+            assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
+        }
+        assert_eq!(Role::parse("operator"), None);
+        for kind in [PrincipalKind::Human, PrincipalKind::Service] {
+            assert_eq!(PrincipalKind::parse(kind.as_str()), Some(kind));
+        }
+    }
+}

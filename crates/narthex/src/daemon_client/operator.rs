@@ -1,0 +1,126 @@
+//! Which daemon an operator's commands ask, and with whose token.
+
+use std::{io::Read, path::Path};
+
+use fs_err as fs;
+use narthex_model::{ErrorKind, Secret};
+use url::Url;
+
+use super::DaemonClient;
+use crate::{
+    config::{self, Settings},
+    data_dir::{DaemonState, DataDir, read_admin_token},
+    failure::Failure,
+    output,
+};
+
+/// More than any token has.
+const TOKEN_MAX: u64 = 4096;
+
+impl DaemonClient {
+    /// Finds the daemon, to work as its operator. Nothing is sent yet.
+    pub(crate) fn operator(settings: &Settings) -> Result<Self, Failure> {
+        Self::operator_if_up(settings)?.ok_or_else(|| {
+            Failure::daemon_down(format!(
+                "no daemon runs with the data directory {}; start one with `narthex up`, or name \
+                 another directory with --data",
+                settings.data.display()
+            ))
+        })
+    }
+
+    /// The same; `None` if no daemon runs.
+    pub(crate) fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
+        let token = given_token(settings)?;
+        if let Some(url) = &settings.url {
+            let Some(token) = token else {
+                let text = "whose daemon is at --url is not known; show a token of it with \
+                            --token-file FILE, or in NARTHEX_TOKEN";
+                return Err(Failure::usage(text));
+            };
+            return Self::with(settings, remote(url)?, token).map(Some);
+        }
+        let data = DataDir::at(&settings.data);
+        let Some(state) = data.running()? else { return Ok(None) };
+        let token = match token {
+            Some(token) => token,
+            None => Secret::new(read_admin_token(&data)?.expose()),
+        };
+        Self::with(settings, state, token).map(Some)
+    }
+}
+
+/// What `--token-file` or the environment gives.
+fn given_token(settings: &Settings) -> Result<Option<Secret>, Failure> {
+    match &settings.token_file {
+        Some(path) => read(path).map(Some),
+        None => Ok(config::token()),
+    }
+}
+
+fn read(path: &Path) -> Result<Secret, Failure> {
+    let mut text = String::new();
+    fs::File::open(path)?.take(TOKEN_MAX).read_to_string(&mut text)?;
+    let text = Secret::new(text);
+    let token = text.expose().trim();
+    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        let text = format!("the file {} holds no token", path.display());
+        return Err(Failure::new(ErrorKind::Invalid, text));
+    }
+    Ok(Secret::new(token))
+}
+
+/// A daemon of which nothing is known but its address.
+fn remote(text: &str) -> Result<DaemonState, Failure> {
+    let wrong = |what: &str| {
+        let text = format!("--url `{text}` {what}; write it like https://narthex.example");
+        Failure::usage(text)
+    };
+    let url = Url::parse(text).map_err(|error| wrong(&format!("is no address: {error}")))?;
+    let is_bare =
+        matches!(url.path(), "" | "/") && url.query().is_none() && url.fragment().is_none();
+    if !matches!(url.scheme(), "http" | "https") || !is_bare || !url.username().is_empty() {
+        return Err(wrong("is no plain address of a host over http or https"));
+    }
+    let is_loopback = match url.host() {
+        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
+        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if url.scheme() == "http" && !is_loopback {
+        output::notice(
+            "warning: whoever can read the network reads the token: --url is plain HTTP",
+        );
+    }
+    Ok(DaemonState {
+        pid: 0,
+        url: text.trim_end_matches('/').to_owned(),
+        socket_dir: None,
+        config: std::path::PathBuf::new(),
+        store: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_addresses_are_daemons() {
+        for good in ["http://127.0.0.1:7717", "https://narthex.example", "http://[::1]:1/"] {
+            assert!(remote(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            "x",
+            "ftp://a.example",
+            "http://a.example/mcp",
+            "http://u:p@a.example/",
+            "https://a.example/?x",
+            "https://a.example/#x",
+        ] {
+            assert!(remote(bad).is_err(), "{bad}");
+        }
+    }
+}

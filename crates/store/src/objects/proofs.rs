@@ -1,0 +1,200 @@
+//! What humans prove themselves with: passkeys, and who they are at OpenID providers.
+
+use std::time::SystemTime;
+
+use narthex_model::{PrincipalId, Roles, WorkspaceId};
+
+use super::{
+    maybe_time, now_ms,
+    principals::{CHANGED, create, grants, id},
+    time,
+};
+use crate::{
+    NewPrincipal, StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+const ADD: Statement = Statement {
+    name: "passkeys.add",
+    sql: "INSERT INTO passkeys (id, principal, label, document, enrolled_by, created_at) \
+          VALUES ($1, $2, $3, $4, $5, $6)",
+};
+const FIND: Statement = Statement {
+    name: "passkeys.find",
+    sql: "SELECT id, principal, label, document, enrolled_by, created_at, used_at FROM passkeys \
+          WHERE id = $1",
+};
+const OF: Statement = Statement {
+    name: "passkeys.of",
+    sql: "SELECT id, principal, label, document, enrolled_by, created_at, used_at FROM passkeys \
+          WHERE principal = $1",
+};
+const USED: Statement = Statement {
+    name: "passkeys.used",
+    sql: "UPDATE passkeys SET document = $3, used_at = $4 WHERE id = $1 AND document = $2",
+};
+const REMOVE: Statement = Statement {
+    name: "passkeys.remove",
+    sql: "DELETE FROM passkeys WHERE principal = $1 AND id = $2",
+};
+const IDENTITY: Statement = Statement {
+    name: "oidc_identities.find",
+    sql: "SELECT principal FROM oidc_identities WHERE issuer = $1 AND subject = $2",
+};
+const KNOW: Statement = Statement {
+    name: "oidc_identities.know",
+    sql: "INSERT INTO oidc_identities (issuer, subject, principal, created_at) \
+          VALUES ($1, $2, $3, $4)",
+};
+
+/// A passkey's public half.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasskeyRow {
+    /// Its id, unique among all.
+    pub id: String,
+    pub principal: PrincipalId,
+    /// Which device it is on, for people.
+    pub label: String,
+    /// Its public half and counter, as they came.
+    pub document: String,
+    /// How whoever added it had signed in.
+    pub enrolled_by: String,
+    pub created_at: SystemTime,
+    pub used_at: Option<SystemTime>,
+}
+
+/// Access to what humans prove themselves with.
+#[derive(Debug, Clone, Copy)]
+pub struct Proofs<'a> {
+    database: &'a Database,
+}
+
+impl<'a> Proofs<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Stores a new passkey. When it was made and used is not looked at.
+    ///
+    /// # Errors
+    /// `Exists` if anybody has it already, `OwnerMissing` if there is no such principal, or when
+    /// the statement fails.
+    pub async fn add_passkey(&self, passkey: &PasskeyRow) -> Result<(), StatementError> {
+        let PasskeyRow { id, principal, label, document, enrolled_by, .. } = passkey;
+        let values = [
+            Value::Text(id),
+            Value::Text(principal.as_str()),
+            Value::Text(label),
+            Value::Text(document),
+            Value::Text(enrolled_by),
+            Value::Integer(now_ms()),
+        ];
+        self.database.write(ADD, &values).await
+    }
+
+    /// The passkey of an id.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find_passkey(&self, id: &str) -> Result<Option<PasskeyRow>, StatementError> {
+        let rows = self.database.read(FIND, &[Value::Text(id)]).await?;
+        rows.first().map(passkey).transpose()
+    }
+
+    /// The passkeys of a principal, the oldest first.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn passkeys(
+        &self,
+        principal: &PrincipalId,
+    ) -> Result<Vec<PasskeyRow>, StatementError> {
+        let rows = self.database.read(OF, &[Value::Text(principal.as_str())]).await?;
+        let mut all: Vec<_> = rows.iter().map(passkey).collect::<Result<_, _>>()?;
+        all.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        Ok(all)
+    }
+
+    /// Keeps a passkey as its use has left it. `false` if it is not what was read before any more:
+    /// it was used or removed in between.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn passkey_used(
+        &self,
+        before: &PasskeyRow,
+        document: &str,
+    ) -> Result<bool, StatementError> {
+        let values = vec![
+            Value::Text(&before.id),
+            Value::Text(&before.document),
+            Value::Text(document),
+            Value::Integer(now_ms()),
+        ];
+        self.database.write_steps(&[Step::must_change(USED, values)]).await
+    }
+
+    /// Takes a passkey away. `false` if the principal has none of this id.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn remove_passkey(
+        &self,
+        principal: &PrincipalId,
+        id: &str,
+    ) -> Result<bool, StatementError> {
+        let values = vec![Value::Text(principal.as_str()), Value::Text(id)];
+        self.database.write_steps(&[Step::must_change(REMOVE, values)]).await
+    }
+
+    /// Who somebody at a provider is here.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find_identity(
+        &self,
+        issuer: &str,
+        subject: &str,
+    ) -> Result<Option<PrincipalId>, StatementError> {
+        let rows = self.database.read(IDENTITY, &[Value::Text(issuer), Value::Text(subject)]).await;
+        rows?.first().map(|row| id(row, "principal")).transpose()
+    }
+
+    /// Makes a human for somebody at a provider.
+    ///
+    /// # Errors
+    /// `Exists` if the name is taken or the identity is known, or when a statement fails.
+    pub async fn admit(
+        &self,
+        issuer: &str,
+        subject: &str,
+        new: NewPrincipal<'_>,
+        roles: &[(WorkspaceId, Roles)],
+    ) -> Result<(), StatementError> {
+        let values = vec![
+            Value::Text(issuer),
+            Value::Text(subject),
+            Value::Text(new.id.as_str()),
+            Value::Integer(now_ms()),
+        ];
+        let mut steps = vec![create(new), Step::new(KNOW, values)];
+        for (workspace, roles) in roles {
+            steps.extend(grants(workspace, new.id, roles, new.by));
+        }
+        steps.push(Step::new(CHANGED, Vec::new()));
+        self.database.write_steps(&steps).await.map(drop)
+    }
+}
+
+fn passkey(row: &Row) -> Result<PasskeyRow, StatementError> {
+    Ok(PasskeyRow {
+        id: row.text("id")?,
+        principal: id(row, "principal")?,
+        label: row.text("label")?,
+        document: row.text("document")?,
+        enrolled_by: row.text("enrolled_by")?,
+        created_at: time(row, "created_at")?,
+        used_at: maybe_time(row, "used_at")?,
+    })
+}

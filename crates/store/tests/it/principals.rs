@@ -1,0 +1,225 @@
+//! Who may what, as it is stored, and workspaces that end.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{
+    CatalogKind, ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Role, Roles, ServiceTokenId,
+    WorkspaceId,
+};
+use narthex_store::{NewPrincipal, PrincipalRow, ServiceTokenRow, Store, Workspace};
+
+use crate::support::{Place, id};
+
+const ADA: &str = "prn_00000000000000aa";
+const CI: &str = "prn_00000000000000bb";
+
+fn principal(text: &str) -> PrincipalId {
+    PrincipalId::new(text).unwrap()
+}
+
+async fn add(
+    store: &Store,
+    text: &str,
+    name: &str,
+    workspace: Option<&WorkspaceId>,
+) -> Result<(), narthex_store::StatementError> {
+    let (id, name) = (principal(text), PrincipalName::new(name).unwrap());
+    let new = NewPrincipal { id: &id, name: &name, workspace, is_operator: false, by: "admin" };
+    let roles = Roles::from([Role::Runner]);
+    store.principals().create(new, workspace.map(|workspace| (workspace, &roles))).await
+}
+
+/// A store with the workspace `team`, the human `ada`, and the service `team/ci`.
+async fn store(place: &Place) -> Store {
+    let store = place.open().await;
+    let team = Workspace { id: id("team"), name: "Team".to_owned() };
+    store.workspaces().create(&team).await.unwrap();
+    add(&store, ADA, "ada", None).await.unwrap();
+    add(&store, CI, "team/ci", Some(&id("team"))).await.unwrap();
+    store
+}
+
+async fn find(store: &Store, text: &str) -> PrincipalRow {
+    let all = store.principals().all().await.unwrap();
+    all.into_iter().find(|one| one.id.as_str() == text).unwrap()
+}
+
+/// The roles of all, as `WORKSPACE PRINCIPAL ROLE`.
+async fn roles(store: &Store) -> Vec<String> {
+    let all = store.principals().memberships().await.unwrap();
+    let mut all: Vec<_> =
+        all.iter().map(|one| format!("{} {} {}", one.workspace, one.principal, one.role)).collect();
+    all.sort();
+    all
+}
+
+fn token(text: &str) -> ServiceTokenRow {
+    ServiceTokenRow {
+        id: ServiceTokenId::new(text).unwrap(),
+        workspace: id("team"),
+        principal: principal(CI),
+        hash: "00ff".to_owned(),
+        label: "\u{fc}ber \u{1f980}".to_owned(),
+        created_at: SystemTime::UNIX_EPOCH + Duration::from_secs(7),
+        created_by: "ada".to_owned(),
+        expires_at: None,
+        revoked_at: None,
+        last_used_at: None,
+    }
+}
+
+#[tokio::test]
+async fn principals_are_humans_or_services_of_one_workspace() {
+    let place = Place::new();
+    let store = store(&place).await;
+    store.close().await;
+    let store = place.open().await;
+    let ada = find(&store, ADA).await;
+    assert_eq!((ada.kind, ada.workspace), (PrincipalKind::Human, None));
+    assert_eq!((ada.operator_since, ada.disabled_at), (None, None));
+    assert_eq!(ada.created_by, "admin");
+    let ci = find(&store, CI).await;
+    assert_eq!((ci.kind, ci.workspace), (PrincipalKind::Service, Some(id("team"))));
+    assert_eq!(roles(&store).await, [format!("team {CI} runner")]);
+    let taken = add(&store, "prn_00000000000000cc", "ada", None).await.unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::Conflict);
+    let nowhere = add(&store, "prn_00000000000000cc", "no/ci", Some(&id("no"))).await;
+    assert_eq!(nowhere.unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(store.principals().all().await.unwrap().len(), 2);
+}
+
+/// Every change is counted, and one that finds nothing to change is none.
+#[tokio::test]
+async fn changes_of_who_may_what_are_counted() {
+    let place = Place::new();
+    let store = store(&place).await;
+    let (principals, tokens) = (store.principals(), store.service_tokens());
+    let nobody = principal("prn_00000000000000ff");
+    let mut before = principals.changes().await.unwrap();
+    assert_eq!(before, 3, "a workspace and two principals");
+    let mut is_counted = async |what: &str, is_done: bool| {
+        let now = store.principals().changes().await.unwrap();
+        assert_eq!(now, before + i64::from(is_done), "{what}");
+        before = now;
+    };
+    let roles = Roles::from([Role::Admin, Role::Auditor]);
+    let set = principals.set_roles(&id("team"), &principal(ADA), &roles, "admin").await.unwrap();
+    is_counted("roles", set).await;
+    assert!(principals.set_disabled(&principal(ADA), true).await.unwrap());
+    is_counted("disabled", true).await;
+    is_counted("nobody", principals.set_disabled(&nobody, true).await.unwrap()).await;
+    is_counted("operator", principals.set_operator(&principal(ADA), true).await.unwrap()).await;
+    tokens.create(&token("tok_00000000000000aa")).await.unwrap();
+    is_counted("a token", true).await;
+    let id_ = ServiceTokenId::new("tok_00000000000000aa").unwrap();
+    assert!(!tokens.revoke(&id("default"), &id_).await.unwrap(), "it is of another workspace");
+    is_counted("of another", false).await;
+    is_counted("revoked", tokens.revoke(&id("team"), &id_).await.unwrap()).await;
+    is_counted("again", tokens.revoke(&id("team"), &id_).await.unwrap()).await;
+    is_counted("renamed", store.workspaces().rename(&id("team"), "T").await.unwrap()).await;
+    is_counted("deleted", store.workspaces().delete(&id("team"), true).await.unwrap()).await;
+    is_counted("gone", store.workspaces().delete(&id("team"), true).await.unwrap()).await;
+}
+
+#[tokio::test]
+async fn roles_replace_each_other_and_end() {
+    let place = Place::new();
+    let store = store(&place).await;
+    let principals = store.principals();
+    let set = async |workspace: &str, roles: &[Role]| {
+        let roles = roles.iter().copied().collect();
+        principals.set_roles(&id(workspace), &principal(ADA), &roles, "admin").await
+    };
+    assert!(set("team", &[Role::Admin, Role::Runner]).await.unwrap());
+    assert!(set("default", &[Role::Author]).await.unwrap());
+    assert!(set("team", &[Role::Auditor]).await.unwrap());
+    let of_ada = async || {
+        let all = roles(&store).await;
+        all.into_iter().filter(|one| one.contains(ADA)).collect::<Vec<_>>()
+    };
+    let both = [format!("default {ADA} author"), format!("team {ADA} auditor")];
+    assert_eq!(of_ada().await, both);
+    assert!(set("team", &[]).await.unwrap());
+    assert!(!set("team", &[]).await.unwrap(), "there were none any more");
+    assert_eq!(of_ada().await, both[..1]);
+    assert_eq!(set("no", &[Role::Admin]).await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn tokens_are_kept_with_their_times() {
+    let place = Place::new();
+    let store = store(&place).await;
+    let tokens = store.service_tokens();
+    let mut one = token("tok_00000000000000aa");
+    one.expires_at = Some(SystemTime::UNIX_EPOCH + Duration::from_millis(1_890_000_000_001));
+    tokens.create(&one).await.unwrap();
+    let two = token("tok_00000000000000bb");
+    tokens.create(&two).await.unwrap();
+    assert_eq!(tokens.create(&two).await.unwrap_err().kind(), ErrorKind::Conflict);
+    let read = async || {
+        let mut all = tokens.all().await.unwrap();
+        all.sort_by(|a, b| a.id.cmp(&b.id));
+        all
+    };
+    assert_eq!(read().await, [one.clone(), two.clone()]);
+    let later = SystemTime::UNIX_EPOCH + Duration::from_secs(99);
+    let earlier = SystemTime::UNIX_EPOCH + Duration::from_secs(98);
+    tokens.used(&[(one.id.clone(), later), (two.id.clone(), earlier)]).await.unwrap();
+    // Another daemon may know of an earlier time.
+    tokens.used(&[(one.id.clone(), earlier)]).await.unwrap();
+    let used: Vec<_> = read().await.into_iter().map(|one| one.last_used_at).collect();
+    assert_eq!(used, [Some(later), Some(earlier)]);
+    tokens.revoke_all(&principal(CI)).await.unwrap();
+    assert!(read().await.iter().all(|one| one.revoked_at.is_some()));
+}
+
+/// A workspace in which something lives stays, unless it is forced; then all of it is gone.
+#[tokio::test]
+async fn workspaces_end_with_everything_in_them() {
+    let place = Place::new();
+    let store = store(&place).await;
+    let workspaces = store.workspaces();
+    store
+        .principals()
+        .set_roles(&id("team"), &principal(ADA), &[Role::Admin].into(), "")
+        .await
+        .unwrap();
+    store.service_tokens().create(&token("tok_00000000000000aa")).await.unwrap();
+    for kind in [CatalogKind::Server, CatalogKind::Capability, CatalogKind::Agent] {
+        store.catalog(kind).create(&id("team"), "a", "{}", "ada").await.unwrap();
+    }
+    let living = [("servers", 1), ("capabilities", 1), ("agents", 1), ("services", 1)];
+    assert_eq!(workspaces.contents(&id("team")).await.unwrap(), living);
+    assert!(!workspaces.delete(&id("team"), false).await.unwrap());
+    assert!(workspaces.delete(&id("team"), true).await.unwrap());
+    assert_eq!(workspaces.find(&id("team")).await.unwrap(), None);
+    assert_eq!(roles(&store).await, [""; 0]);
+    assert_eq!(store.service_tokens().all().await.unwrap(), []);
+    assert_eq!(store.principals().all().await.unwrap().len(), 1, "humans stay");
+    // Nothing but people, who live elsewhere.
+    let team = Workspace { id: id("team"), name: String::new() };
+    workspaces.create(&team).await.unwrap();
+    store
+        .principals()
+        .set_roles(&id("team"), &principal(ADA), &[Role::Admin].into(), "")
+        .await
+        .unwrap();
+    assert_eq!(workspaces.contents(&id("team")).await.unwrap(), []);
+    assert!(workspaces.delete(&id("team"), false).await.unwrap());
+}
+
+/// Whoever adds a table says whether a workspace with rows in it may go.
+#[tokio::test]
+async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
+    // What is counted, and what goes along: flags of files, roles of people, and what hangs on
+    // something that is counted.
+    let counted = ["agents", "capabilities", "mcp_servers", "principals", "secret_versions"];
+    let along = ["memberships", "secrets", "seeded_defaults", "server_flags", "service_tokens"];
+    let mut known: Vec<_> = counted.into_iter().chain(along).map(str::to_owned).collect();
+    known.sort();
+    let place = Place::new();
+    place.open().await.close().await;
+    let owned = "SELECT name FROM sqlite_schema WHERE type = 'table' \
+                 AND sql LIKE '%workspace TEXT%' ORDER BY name";
+    assert_eq!(place.sql(owned).await, known);
+}
