@@ -67,7 +67,7 @@ struct Common {
     data: Option<PathBuf>,
     /// For operators: the daemon at this address, instead of the data directory's
     #[arg(long, global = true, value_name = "URL")]
-    url: Option<String>,
+    daemon_url: Option<String>,
     /// For operators: the file with the token to show [default: NARTHEX_TOKEN, or admin.token]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -329,7 +329,7 @@ fn flags(cli: &Cli) -> Flags {
     let mut flags = Flags {
         settings: cli.common.settings.clone(),
         data: cli.common.data.clone(),
-        url: cli.common.url.clone(),
+        daemon_url: cli.common.daemon_url.clone(),
         token_file: cli.common.token_file.clone(),
         ..Flags::default()
     };

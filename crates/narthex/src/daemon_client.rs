@@ -38,8 +38,8 @@ pub(crate) struct DaemonClient {
 impl DaemonClient {
     /// Finds the daemon. Nothing is sent yet.
     pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
-        if settings.url.is_some() {
-            let text = "--url (NARTHEX_URL) is for the commands of operators; this one works with \
+        if settings.daemon_url.is_some() {
+            let text = "--daemon-url (NARTHEX_DAEMON_URL) is for the commands of operators; this one works with \
                         the daemon of a data directory (--data)";
             return Err(Failure::usage(text));
         }

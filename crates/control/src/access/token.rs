@@ -56,9 +56,11 @@ impl Hash {
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(pair).collect();
-        bytes?.try_into().ok().map(Self)
+        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
+        let digits: Vec<u8> = text.as_bytes().iter().map(digit).collect::<Option<_>>()?;
+        let (pairs, []) = digits.as_chunks::<2>() else { return None };
+        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
+        bytes.try_into().ok().map(Self)
     }
 
     pub(super) fn to_text(self) -> String {

@@ -73,18 +73,17 @@ impl World {
 
     /// Over a registry that somebody else fills.
     pub(crate) fn of(registry: Registry, change: impl FnOnce(&mut HttpOptions)) -> Self {
-        Self::recorded(registry, Audit::disabled(), change)
+        Self::around(Self::gateway(registry, Audit::disabled()), change)
     }
 
     /// The same, with a record of what is done.
-    pub(crate) fn recorded(
-        registry: Registry,
-        audit: Audit,
-        change: impl FnOnce(&mut HttpOptions),
-    ) -> Self {
+    pub(crate) fn gateway(registry: Registry, audit: Audit) -> Gateway {
         let limits = Limits { message_bytes: MESSAGE_MAX };
         let options = GatewayOptions { limits, ..GatewayOptions::default() };
-        let gateway = Gateway::new(registry, audit, options).unwrap();
+        Gateway::new(registry, audit, options).unwrap()
+    }
+
+    pub(crate) fn around(gateway: Gateway, change: impl FnOnce(&mut HttpOptions)) -> Self {
         let mut options = HttpOptions::new(HOST.parse().unwrap());
         options.admin_token = Some(TokenHash::of(ADMIN));
         change(&mut options);

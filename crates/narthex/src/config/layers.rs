@@ -35,7 +35,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 pub(super) const KEYS: &[Key] = &[
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
-    key("url", "NARTHEX_URL", Shape::Text),
+    key("daemon_url", "NARTHEX_DAEMON_URL", Shape::Text),
     key("token_file", "NARTHEX_TOKEN_FILE", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
     key("servers", "NARTHEX_SERVERS", Shape::Text),

@@ -33,7 +33,7 @@ const LISTEN: &str = "127.0.0.1:7717";
 pub(crate) struct Flags {
     pub(crate) settings: Option<PathBuf>,
     pub(crate) data: Option<PathBuf>,
-    pub(crate) url: Option<String>,
+    pub(crate) daemon_url: Option<String>,
     pub(crate) token_file: Option<PathBuf>,
     pub(crate) config: Option<PathBuf>,
     pub(crate) servers: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub(crate) struct Settings {
     pub(crate) listen: String,
     pub(crate) data: PathBuf,
     /// The daemon that operators' commands ask, instead of the one of the data directory.
-    pub(crate) url: Option<String>,
+    pub(crate) daemon_url: Option<String>,
     /// The token that they show there, instead of the data directory's.
     pub(crate) token_file: Option<PathBuf>,
     /// Named explicitly; `None` means the current folder's.
@@ -148,7 +148,7 @@ pub(super) fn load(
     layers.add_environment(env);
     let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
     layers.add_flag("data", "--data", text(&flags.data));
-    layers.add_flag("url", "--url", flags.url.clone());
+    layers.add_flag("daemon_url", "--daemon-url", flags.daemon_url.clone());
     layers.add_flag("token_file", "--token-file", text(&flags.token_file));
     layers.add_flag("config", "--config", text(&flags.config));
     layers.add_flag("servers", "--servers", text(&flags.servers));
@@ -206,7 +206,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             Some(path) => absolute(Path::new(&path))?,
             None => usual_data(env)?,
         },
-        url: text("url"),
+        daemon_url: text("daemon_url"),
         token_file: text("token_file").map(PathBuf::from),
         config: text("config").map(PathBuf::from),
         servers: match text("servers") {

@@ -32,9 +32,9 @@ impl DaemonClient {
     /// The same; `None` if no daemon runs.
     pub(crate) fn operator_if_up(settings: &Settings) -> Result<Option<Self>, Failure> {
         let token = given_token(settings)?;
-        if let Some(url) = &settings.url {
+        if let Some(url) = &settings.daemon_url {
             let Some(token) = token else {
-                let text = "whose daemon is at --url is not known; show a token of it with \
+                let text = "whose daemon is at --daemon-url is not known; show a token of it with \
                             --token-file FILE, or in NARTHEX_TOKEN";
                 return Err(Failure::usage(text));
             };
@@ -73,7 +73,7 @@ fn read(path: &Path) -> Result<Secret, Failure> {
 /// A daemon of which nothing is known but its address.
 fn remote(text: &str) -> Result<DaemonState, Failure> {
     let wrong = |what: &str| {
-        let text = format!("--url `{text}` {what}; write it like https://narthex.example");
+        let text = format!("--daemon-url `{text}` {what}; write it like https://narthex.example");
         Failure::usage(text)
     };
     let url = Url::parse(text).map_err(|error| wrong(&format!("is no address: {error}")))?;
@@ -90,7 +90,7 @@ fn remote(text: &str) -> Result<DaemonState, Failure> {
     };
     if url.scheme() == "http" && !is_loopback {
         output::notice(
-            "warning: whoever can read the network reads the token: --url is plain HTTP",
+            "warning: whoever can read the network reads the token: --daemon-url is plain HTTP",
         );
     }
     Ok(DaemonState {

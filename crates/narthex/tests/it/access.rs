@@ -13,7 +13,9 @@ fn data(done: Done) -> Value {
 #[test]
 fn a_remote_author_works_with_a_token_of_a_service() {
     let place = Place::with(&json!({}));
-    let daemon = place.up();
+    let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+    let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();
+    daemon.event("ready");
     let made = place.run(["workspaces", "create", "team", "--name", "The team"]).succeeded();
     assert_eq!(made.stdout, "made the workspace team\n");
     let listed = place.run(["workspaces", "list"]).succeeded().stdout;
@@ -22,11 +24,10 @@ fn a_remote_author_works_with_a_token_of_a_service() {
     let token = place.run(new).succeeded().stdout.trim().to_owned();
     assert!(token.starts_with("nxs_"), "{token}");
 
-    let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();
     let far = Place::new();
     far.write("ci.token", &format!("{token}\n"));
     far.write("agent.json", r#"{"name": "reader"}"#);
-    let remote = ["--url", &url, "--token-file", "ci.token"];
+    let remote = ["--daemon-url", &url, "--token-file", "ci.token"];
     let ask = |words: &[&str]| far.run([words, &remote[..]].concat());
     let stored = ask(&["agents", "apply", "-f", "agent.json", "--workspace", "team"]).succeeded();
     assert_eq!(stored.stdout, "stored the agent reader, revision 1\n");
@@ -37,7 +38,7 @@ fn a_remote_author_works_with_a_token_of_a_service() {
     let role = ["members", "set", "team/ci", "admin", "--workspace", "team"];
     ask(&role).failed(1, &["denied", "the role admin in the workspace `team`"]);
     // The token may come from the environment; the file is asked first.
-    let mut command = far.command(["workspaces", "list", "--quiet", "--url", &url]);
+    let mut command = far.command(["workspaces", "list", "--quiet", "--daemon-url", &url]);
     let done = Done::from(command.env("NARTHEX_TOKEN", &token).output().unwrap()).succeeded();
     assert_eq!(done.stdout, "team\n");
 
@@ -78,14 +79,14 @@ fn members_and_workspaces_are_changed_and_removed() {
 #[test]
 fn an_address_needs_a_token_and_must_be_one() {
     let place = Place::new();
-    let list = ["workspaces", "list", "--url"];
+    let list = ["workspaces", "list", "--daemon-url"];
     let ask = |url: &str| place.run([&list[..], &[url]].concat());
     ask("http://127.0.0.1:1").failed(2, &["--token-file", "NARTHEX_TOKEN"]);
     place.write("token", "nxs_x");
     let with_token = |url: &str| place.run([&list[..], &[url, "--token-file", "token"]].concat());
-    with_token("127.0.0.1:1").failed(2, &["--url"]);
-    with_token("http://127.0.0.1:1/mcp").failed(2, &["--url"]);
-    place.run(["status", "--url", "http://127.0.0.1:1"]).failed(2, &["--data"]);
+    with_token("127.0.0.1:1").failed(2, &["--daemon-url"]);
+    with_token("http://127.0.0.1:1/mcp").failed(2, &["--daemon-url"]);
+    place.run(["status", "--daemon-url", "http://127.0.0.1:1"]).failed(2, &["--data"]);
     place.write("empty", "\n");
     let empty = place.run([&list[..], &["http://127.0.0.1:1", "--token-file", "empty"]].concat());
     empty.failed(1, &["holds no token"]);

@@ -166,8 +166,9 @@ fn o5_daemons_with_one_database_see_what_each_other_stores() {
     assert_eq!(newest(&here.run(&["secrets", "list"], "")), 2);
     let agent = |about: &str| json!({ "name": "reader", "description": about }).to_string();
     let apply = ["agents", "apply", "-f", "-"];
-    assert_eq!(here.run(&apply, &agent("one"))["revision"], 1);
-    assert_eq!(there.run(&apply, &agent("two"))["revision"], 2);
+    let change = |peer: &Peer<'_>, about| peer.run(&apply, &agent(about))["changes"][0].take();
+    assert_eq!(change(&here, "one")["change"], "created");
+    assert_eq!(change(&there, "two")["change"], "updated");
     assert_eq!(here.run(&["agents", "list"], "")["items"][0]["revision"], 2);
 
     drop(first);

@@ -106,7 +106,8 @@ fn sigterm_ends_everything_and_leaves_no_child() {
     assert!(shim.contains("Name:\tnarthex-shim") && shim.contains("Threads:\t1\n"), "{shim}");
     let memory = shim.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     let memory: u32 = memory.split_whitespace().next().unwrap().parse().unwrap();
-    assert!(memory < 2048, "{memory} KiB");
+    // It grows with the program, as the pages with its relocated pointers count.
+    assert!(memory < 4096, "{memory} KiB");
     daemon.signal("TERM");
     daemon.event("stopped");
     assert_eq!(daemon.wait().code(), Some(0));

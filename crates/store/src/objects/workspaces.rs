@@ -25,7 +25,8 @@ const CONTENTS: Statement = Statement {
           (SELECT count(*) FROM agents WHERE workspace = $1) AS agents, \
           (SELECT count(*) FROM secret_versions WHERE workspace = $1) AS secret_values, \
           (SELECT count(*) FROM principals WHERE workspace = $1 AND EXISTS \
-          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) AS services",
+          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) AS services, \
+          (SELECT count(*) FROM runs WHERE workspace = $1 AND ended_at = 0) AS runs",
 };
 const DELETE_EMPTY: Statement = Statement {
     name: "workspaces.delete_empty",
@@ -35,18 +36,24 @@ const DELETE_EMPTY: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM agents WHERE workspace = $1) \
           AND NOT EXISTS (SELECT 1 FROM secret_versions WHERE workspace = $1) \
           AND NOT EXISTS (SELECT 1 FROM principals WHERE workspace = $1 AND EXISTS \
-          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id))",
+          (SELECT 1 FROM memberships WHERE memberships.principal = principals.id)) \
+          AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
 };
-const DELETE: Statement =
-    Statement { name: "workspaces.delete", sql: "DELETE FROM workspaces WHERE id = $1" };
+/// Not under runs that go on: nobody would end them.
+const DELETE: Statement = Statement {
+    name: "workspaces.delete",
+    sql: "DELETE FROM workspaces WHERE id = $1 \
+          AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
+};
 
 /// What is counted of a workspace, by its column in `CONTENTS`.
-const LIVING: [(&str, &str); 5] = [
+const LIVING: [(&str, &str); 6] = [
     ("servers", "servers"),
     ("capabilities", "capabilities"),
     ("agents", "agents"),
     ("secret_values", "values of secrets"),
     ("services", "services"),
+    ("runs", "runs that go on and must be ended first"),
 ];
 
 /// A tenant.
@@ -108,8 +115,9 @@ impl<'a> Workspaces<'a> {
         Ok(living)
     }
 
-    /// Removes one with everything in it; unless `is_forced`, only one in which nothing lives.
-    /// `false`, and nothing happens, if there is none, or something lives in it.
+    /// Removes one with everything in it, none of whose runs goes on; unless `is_forced`, only one
+    /// in which nothing lives. `false`, and nothing happens, if there is none, or something lives in
+    /// it. Its audit stays.
     ///
     /// # Errors
     /// When a statement fails.

@@ -11,6 +11,16 @@ fn change(name: &str) -> AuditEvent<'static> {
     event.in_workspace(&WorkspaceId::default())
 }
 
+/// Closes a writer and waits until it has let go of its place in the folder.
+async fn ended(audit: Audit) {
+    let state = audit.queue.as_ref().unwrap().state.clone();
+    audit.close().await;
+    drop(audit);
+    while Arc::strong_count(&state) > 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Reads all there is, as if it were moved into a store.
 fn read_all(reader: &mut SpoolReader) -> Vec<Value> {
     let mut lines = Vec::new();
@@ -125,7 +135,7 @@ async fn what_was_under_way_when_a_process_was_killed_is_recorded_once() {
     for _ in 0..3 {
         let next = Audit::open(killed.path(), &settings).unwrap();
         next.reserve(call("tool")).unwrap().commit(Outcome::Ok);
-        next.close().await;
+        ended(next).await;
     }
     let next = Audit::open(killed.path(), &settings).unwrap();
     let lines = read_all(&mut next.reader().unwrap());

@@ -5,8 +5,10 @@ use std::{path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
-use narthex_control::{Control, ControlOptions, LoginOptions, SecretRows, Variables};
-use narthex_gateway::{Audit, AuditSettings};
+use narthex_control::{
+    Control, ControlOptions, LoginOptions, Runs, RunsOptions, SecretRows, Variables,
+};
+use narthex_gateway::{Audit, AuditSettings, RunToken};
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -104,7 +106,18 @@ impl Api {
         let registry = registry();
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();
-        let world = World::recorded(registry, audit, |options| options.control = Some(given));
+        let gateway = World::gateway(registry, audit);
+        let options = RunsOptions {
+            workspace_root: dir.path().to_owned(),
+            env: Arc::new(|_name| None),
+            start_timeout: SOON,
+            local: RunToken::generate().unwrap().run_id(),
+        };
+        let runs = Runs::start(gateway.clone(), control.clone(), options).await.unwrap();
+        let world = World::around(gateway, |options| {
+            options.control = Some(given);
+            options.runs = Some(runs);
+        });
         let api = Self { dir, world, control, _fixture: fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
