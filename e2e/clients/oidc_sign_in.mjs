@@ -58,7 +58,8 @@ class Browser {
       else jar.delete(name);
     }
     const next = response.headers.get("location");
-    return { status: response.status, text: await response.text(), next: next && new URL(next, url).href };
+    const text = await response.text();
+    return { status: response.status, text, next: next && new URL(next, url).href };
   }
 
   /** Signs in at a provider as somebody; gives the address that leads back. */

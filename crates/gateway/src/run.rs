@@ -126,8 +126,8 @@ impl RunView {
         }
     }
 
-    /// The same in any workspace, with servers of its own, which it has whatever `policy` says, and which nobody else
-    /// sees (E7). They go back when the run ends, or is dropped.
+    /// The same in any workspace, with servers of its own, which it has whatever `policy` says, and
+    /// which nobody else sees (E7). They go back when the run ends, or is dropped.
     #[must_use]
     pub fn with_servers(
         token: &RunToken,

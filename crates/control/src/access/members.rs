@@ -21,8 +21,8 @@ impl Control {
     }
 
     /// Gives somebody roles in a workspace by `{"roles": […]}`, in place of those that they have
-    /// there. Only `is_operator` brings in somebody whom the workspace does not know: to others they
-    /// are as absent as one who never was.
+    /// there. Only `is_operator` brings in somebody whom the workspace does not know: to others
+    /// they are as absent as one who never was.
     ///
     /// # Errors
     /// When a field is wrong, nobody of this id or name can be seen, there is no such workspace or

@@ -69,7 +69,8 @@ impl Control {
         .and_then(|id| self.principal(id.as_str()))
     }
 
-    /// Changes one by `{"is_disabled": …, "is_operator": …}`. Who is disabled may do nothing, at once.
+    /// Changes one by `{"is_disabled": …, "is_operator": …}`. Who is disabled may do nothing, at
+    /// once.
     ///
     /// # Errors
     /// When a field is wrong, there is no such one or no store, or it fails.

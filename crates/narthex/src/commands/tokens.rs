@@ -1,4 +1,4 @@
-//! `narthex tokens`: the tokens of services, through the daemon. One is shown once, when it is made.
+//! `narthex tokens`: the tokens of services, through the daemon. One is shown once, when made.
 
 use std::process::ExitCode;
 

@@ -197,20 +197,9 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     let format = text("log.format");
     let name_length = number("limits.name_length");
     let flag = |path: &str| layers.get(path)?.value.as_bool();
-    let policy = match layers.get("tools") {
-        // Built-in and local: everything, unless somebody says otherwise (E21).
-        None => Ok(RunPolicy::AllAttached),
-        Some(given) => {
-            RunPolicy::of(&list("tools")).map_err(|error| format!("{}: {error}", given.source))
-        }
-    };
+    let policy = policy(layers, &list("tools"));
     let variables = variables(layers);
-    let mut sign_in_faults = Vec::new();
-    let public_url = layers.get("http.public_url");
-    let public_url =
-        public_url.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
-    let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
-    let sign_in = signin::read(public_url, providers, env, &mut sign_in_faults);
+    let (sign_in, sign_in_faults) = sign_in(layers, env);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
@@ -260,6 +249,22 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     layers.faults.extend(sign_in_faults);
     check(layers, format.as_deref(), name_length);
     Ok(settings)
+}
+
+/// Which servers the local run has: everything, unless somebody says otherwise (E21).
+fn policy(layers: &Layers, named: &[String]) -> Result<RunPolicy, String> {
+    let Some(given) = layers.get("tools") else { return Ok(RunPolicy::AllAttached) };
+    RunPolicy::of(named).map_err(|error| format!("{}: {error}", given.source))
+}
+
+/// How humans sign in, and what is wrong with how it is said.
+fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Vec<String>) {
+    let mut faults = Vec::new();
+    let given = layers.get("http.public_url");
+    let public_url = given.and_then(|given| Some((given.value.as_str()?, given.source.as_str())));
+    let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
+    let sign_in = signin::read(public_url, providers, env, &mut faults);
+    (sign_in, faults)
 }
 
 /// What the catalog may name of the environment: nothing, unless somebody says otherwise (O68).

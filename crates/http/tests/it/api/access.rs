@@ -16,8 +16,8 @@ fn at(rest: &str) -> String {
     format!("{TEAM}/{rest}")
 }
 
-/// X-M7, X-D12: an author makes agents of the catalog and cannot write it; of a server they see what
-/// it is called and which keys it takes.
+/// X-M7, X-D12: an author makes agents of the catalog and cannot write it; of a server they see
+/// what it is called and which keys it takes.
 #[tokio::test]
 async fn x_m7_authors_attach_what_admins_register() {
     let tenants = Tenants::with(&["team"]).await;

@@ -53,9 +53,9 @@ fn same(one: &Answer, other: &Answer, what: &str) {
     assert_eq!(one.body, other.body, "{what}: {} {}", one.text(), other.text());
 }
 
-/// S18: every id of one workspace on every route of another, with that one's admin, answers byte for
-/// byte what an installation answers in which the first workspace never was; and so does every route
-/// of the first workspace itself. New routes are asked as they come.
+/// S18: every id of one workspace on every route of another, with that one's admin, answers byte
+/// for byte what an installation answers in which the first workspace never was; and so does every
+/// route of the first workspace itself. New routes are asked as they come.
 #[tokio::test]
 async fn s18_what_belongs_to_others_never_was() {
     let ((full, ids), without) = (full().await, Tenants::with(&["rival"]).await);
