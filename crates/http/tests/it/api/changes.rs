@@ -216,7 +216,8 @@ async fn e148_every_verb_knows_what_is_not_there() {
 async fn a_verb_goes_to_its_end_without_its_caller() {
     let api = Api::one().await;
     {
-        let mut verb = pin!(api.control.disable("one", &By::system()));
+        let by = By::system();
+        let mut verb = pin!(api.control.disable("one", &by));
         tokio::select! {
             biased;
             done = &mut verb => panic!("it was not cut off: {done:?}"),
