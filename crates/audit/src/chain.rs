@@ -6,7 +6,7 @@ use narthex_model::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use crate::{Actor, AuditEvent, Resource, canonical::digest, event::kind};
+use crate::{Actor, AuditEvent, Resource, canonical::digest, kind};
 
 /// The version of the lines' shape. Readers ignore members that they do not know.
 const VERSION: u32 = 2;

@@ -6,54 +6,6 @@ use narthex_model::WorkspaceId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The names of events (X-M59 to X-M62, and more in their style).
-pub mod kind {
-    /// A secret got its first value.
-    pub const SECRET_SET: &str = "workspace.secret.set";
-    /// A secret got another value.
-    pub const SECRET_REPLACED: &str = "workspace.secret.replaced";
-    /// A secret lost all its values.
-    pub const SECRET_CLEARED: &str = "workspace.secret.cleared";
-    /// The values of all secrets are sealed under another key.
-    pub const KEY_ROTATED: &str = "vault.key.rotated";
-    /// A server was attached to an agent.
-    pub const AGENT_ATTACHED: &str = "agent.mcp.attached";
-    /// A server is attached to an agent no more.
-    pub const AGENT_DETACHED: &str = "agent.mcp.detached";
-    /// An attachment of an agent is another one.
-    pub const AGENT_ENV_UPDATED: &str = "agent.mcp.env_updated";
-    /// A session has ended, and all its runs have.
-    pub const SESSION_ENDED: &str = "session.ended";
-    /// A tool was called, or a call of one was refused.
-    pub const TOOL_CALLED: &str = "session.mcp.tool_called";
-    /// Anything else was asked of a server; `details.method` says what.
-    pub const REQUESTED: &str = "session.mcp.requested";
-    /// A run sees other tools than before.
-    pub const TOOLS_SEEN: &str = "session.mcp.tools_seen";
-    /// A run has begun.
-    pub const RUN_CREATED: &str = "session.run.created";
-    /// A run has ended.
-    pub const RUN_ENDED: &str = "session.run.ended";
-    /// Somebody came without a proof of who it is; `details.count` says how often.
-    pub const AUTH_REFUSED: &str = "auth.refused";
-    /// Somebody who is known asked for what is not theirs.
-    pub const ACCESS_DENIED: &str = "access.denied";
-    /// A server was put into the user's settings, or another entry of its name.
-    pub const SETTINGS_SERVER_SET: &str = "settings.mcp.set";
-    /// A server was taken out of the user's settings.
-    pub const SETTINGS_SERVER_REMOVED: &str = "settings.mcp.removed";
-    /// A server was switched off.
-    pub const SERVER_DISABLED: &str = "workspace.mcp.disabled";
-    /// A server was switched on.
-    pub const SERVER_ENABLED: &str = "workspace.mcp.enabled";
-    /// A writer begins a chain; names the one that it wrote before.
-    pub const CHAIN_OPENED: &str = "audit.chain.opened";
-    /// Old events were removed.
-    pub const TRIMMED: &str = "audit.trimmed";
-    /// The audit's settings of a workspace are others.
-    pub const SETTINGS_CHANGED: &str = "audit.settings.changed";
-}
-
 /// One thing that somebody did, or was refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditEvent<'a> {
@@ -62,7 +14,7 @@ pub struct AuditEvent<'a> {
     pub workspace: Option<WorkspaceId>,
     /// When it ended.
     pub time: SystemTime,
-    /// What it is: one of [`kind`], or a name in their style.
+    /// What it is: one of [`kind`](crate::kind), or a name in their style.
     pub kind: Cow<'a, str>,
     /// Who did it.
     pub actor: Actor<'a>,

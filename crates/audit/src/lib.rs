@@ -10,10 +10,11 @@
 mod canonical;
 mod chain;
 mod event;
+pub mod kind;
 pub mod spool;
 mod verify;
 
 pub use canonical::{NotCanonical, canonical, line_hash};
 pub use chain::{Chains, Head, Link};
-pub use event::{Actor, ActorKind, AuditEvent, Resource, kind};
+pub use event::{Actor, ActorKind, AuditEvent, Resource};
 pub use verify::{Broken, ChainReport, DeclaredChain, Fault, Report, Verifier};

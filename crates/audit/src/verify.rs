@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Link, canonical::line_hash, chain::NOTHING_BEFORE, event::kind};
+use crate::{Link, canonical::line_hash, chain::NOTHING_BEFORE, kind};
 
 /// Where a chain begins and ends, as the store knows it beside the lines themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,8 @@
 //!
 //! Nobody who asks waits for the store: the table is read at the start and swapped whole when
 //! something of it changes, here at once, and within [`POLL`] where another daemon on the same
-//! store has changed it. A table that could not be compared with the store for [`STALE`] lets nobody in.
+//! store has changed it. A table that could not be compared with the store for [`STALE`] lets
+//! nobody in.
 
 mod change;
 mod error;
@@ -28,7 +29,7 @@ use narthex_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::principals::new_id;
+pub(crate) use self::principals::{new_id, of_principal};
 use self::table::AccessTable;
 pub use self::{
     error::AccessError,
@@ -172,6 +173,11 @@ impl Control {
         let table = access.table.load();
         let found = table.sessions.get(hash).and_then(|session| session.signed_in(limits));
         if found.is_none() || access.is_fresh() { Ok(found) } else { Err(AccessError::Stale) }
+    }
+
+    /// Whose session has this hash, also if it holds no more.
+    pub(crate) fn session_owner(&self, hash: &str) -> Option<Arc<Account>> {
+        self.access().sessions.get(hash).map(|session| session.account().clone())
     }
 
     fn access(&self) -> Arc<AccessTable> {

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::Provenance;
 use narthex_registry::{
-    LogFollower, ServerResult, VerbError, config::ConfigWarning, layers::SettingsFile,
+    LogFollower, ServerResult, VerbError,
+    config::ConfigWarning,
+    layers::{SettingsChange, SettingsFile},
 };
 
-use crate::{Control, ControlError};
+use crate::{By, Control, ControlError};
 
 /// What was stored in the settings. The server connects in the background (E143).
 #[derive(Debug, Clone, PartialEq)]
@@ -25,15 +28,20 @@ impl Control {
     ///
     /// # Errors
     /// When there are no settings, or the entry cannot be used: then nothing is stored.
-    pub async fn put_server(&self, name: &str, entry: &str) -> Result<Saved, ControlError> {
-        let (name, entry) = (name.to_owned(), entry.to_owned());
+    pub async fn put_server(
+        &self,
+        name: &str,
+        entry: &str,
+        by: &By,
+    ) -> Result<Saved, ControlError> {
+        let (name, by) = (name.to_owned(), by.clone());
+        let change = SettingsChange::Replace(entry.to_owned());
         let put = async move |this: Self| {
-            let settings = this.settings()?;
             let _together = this.shared.changing.lock().await;
-            let was_there = settings.names().await?.contains(&name);
-            let edited = settings.replace(&name, &entry).await?;
+            let was_there = this.settings()?.names().await?.contains(&name);
+            let warnings = this.edit(&name, change, by).await?;
             this.reload().await?;
-            Ok(Saved { name, was_there, warnings: edited.warnings })
+            Ok(Saved { name, was_there, warnings })
         };
         self.to_the_end(put).await
     }
@@ -42,13 +50,19 @@ impl Control {
     ///
     /// # Errors
     /// As for [`Control::put_server`], and when there is one.
-    pub async fn add_server(&self, name: &str, entry: &str) -> Result<Saved, ControlError> {
-        let (name, entry) = (name.to_owned(), entry.to_owned());
+    pub async fn add_server(
+        &self,
+        name: &str,
+        entry: &str,
+        by: &By,
+    ) -> Result<Saved, ControlError> {
+        let (name, by) = (name.to_owned(), by.clone());
+        let change = SettingsChange::Add(entry.to_owned());
         let add = async move |this: Self| {
             let _together = this.shared.changing.lock().await;
-            let edited = this.settings()?.add(&name, &entry).await?;
+            let warnings = this.edit(&name, change, by).await?;
             this.reload().await?;
-            Ok(Saved { name, was_there: false, warnings: edited.warnings })
+            Ok(Saved { name, was_there: false, warnings })
         };
         self.to_the_end(add).await
     }
@@ -57,15 +71,20 @@ impl Control {
     ///
     /// # Errors
     /// As for [`Control::put_server`], and when the server is not in the settings.
-    pub async fn patch_server(&self, name: &str, changes: &str) -> Result<Saved, ControlError> {
-        let (name, changes) = (name.to_owned(), changes.to_owned());
+    pub async fn patch_server(
+        &self,
+        name: &str,
+        changes: &str,
+        by: &By,
+    ) -> Result<Saved, ControlError> {
+        let (name, by) = (name.to_owned(), by.clone());
+        let change = SettingsChange::Update(changes.to_owned());
         let patch = async move |this: Self| {
-            let settings = this.settings()?;
             let _together = this.shared.changing.lock().await;
-            this.counts_in_settings(settings, &name).await?;
-            let edited = settings.update(&name, &changes).await?;
+            this.counts_in_settings(this.settings()?, &name).await?;
+            let warnings = this.edit(&name, change, by).await?;
             this.reload().await?;
-            Ok(Saved { name, was_there: true, warnings: edited.warnings })
+            Ok(Saved { name, was_there: true, warnings })
         };
         self.to_the_end(patch).await
     }
@@ -74,13 +93,12 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such server, or it is configured elsewhere.
-    pub async fn remove_server(&self, name: &str) -> Result<(), ControlError> {
-        let name = name.to_owned();
+    pub async fn remove_server(&self, name: &str, by: &By) -> Result<(), ControlError> {
+        let (name, by) = (name.to_owned(), by.clone());
         let remove = async move |this: Self| {
-            let settings = this.settings()?;
             let _together = this.shared.changing.lock().await;
-            let is_gone = this.counts_in_settings(settings, &name).await?;
-            settings.remove(&name).await?;
+            let is_gone = this.counts_in_settings(this.settings()?, &name).await?;
+            this.edit(&name, SettingsChange::Remove, by).await?;
             // Nothing happens to a server of the same name that counts instead.
             if is_gone {
                 this.forget(&name).await?;
@@ -95,15 +113,18 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such server, or the store fails: then nothing has changed.
-    pub async fn disable(&self, name: &str) -> Result<(), ControlError> {
-        let name = name.to_owned();
+    pub async fn disable(&self, name: &str, by: &By) -> Result<(), ControlError> {
+        let (name, by) = (name.to_owned(), by.clone());
         let disable = async move |this: Self| {
             let _together = this.shared.changing.lock().await;
             if this.shared.registry.get(&name).is_none() {
                 return Err(VerbError::Unknown(name).into());
             }
+            let noted = this.note(this.server_event(kind::SERVER_DISABLED, &name, by)).await?;
             this.remember(&name, true).await?;
-            Ok(this.shared.registry.disable(&name)?)
+            this.shared.registry.disable(&name)?;
+            noted.done().await;
+            Ok(())
         };
         self.to_the_end(disable).await
     }
@@ -112,8 +133,8 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such server, its configuration switches it off, or the store fails.
-    pub async fn enable(&self, name: &str) -> Result<ServerResult, ControlError> {
-        let name = name.to_owned();
+    pub async fn enable(&self, name: &str, by: &By) -> Result<ServerResult, ControlError> {
+        let (name, by) = (name.to_owned(), by.clone());
         let enable = async move |this: Self| {
             let _together = this.shared.changing.lock().await;
             let row = this.shared.registry.get(&name);
@@ -121,8 +142,11 @@ impl Control {
             if row.definition.as_ref().is_some_and(|definition| definition.is_disabled) {
                 return Err(VerbError::DisabledByConfig(name).into());
             }
+            let noted = this.note(this.server_event(kind::SERVER_ENABLED, &name, by)).await?;
             this.remember(&name, false).await?;
-            Ok(this.shared.registry.enable(&name)?)
+            let enabling = this.shared.registry.enable(&name)?;
+            noted.done().await;
+            Ok(enabling)
         };
         let enabling = self.to_the_end(enable).await?;
         // How long the server takes holds up no other verb.
@@ -182,6 +206,33 @@ impl Control {
     {
         let done = self.shared.tasks.spawn(verb(self.clone())).await;
         done.unwrap_or_else(|error| Err(ControlError::Bug(error)))
+    }
+
+    /// Makes a change of the settings that is known to be possible, and tells it to the audit.
+    async fn edit(
+        &self,
+        name: &str,
+        change: SettingsChange,
+        by: By,
+    ) -> Result<Vec<ConfigWarning>, ControlError> {
+        let kind = match change {
+            SettingsChange::Remove => kind::SETTINGS_SERVER_REMOVED,
+            SettingsChange::Add(_) | SettingsChange::Replace(_) | SettingsChange::Update(_) => {
+                kind::SETTINGS_SERVER_SET
+            }
+        };
+        let prepared = self.settings()?.prepare(name, change).await?;
+        // Names of fields, and no values (X-M61).
+        let event = self.server_event(kind, name, by).changing(prepared.fields().to_vec());
+        let noted = self.note(event).await?;
+        let edited = prepared.store().await?;
+        noted.done().await;
+        Ok(edited.warnings)
+    }
+
+    fn server_event(&self, kind: &'static str, name: &str, by: By) -> AuditEvent<'static> {
+        let event = AuditEvent::new(kind, by).in_workspace(&self.shared.workspace);
+        event.on("server", name.to_owned())
     }
 
     async fn remember(&self, name: &str, is_disabled: bool) -> Result<(), ControlError> {

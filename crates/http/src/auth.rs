@@ -125,10 +125,8 @@ impl Principal {
     pub(crate) fn actor(&self) -> Actor<'static> {
         match self {
             Self::Run(run) => Actor::new(ActorKind::Run, run.id.to_text()),
-            Self::Known(account) => Actor::new(ActorKind::Service, account.name.to_string()),
-            Self::Human(signed_in) => {
-                Actor::new(ActorKind::Human, signed_in.account.name.to_string())
-            }
+            Self::Known(account) => account.actor(),
+            Self::Human(signed_in) => signed_in.account.actor(),
             Self::LocalAdmin => Actor::new(ActorKind::LocalAdmin, "admin"),
         }
     }

@@ -158,7 +158,7 @@ impl Door {
     }
 
     /// Counts somebody who has proved nothing (S32).
-    fn refused(&self, reason: &'static str) {
+    pub(crate) fn refused(&self, reason: &'static str) {
         self.gateway.metrics().refused(reason);
         self.gateway.audit().refused(Refused { door: "http", reason });
     }

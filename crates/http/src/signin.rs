@@ -53,6 +53,26 @@ pub(crate) enum SignInTarget {
     SignOut,
 }
 
+impl SignInTarget {
+    /// Which proof of who somebody is was not one, if a request for this is refused (S32).
+    fn proof(self) -> Option<&'static str> {
+        match self {
+            Self::Link | Self::LinkUse => Some("sign_in_link"),
+            Self::PasskeyFinish => Some("sign_in_passkey"),
+            Self::OidcCallback => Some("sign_in_provider"),
+            Self::Page
+            | Self::Script
+            | Self::Style
+            | Self::PasskeyBegin
+            | Self::PasskeyNew
+            | Self::PasskeyAdd
+            | Self::PasskeyRemove
+            | Self::OidcBegin
+            | Self::SignOut => None,
+        }
+    }
+}
+
 /// A request of a browser, but for its body.
 pub(crate) struct Visitor<'a> {
     pub(crate) door: &'a Door,
@@ -74,9 +94,16 @@ impl Visitor<'_> {
             SignInTarget::Style => Ok(page::asset(page::STYLE, "text/css; charset=utf-8")),
             _ => self.dispatch(body).await,
         };
-        answered.unwrap_or_else(|problem| match self.wants_json() {
-            true => page::guarded(problem.answer()),
-            false => page::failure(&problem),
+        answered.unwrap_or_else(|problem| {
+            let is_refused =
+                matches!(problem.kind(), ErrorKind::Unauthenticated | ErrorKind::Denied);
+            if let Some(reason) = self.target.proof().filter(|_| is_refused) {
+                self.door.refused(reason);
+            }
+            match self.wants_json() {
+                true => page::guarded(problem.answer()),
+                false => page::failure(&problem),
+            }
         })
     }
 

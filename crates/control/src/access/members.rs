@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use narthex_model::{PrincipalKind, Roles, WorkspaceId};
+use narthex_audit::{AuditEvent, kind};
+use narthex_model::{PrincipalId, PrincipalKind, Roles, WorkspaceId};
 
-use super::{AccessError, Account, fields::Fields};
-use crate::{Control, ControlError};
+use super::{AccessError, Account, fields::Fields, of_principal};
+use crate::{By, Control, ControlError};
 
 impl Control {
     /// Those who have roles in a workspace, in the order of their ids.
@@ -32,7 +33,7 @@ impl Control {
         who: &str,
         text: &[u8],
         is_operator: bool,
-        by: &str,
+        by: &By,
     ) -> Result<Arc<Account>, ControlError> {
         self.known_workspace(workspace)?;
         let mut fields = Fields::read(text, &["roles"])?;
@@ -40,7 +41,7 @@ impl Control {
         let roles = fields.roles("roles");
         fields.done()?;
         let roles = roles.expect("what is missing is a fault");
-        let (workspace, who, by) = (workspace.clone(), who.to_owned(), by.to_owned());
+        let (workspace, who, by) = (workspace.clone(), who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let may_see = |one: &Account| is_operator || one.belongs_to(&workspace);
             let found = this.somebody(&who, may_see)?;
@@ -48,10 +49,10 @@ impl Control {
             if is_foreign {
                 return Err(AccessError::ForeignService(found.name.clone()).into());
             }
-            let set = store.principals().set_roles(&workspace, &found.id, &roles, &by).await;
+            let noted = this.note(set(&workspace, &found.id, &roles, by.clone())).await?;
+            let set = store.principals().set_roles(&workspace, &found.id, &roles, &by.id).await;
             set.map_err(ControlError::Store)?;
-            let (event, id) = ("workspace.member.set", &found.id);
-            tracing::info!(event, %workspace, principal.id = %id, ?roles, by);
+            noted.done().await;
             Ok(found.id.clone())
         })
         .await
@@ -67,23 +68,49 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         who: &str,
-        by: &str,
+        by: &By,
     ) -> Result<(), ControlError> {
         self.known_workspace(workspace)?;
-        let (workspace, who, by) = (workspace.clone(), who.to_owned(), by.to_owned());
+        let (workspace, who, by) = (workspace.clone(), who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let found = this.somebody(&who, |one| one.roles.contains_key(&workspace))?;
+            let event = of_member(kind::MEMBER_REMOVED, &workspace, &found.id, by.clone());
+            let noted = this.note(event).await?;
             if found.kind == PrincipalKind::Service {
                 let revoked = store.service_tokens().revoke_all(&found.id).await;
                 revoked.map_err(ControlError::Store)?;
             }
             let principals = store.principals();
-            let removed = principals.set_roles(&workspace, &found.id, &Roles::new(), &by).await;
+            let removed = principals.set_roles(&workspace, &found.id, &Roles::new(), &by.id).await;
             removed.map_err(ControlError::Store)?;
-            let (event, id) = ("workspace.member.removed", &found.id);
-            tracing::info!(event, %workspace, principal.id = %id, by);
+            noted.done().await;
             Ok(())
         })
         .await
     }
+}
+
+/// That somebody has these roles in a workspace from now on.
+pub(super) fn set(
+    workspace: &WorkspaceId,
+    id: &PrincipalId,
+    roles: &Roles,
+    by: By,
+) -> AuditEvent<'static> {
+    let event = of_member(kind::MEMBER_SET, workspace, id, by).changing(["roles"]);
+    event.with("roles", names(roles))
+}
+
+/// What is done to somebody in a workspace.
+pub(super) fn of_member(
+    kind: &'static str,
+    workspace: &WorkspaceId,
+    id: &PrincipalId,
+    by: By,
+) -> AuditEvent<'static> {
+    of_principal(kind, id, by).in_workspace(workspace)
+}
+
+pub(super) fn names(roles: &Roles) -> Vec<&'static str> {
+    roles.iter().map(|role| role.as_str()).collect()
 }

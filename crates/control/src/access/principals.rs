@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::{PrincipalId, PrincipalKind, PrincipalName};
 use narthex_store::NewPrincipal;
 
 use super::{AccessError, Account, change::of_statement, fields::Fields, token::hex};
-use crate::{Control, ControlError};
+use crate::{By, Control, ControlError};
 
 /// What stands for the local admin token wherever somebody has changed something; no human may be
 /// called so.
@@ -38,7 +39,7 @@ impl Control {
     pub async fn principal_create(
         &self,
         text: &[u8],
-        by: &str,
+        by: &By,
     ) -> Result<Arc<Account>, ControlError> {
         let mut fields = Fields::read(text, &["name", "is_operator"])?;
         let name = fields.named("name", PrincipalName::new);
@@ -51,13 +52,17 @@ impl Control {
         }
         fields.done()?;
         let name = name.expect("what is missing is a fault");
-        let (id, by) = (new_id()?, by.to_owned());
-        self.change_access(async move |_, store| {
-            let (id_, by) = (&id, &by);
+        let (id, by) = (new_id()?, by.clone());
+        self.change_access(async move |this, store| {
+            this.is_free(&name)?;
+            let event = of_principal(kind::PRINCIPAL_CREATED, &id, by.clone());
+            let event = event.with("name", name.as_str()).with("is_operator", is_operator);
+            let noted = this.note(event).await?;
+            let (id_, by) = (&id, &by.id);
             let new = NewPrincipal { id: id_, name: &name, workspace: None, is_operator, by };
             let created = store.principals().create(new, None).await;
             created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
-            tracing::info!(event = "principal.created", principal.id = %id, is_operator, by);
+            noted.done().await;
             Ok(id)
         })
         .await
@@ -73,18 +78,28 @@ impl Control {
         &self,
         who: &str,
         text: &[u8],
-        by: &str,
+        by: &By,
     ) -> Result<Arc<Account>, ControlError> {
         let mut fields = Fields::read(text, &["is_disabled", "is_operator"])?;
         let (disabled, operator) = (fields.flag("is_disabled"), fields.flag("is_operator"));
         fields.done()?;
         self.access_store()?;
-        let (who, by) = (who.to_owned(), by.to_owned());
+        let (who, by) = (who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let found = this.principal(&who)?;
             if operator == Some(true) && found.kind == PrincipalKind::Service {
                 return Err(AccessError::ServiceOperator(found.name.clone()).into());
             }
+            let asked = [("is_disabled", disabled), ("is_operator", operator)];
+            let asked: Vec<_> =
+                asked.iter().filter_map(|(name, to)| Some((*name, (*to)?))).collect();
+            if asked.is_empty() {
+                return Ok(found.id.clone());
+            }
+            let event = of_principal(kind::PRINCIPAL_UPDATED, &found.id, by);
+            let event = event.changing(asked.iter().map(|(name, _)| *name));
+            let event = asked.iter().fold(event, |event, (name, to)| event.with(*name, *to));
+            let noted = this.note(event).await?;
             let principals = store.principals();
             if let Some(is_disabled) = disabled {
                 let done = principals.set_disabled(&found.id, is_disabled).await;
@@ -94,13 +109,25 @@ impl Control {
                 let done = principals.set_operator(&found.id, is_operator).await;
                 done.map_err(ControlError::Store)?;
             }
-            let id = &found.id;
-            tracing::info!(event = "principal.updated", principal.id = %id, disabled, operator, by);
+            noted.done().await;
             Ok(found.id.clone())
         })
         .await
         .and_then(|id| self.principal(id.as_str()))
     }
+
+    /// That nobody has a name, as far as is known here.
+    pub(crate) fn is_free(&self, name: &PrincipalName) -> Result<(), AccessError> {
+        match self.access().accounts.values().any(|one| one.name == *name) {
+            true => Err(AccessError::NameTaken(name.clone())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// What is done to somebody of the installation.
+pub(crate) fn of_principal(kind: &'static str, id: &PrincipalId, by: By) -> AuditEvent<'static> {
+    AuditEvent::new(kind, by).on("principal", id.to_string())
 }
 
 /// An id that nobody has.

@@ -15,7 +15,7 @@ use narthex_model::{
 use narthex_store::{PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace};
 
 use super::token::{Hash, id_of};
-use crate::login::KnownSession;
+use crate::{ActorKind, By, login::KnownSession};
 
 /// How much later than last written down a token must be used to be written down again.
 const USED_STEP: Duration = Duration::from_secs(60);
@@ -48,6 +48,16 @@ impl Account {
     #[must_use]
     pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
         self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
+    }
+
+    /// As whom it stands in events, and in rows that it changes.
+    #[must_use]
+    pub fn actor(&self) -> By {
+        let kind = match self.kind {
+            PrincipalKind::Human => ActorKind::Human,
+            PrincipalKind::Service => ActorKind::Service,
+        };
+        By::new(kind, self.name.to_string())
     }
 }
 

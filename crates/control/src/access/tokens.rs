@@ -5,16 +5,21 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
     PrincipalId, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
 };
 use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
 
 use super::{
-    AccessError, KnownToken, ServiceToken, change::of_statement, fields::Fields,
-    principals::new_id, token::Hash,
+    AccessError, KnownToken, ServiceToken,
+    change::of_statement,
+    fields::Fields,
+    members::{names, of_member, set},
+    principals::new_id,
+    token::Hash,
 };
-use crate::{CatalogError, Control, ControlError};
+use crate::{By, CatalogError, Control, ControlError};
 
 /// How long a token opens something, if nothing is said: 90 days.
 const USUAL_S: u64 = 90 * DAY_S;
@@ -66,11 +71,11 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         text: &[u8],
-        by: &str,
+        by: &By,
     ) -> Result<CreatedToken, ControlError> {
         self.known_workspace(workspace)?;
         let asked = asked(workspace, text)?;
-        let (workspace, by) = (workspace.clone(), by.to_owned());
+        let (workspace, by) = (workspace.clone(), by.clone());
         let (token, id) = self
             .change_access(async move |this, store| {
                 let now = SystemTime::now();
@@ -81,6 +86,9 @@ impl Control {
                 let Asked { name, roles, label, expires_at } = asked;
                 let principal = this.service(&store, &workspace, name, roles, &by).await?;
                 let (token, id) = ServiceToken::generate()?;
+                let event = of_token(kind::TOKEN_CREATED, &workspace, &id, by.clone());
+                let event = event.with("principal", principal.as_str());
+                let noted = this.note(event).await?;
                 let row = ServiceTokenRow {
                     id: id.clone(),
                     workspace,
@@ -88,15 +96,13 @@ impl Control {
                     hash: Hash::of(token.expose()).to_text(),
                     label,
                     created_at: now,
-                    created_by: by,
+                    created_by: by.id.into_owned(),
                     expires_at: Some(expires_at),
                     revoked_at: None,
                     last_used_at: None,
                 };
                 store.service_tokens().create(&row).await.map_err(ControlError::Store)?;
-                let ServiceTokenRow { workspace, principal, created_by: by, .. } = &row;
-                let event = "workspace.token.created";
-                tracing::info!(event, %workspace, token.id = %id, principal.id = %principal, by);
+                noted.done().await;
                 Ok((token, id))
             })
             .await?;
@@ -114,19 +120,25 @@ impl Control {
         &self,
         workspace: &WorkspaceId,
         id: &str,
-        by: &str,
+        by: &By,
     ) -> Result<(), ControlError> {
         self.known_workspace(workspace)?;
         let unknown = AccessError::UnknownToken(shortened(id));
         let Ok(id) = ServiceTokenId::new(id) else { return Err(unknown.into()) };
-        let (workspace, by) = (workspace.clone(), by.to_owned());
-        self.change_access(async move |_, store| {
+        let (workspace, by) = (workspace.clone(), by.clone());
+        self.change_access(async move |this, store| {
+            let is_it =
+                |one: &KnownToken| one.row.workspace == workspace && one.row.revoked_at.is_none();
+            if !this.access().tokens.get(&id).is_some_and(|one| is_it(one)) {
+                return Err(unknown.into());
+            }
+            let event = of_token(kind::TOKEN_REVOKED, &workspace, &id, by);
+            let noted = this.note(event).await?;
             let revoked = store.service_tokens().revoke(&workspace, &id).await;
             if !revoked.map_err(ControlError::Store)? {
                 return Err(unknown.into());
             }
-            let event = "workspace.token.revoked";
-            tracing::info!(event, %workspace, token.id = %id, by);
+            noted.done().await;
             Ok(())
         })
         .await
@@ -139,7 +151,7 @@ impl Control {
         workspace: &WorkspaceId,
         name: PrincipalName,
         roles: Option<Roles>,
-        by: &str,
+        by: &By,
     ) -> Result<PrincipalId, ControlError> {
         let table = self.access();
         let found = table.accounts.values().find(|one| one.name == name);
@@ -150,19 +162,23 @@ impl Control {
             }
             // It was removed from the workspace before.
             (Some(found), Some(roles)) if !found.roles.contains_key(workspace) => {
-                let set = store.principals().set_roles(workspace, &found.id, &roles, by).await;
+                let noted = self.note(set(workspace, &found.id, &roles, by.clone())).await?;
+                let set = store.principals().set_roles(workspace, &found.id, &roles, &by.id).await;
                 set.map_err(ControlError::Store)?;
+                noted.done().await;
                 Ok(found.id.clone())
             }
             (Some(_), Some(_)) => Err(AccessError::OtherRoles(name).into()),
             (None, Some(roles)) => {
                 let id = new_id()?;
-                let (owner, is_operator) = (Some(workspace), false);
+                let event = of_member(kind::SERVICE_CREATED, workspace, &id, by.clone());
+                let event = event.with("name", name.as_str()).with("roles", names(&roles));
+                let noted = self.note(event).await?;
+                let (owner, is_operator, by) = (Some(workspace), false, &*by.id);
                 let new = NewPrincipal { id: &id, name: &name, workspace: owner, is_operator, by };
                 let created = store.principals().create(new, Some((workspace, &roles))).await;
                 created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
-                let event = "workspace.service.created";
-                tracing::info!(event, %workspace, principal.id = %id, ?roles, by);
+                noted.done().await;
                 Ok(id)
             }
             (_, None) => {
@@ -172,6 +188,16 @@ impl Control {
             }
         }
     }
+}
+
+/// What is done to a token.
+fn of_token(
+    kind: &'static str,
+    workspace: &WorkspaceId,
+    id: &ServiceTokenId,
+    by: By,
+) -> AuditEvent<'static> {
+    AuditEvent::new(kind, by).in_workspace(workspace).on("token", id.to_string())
 }
 
 fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {

@@ -1,10 +1,11 @@
 //! Workspaces: made, named and deleted.
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::WorkspaceId;
 use narthex_store::Workspace;
 
 use super::{AccessError, change::of_statement, fields::Fields};
-use crate::{CatalogError, Control, ControlError};
+use crate::{By, CatalogError, Control, ControlError};
 
 impl Control {
     /// All of them, in the order of their ids.
@@ -30,18 +31,22 @@ impl Control {
     ///
     /// # Errors
     /// When a field is wrong, or the id is taken; when there is no store, or it fails.
-    pub async fn workspace_create(&self, text: &[u8], by: &str) -> Result<Workspace, ControlError> {
+    pub async fn workspace_create(&self, text: &[u8], by: &By) -> Result<Workspace, ControlError> {
         let mut fields = Fields::read(text, &["id", "name"])?;
         let id = fields.named("id", WorkspaceId::new);
         let name = fields.text("name");
         fields.done()?;
         let id = id.expect("what is missing is a fault");
         let name = name.unwrap_or_else(|| id.to_string());
-        let (new, by) = (Workspace { id, name }, by.to_owned());
-        self.change_access(async move |_, store| {
+        let (new, by) = (Workspace { id, name }, by.clone());
+        self.change_access(async move |this, store| {
             let taken = AccessError::WorkspaceTaken(new.id.clone());
+            if this.access().workspaces.contains_key(&new.id) {
+                return Err(taken.into());
+            }
+            let noted = this.note(event(kind::WORKSPACE_CREATED, &new.id, by)).await?;
             store.workspaces().create(&new).await.map_err(of_statement(taken))?;
-            tracing::info!(event = "workspace.created", workspace = %new.id, by);
+            noted.done().await;
             Ok(new)
         })
         .await
@@ -55,7 +60,7 @@ impl Control {
         &self,
         id: &WorkspaceId,
         text: &[u8],
-        by: &str,
+        by: &By,
     ) -> Result<Workspace, ControlError> {
         self.known_workspace(id)?;
         let mut fields = Fields::read(text, &["name"])?;
@@ -63,13 +68,16 @@ impl Control {
         let name = fields.text("name");
         fields.done()?;
         let name = name.expect("what is missing is a fault");
-        let (new, by) = (Workspace { id: id.clone(), name }, by.to_owned());
-        self.change_access(async move |_, store| {
+        let (new, by) = (Workspace { id: id.clone(), name }, by.clone());
+        self.change_access(async move |this, store| {
+            this.known_workspace(&new.id)?;
+            let event = event(kind::WORKSPACE_UPDATED, &new.id, by).in_workspace(&new.id);
+            let noted = this.note(event.changing(["name"])).await?;
             let renamed = store.workspaces().rename(&new.id, &new.name).await;
             if !renamed.map_err(ControlError::Store)? {
                 return Err(CatalogError::NoWorkspace(new.id).into());
             }
-            tracing::info!(event = "workspace.updated", workspace = %new.id, by);
+            noted.done().await;
             Ok(new)
         })
         .await
@@ -84,21 +92,31 @@ impl Control {
         &self,
         id: &WorkspaceId,
         is_forced: bool,
-        by: &str,
+        by: &By,
     ) -> Result<(), ControlError> {
         self.known_workspace(id)?;
         if *id == WorkspaceId::default() {
             return Err(AccessError::DefaultStays.into());
         }
-        let (id, by) = (id.clone(), by.to_owned());
+        let (id, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
             // Nobody adds to the catalog meanwhile.
             let _together = this.shared.cataloguing.lock().await;
+            this.known_workspace(&id)?;
             let workspaces = store.workspaces();
+            if !is_forced {
+                let living = workspaces.contents(&id).await.map_err(ControlError::Store)?;
+                if !living.is_empty() {
+                    return Err(AccessError::Living { workspace: id, living }.into());
+                }
+            }
+            let event = event(kind::WORKSPACE_DELETED, &id, by).with("is_forced", is_forced);
+            let noted = this.note(event).await?;
             if workspaces.delete(&id, is_forced).await.map_err(ControlError::Store)? {
-                tracing::info!(event = "workspace.deleted", workspace = %id, is_forced, by);
+                noted.done().await;
                 return Ok(());
             }
+            // Another daemon was quicker.
             let living = workspaces.contents(&id).await.map_err(ControlError::Store)?;
             match living.is_empty() {
                 true => Err(CatalogError::NoWorkspace(id).into()),
@@ -107,4 +125,9 @@ impl Control {
         })
         .await
     }
+}
+
+/// What is done to a workspace: of the installation, where it can be read when that is gone.
+fn event(kind: &'static str, id: &WorkspaceId, by: By) -> AuditEvent<'static> {
+    AuditEvent::new(kind, by).on("workspace", id.to_string())
 }

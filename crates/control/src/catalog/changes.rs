@@ -3,7 +3,7 @@
 mod attachments;
 mod import;
 
-use narthex_audit::AuditEvent;
+use narthex_audit::{AuditEvent, kind};
 use narthex_model::{CatalogKind, WorkspaceId};
 use narthex_registry::{CutReason, MountIdentity};
 use narthex_resolve::ServerEntry;
@@ -356,7 +356,6 @@ fn changed_fields(before: Option<&str>, now: &str) -> Vec<String> {
     names
 }
 
-/// The names of X-M60, and the like for the other kinds.
 /// That an object becomes what the document says.
 fn changed(
     change: &CatalogChange,
@@ -371,17 +370,18 @@ fn changed(
     event.on(kind.to_string(), id.to_owned()).changing(fields)
 }
 
-fn event(workspace: &WorkspaceId, kind: CatalogKind, what: What, by: By) -> AuditEvent<'static> {
-    let name = match (kind, what) {
-        (CatalogKind::Server, What::Registered) => "workspace.mcp.registered",
-        (CatalogKind::Server, What::Updated) => "workspace.mcp.updated",
-        (CatalogKind::Server, What::Removed) => "workspace.mcp.removed",
-        (CatalogKind::Capability, What::Registered) => "workspace.capability.registered",
-        (CatalogKind::Capability, What::Updated) => "workspace.capability.updated",
-        (CatalogKind::Capability, What::Removed) => "workspace.capability.removed",
-        (CatalogKind::Agent, What::Registered) => "workspace.agent.registered",
-        (CatalogKind::Agent, What::Updated) => "workspace.agent.updated",
-        (CatalogKind::Agent, What::Removed) => "workspace.agent.removed",
+/// The names of X-M60, and the like for the other kinds.
+fn event(workspace: &WorkspaceId, of: CatalogKind, what: What, by: By) -> AuditEvent<'static> {
+    let name = match (of, what) {
+        (CatalogKind::Server, What::Registered) => kind::SERVER_REGISTERED,
+        (CatalogKind::Server, What::Updated) => kind::SERVER_UPDATED,
+        (CatalogKind::Server, What::Removed) => kind::SERVER_REMOVED,
+        (CatalogKind::Capability, What::Registered) => kind::CAPABILITY_REGISTERED,
+        (CatalogKind::Capability, What::Updated) => kind::CAPABILITY_UPDATED,
+        (CatalogKind::Capability, What::Removed) => kind::CAPABILITY_REMOVED,
+        (CatalogKind::Agent, What::Registered) => kind::AGENT_REGISTERED,
+        (CatalogKind::Agent, What::Updated) => kind::AGENT_UPDATED,
+        (CatalogKind::Agent, What::Removed) => kind::AGENT_REMOVED,
     };
     AuditEvent::new(name, by).in_workspace(workspace)
 }

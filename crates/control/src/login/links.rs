@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::SystemTime};
 
+use narthex_audit::kind;
 use narthex_login::{LoginMethod, SignInLink, TokenHash};
 use narthex_model::Secret;
 use narthex_store::NewSignInLink;
 
-use super::{LoginError, NewSession, session::told};
-use crate::{Account, Control, ControlError};
+use super::{LoginError, NewSession};
+use crate::{Account, By, Control, ControlError, access::of_principal};
 
 /// A link that was just made.
 #[derive(Debug)]
@@ -28,18 +29,20 @@ impl Control {
     pub async fn sign_in_link_create(
         &self,
         who: &str,
-        by: &str,
+        by: &By,
     ) -> Result<CreatedLink, ControlError> {
         let origin = self.login()?.origin.clone();
-        let (who, by) = (who.to_owned(), by.to_owned());
+        let (who, by) = (who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let account = this.may_sign_in(&this.principal(&who)?.id)?;
             let link = SignInLink::generate(SystemTime::now()).map_err(LoginError::Randomness)?;
             let SignInLink { token, expires_at } = link;
-            let (hash, principal, by) = (token.hash(), &account.id, by.as_str());
+            let event = of_principal(kind::LINK_CREATED, &account.id, by.clone());
+            let noted = this.note(event).await?;
+            let (hash, principal, by) = (token.hash(), &account.id, &*by.id);
             let row = NewSignInLink { hash: hash.as_str(), principal, by, expires_at };
             store.logins().make_link(row).await.map_err(ControlError::Store)?;
-            tracing::info!(event = "principal.link_created", principal.id = %principal, by);
+            noted.done().await;
             let url = Secret::new(origin.at(&format!("/signin/link/{}", token.expose())));
             Ok(CreatedLink { url, account, expires_at })
         })
@@ -66,12 +69,12 @@ impl Control {
         let (new, row) = self.new_session(account.id.clone(), LoginMethod::Link)?;
         let (hash, expires_at) = (TokenHash::of(token), new.expires_at);
         self.change_access(async move |this, store| {
-            this.may_sign_in(&row.principal)?;
+            let noted = this.note(this.signs_in(&row)?).await?;
             let used = store.logins().use_link(hash.as_str(), &row, expires_at).await;
             if !used.map_err(ControlError::Store)? {
                 return Err(LoginError::DeadLink.into());
             }
-            told(&row);
+            noted.done().await;
             Ok(())
         })
         .await?;

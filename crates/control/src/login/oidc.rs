@@ -8,6 +8,7 @@ use std::{
 };
 
 use http::{HeaderValue, Method, Request, StatusCode, header};
+use narthex_audit::kind;
 use narthex_login::{
     LoginMethod, Token,
     oidc::{Attempt, Callback, Identity, Keys, Metadata, OidcError, TokenRequest},
@@ -20,7 +21,10 @@ use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
 use super::{LoginError, NewSession, options::ProviderOptions};
-use crate::{Control, ControlError, access::new_id};
+use crate::{
+    ActorKind, By, Control, ControlError,
+    access::{new_id, of_principal},
+};
 
 /// How long each answer of a provider may take, and how long it may be.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -156,7 +160,7 @@ impl Control {
             let name = if number == 0 { wanted.clone() } else { format!("{wanted}-{}", suffix()?) };
             let Ok(name) = PrincipalName::new(&name) else { continue };
             match self.admit(provider, identity, name).await {
-                Err(ControlError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
+                Err(error) if error.kind() == ErrorKind::Conflict => {}
                 admitted => return admitted,
             }
             let known = proofs.find_identity(issuer, subject).await.map_err(ControlError::Store)?;
@@ -175,14 +179,18 @@ impl Control {
     ) -> Result<PrincipalId, ControlError> {
         let (id, provider) = (new_id()?, provider.clone());
         let (issuer, subject) = (identity.issuer.clone(), identity.subject.clone());
-        self.change_access(async move |_, store| {
+        self.change_access(async move |this, store| {
+            this.is_free(&name)?;
             let by = format!("oidc:{}", provider.options.name);
+            let event = By::new(ActorKind::System, by.clone());
+            let event = of_principal(kind::PRINCIPAL_CREATED, &id, event);
+            let noted = this.note(event.with("name", name.as_str())).await?;
             let (workspace, is_operator) = (None, false);
             let new = NewPrincipal { id: &id, name: &name, workspace, is_operator, by: &by };
             let (proofs, roles) = (store.proofs(), &provider.options.roles);
             let admitted = proofs.admit(&issuer, &subject, new, roles).await;
             admitted.map_err(ControlError::Store)?;
-            tracing::info!(event = "principal.created", principal.id = %id, by);
+            noted.done().await;
             Ok(id)
         })
         .await

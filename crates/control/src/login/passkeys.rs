@@ -2,13 +2,14 @@
 
 use std::time::SystemTime;
 
+use narthex_audit::kind;
 use narthex_login::{LoginMethod, Passkey, Passkeys, Token, UserHandle};
 use narthex_model::{ErrorKind, PrincipalId};
 use narthex_store::PasskeyRow;
 use serde_json::Value;
 
 use super::{Login, LoginError, NewSession, SignedIn};
-use crate::{Control, ControlError};
+use crate::{By, Control, ControlError, access::of_principal};
 
 /// The longest name of a passkey, in characters.
 const LABEL_MAX: usize = 60;
@@ -72,14 +73,22 @@ impl Control {
             created_at: SystemTime::now(),
             used_at: None,
         };
-        let added = self.access_store()?.proofs().add_passkey(&row).await;
-        added.map_err(|error| match error.kind() {
-            ErrorKind::Conflict => LoginError::PasskeyTaken.into(),
-            _ => ControlError::Store(error),
-        })?;
-        let (id, by) = (&row.principal, account.name.as_str());
-        tracing::info!(event = "principal.passkey_added", principal.id = %id, by);
-        Ok(row)
+        let by = account.actor();
+        let add = async move |this: Self| {
+            let proofs = this.access_store()?.proofs();
+            if proofs.find_passkey(&row.id).await.map_err(ControlError::Store)?.is_some() {
+                return Err(LoginError::PasskeyTaken.into());
+            }
+            let event = of_principal(kind::PASSKEY_ADDED, &row.principal, by);
+            let noted = this.note(event.with("passkey", row.id.as_str())).await?;
+            proofs.add_passkey(&row).await.map_err(|error| match error.kind() {
+                ErrorKind::Conflict => LoginError::PasskeyTaken.into(),
+                _ => ControlError::Store(error),
+            })?;
+            noted.done().await;
+            Ok(row)
+        };
+        self.to_the_end(add).await
     }
 
     /// Begins a sign-in by passkey, of anybody.
@@ -138,14 +147,25 @@ impl Control {
         &self,
         principal: &PrincipalId,
         id: &str,
-        by: &str,
+        by: &By,
     ) -> Result<(), ControlError> {
-        let removed = self.access_store()?.proofs().remove_passkey(principal, id).await;
-        if !removed.map_err(ControlError::Store)? {
-            return Err(LoginError::NoSuchPasskey.into());
-        }
-        tracing::info!(event = "principal.passkey_removed", principal.id = %principal, by);
-        Ok(())
+        let (principal, id, by) = (principal.clone(), id.to_owned(), by.clone());
+        let remove = async move |this: Self| {
+            let proofs = this.access_store()?.proofs();
+            let found = proofs.find_passkey(&id).await.map_err(ControlError::Store)?;
+            if found.is_none_or(|row| row.principal != principal) {
+                return Err(LoginError::NoSuchPasskey.into());
+            }
+            let event = of_principal(kind::PASSKEY_REMOVED, &principal, by);
+            let noted = this.note(event.with("passkey", id.as_str())).await?;
+            let removed = proofs.remove_passkey(&principal, &id).await;
+            if !removed.map_err(ControlError::Store)? {
+                return Err(LoginError::NoSuchPasskey.into());
+            }
+            noted.done().await;
+            Ok(())
+        };
+        self.to_the_end(remove).await
     }
 
     fn with_passkeys(&self) -> Result<(&Login, &Passkeys), ControlError> {

@@ -8,12 +8,13 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use narthex_audit::{AuditEvent, kind};
 use narthex_login::{LoginMethod, LoginSession, SessionLimits, Token, TokenHash};
 use narthex_model::{PrincipalId, PrincipalKind};
 use narthex_store::LoginSessionRow;
 
 use super::LoginError;
-use crate::{AccessError, Account, Control, ControlError};
+use crate::{AccessError, Account, Control, ControlError, access::of_principal};
 
 /// Somebody who has signed in.
 #[derive(Debug, Clone)]
@@ -82,6 +83,11 @@ impl KnownSession {
         Some(SignedIn { account, method, since: self.created_at })
     }
 
+    /// Whose it is.
+    pub(crate) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
     /// When it was last used, if that is to be written down again.
     pub(crate) fn newly_seen(&self, step: Duration) -> Option<SystemTime> {
         let step = u64::try_from(step.as_millis()).unwrap_or(u64::MAX);
@@ -112,10 +118,18 @@ impl Control {
     /// When the store fails.
     pub async fn sign_out(&self, token: &str) -> Result<(), ControlError> {
         let hash = TokenHash::of(token);
-        self.change_access(async move |_, store| {
-            let ended = store.logins().end(hash.as_str()).await.map_err(ControlError::Store)?;
-            if ended {
-                tracing::info!(event = "principal.signed_out");
+        self.change_access(async move |this, store| {
+            // What was nobody's session is ended as well, which is no event.
+            let noted = match this.session_owner(hash.as_str()) {
+                Some(owner) => {
+                    let event = of_principal(kind::SIGNED_OUT, &owner.id, owner.actor());
+                    Some(this.note(event).await?)
+                }
+                None => None,
+            };
+            store.logins().end(hash.as_str()).await.map_err(ControlError::Store)?;
+            if let Some(noted) = noted {
+                noted.done().await;
             }
             Ok(())
         })
@@ -131,10 +145,10 @@ impl Control {
         let (new, row) = self.new_session(principal, method)?;
         let expires_at = new.expires_at;
         self.change_access(async move |this, store| {
-            this.may_sign_in(&row.principal)?;
+            let noted = this.note(this.signs_in(&row)?).await?;
             let begun = store.logins().begin(&row, expires_at).await;
             begun.map_err(ControlError::Store)?;
-            told(&row);
+            noted.done().await;
             Ok(())
         })
         .await?;
@@ -161,6 +175,16 @@ impl Control {
         Ok((NewSession { token, principal, expires_at }, row))
     }
 
+    /// That somebody begins a session, if they may.
+    pub(super) fn signs_in(
+        &self,
+        row: &LoginSessionRow,
+    ) -> Result<AuditEvent<'static>, ControlError> {
+        let account = self.may_sign_in(&row.principal)?;
+        let event = of_principal(kind::SIGNED_IN, &account.id, account.actor());
+        Ok(event.with("method", row.method.as_str()))
+    }
+
     /// That a principal is a human who is not disabled.
     pub(super) fn may_sign_in(&self, id: &PrincipalId) -> Result<Arc<Account>, ControlError> {
         let account = self.principal(id.as_str())?;
@@ -172,11 +196,6 @@ impl Control {
             Some(_) => Err(LoginError::Disabled.into()),
         }
     }
-}
-
-pub(super) fn told(row: &LoginSessionRow) {
-    let (id, method) = (&row.principal, &row.method);
-    tracing::info!(event = "principal.signed_in", principal.id = %id, method);
 }
 
 fn since_ms(time: SystemTime) -> u64 {

@@ -26,7 +26,7 @@ impl Asked<'_> {
     {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
-        let made = self.control()?.workspace_create(text.as_bytes(), &self.by().id).await?;
+        let made = self.control()?.workspace_create(text.as_bytes(), &self.by()).await?;
         let place = format!("/api/workspaces/{}", made.id);
         Ok(created(&workspace(&made), &place))
     }
@@ -43,13 +43,13 @@ impl Asked<'_> {
         self.query(&[])?;
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (id, by) = (self.workspace()?, self.by());
-        Ok(ok(&workspace(&self.control()?.workspace_change(&id, text.as_bytes(), &by.id).await?)))
+        Ok(ok(&workspace(&self.control()?.workspace_change(&id, text.as_bytes(), &by).await?)))
     }
 
     pub(super) async fn delete_workspace(&self) -> Answered {
         let is_forced = self.query(&["force"])?.flag("force")?;
         let id = self.workspace()?;
-        self.control()?.workspace_delete(&id, is_forced, &self.by().id).await?;
+        self.control()?.workspace_delete(&id, is_forced, &self.by()).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
@@ -63,7 +63,7 @@ impl Asked<'_> {
     {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
-        let made = self.control()?.principal_create(text.as_bytes(), &self.by().id).await?;
+        let made = self.control()?.principal_create(text.as_bytes(), &self.by()).await?;
         Ok(created(&account(&made), &format!("/api/principals/{}", made.id)))
     }
 
@@ -79,7 +79,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (who, by) = (self.segment(0), self.by());
-        let changed = self.control()?.principal_change(&who, text.as_bytes(), &by.id).await?;
+        let changed = self.control()?.principal_change(&who, text.as_bytes(), &by).await?;
         Ok(ok(&account(&changed)))
     }
 
@@ -98,14 +98,14 @@ impl Asked<'_> {
         let (here, who) = (self.workspace()?, self.segment(1));
         let is_operator = self.principal.is_operator();
         let by = self.by();
-        let set = self.control()?.member_set(&here, &who, text.as_bytes(), is_operator, &by.id);
+        let set = self.control()?.member_set(&here, &who, text.as_bytes(), is_operator, &by);
         Ok(ok(&member(&*set.await?, &here)))
     }
 
     pub(super) async fn remove_member(&self) -> Answered {
         self.query(&[])?;
         let (here, who) = (self.workspace()?, self.segment(1));
-        self.control()?.member_remove(&here, &who, &self.by().id).await?;
+        self.control()?.member_remove(&here, &who, &self.by()).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
@@ -121,8 +121,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let here = self.workspace()?;
-        let made =
-            self.control()?.service_token_create(&here, text.as_bytes(), &self.by().id).await?;
+        let made = self.control()?.service_token_create(&here, text.as_bytes(), &self.by()).await?;
         let CreatedToken { token: secret, known } = made;
         let mut shown = token(&known);
         shown["token"] = json!(secret.expose());
@@ -136,7 +135,7 @@ impl Asked<'_> {
     pub(super) async fn revoke_token(&self) -> Answered {
         self.query(&[])?;
         let (here, id) = (self.workspace()?, self.segment(1));
-        self.control()?.service_token_revoke(&here, &id, &self.by().id).await?;
+        self.control()?.service_token_revoke(&here, &id, &self.by()).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 

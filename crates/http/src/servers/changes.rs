@@ -27,34 +27,34 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let name = self.name()?;
-        let control = self.control()?;
+        let (control, by) = (self.control()?, self.by());
         match self.parts.method {
             Method::PUT => {
                 let entry = self.entry(body, &[]).await?;
                 let saved = match self.is_for_new_only() {
-                    true => control.add_server(&name, &entry).await.map_err(refused)?,
-                    false => control.put_server(&name, &entry).await?,
+                    true => control.add_server(&name, &entry, &by).await.map_err(refused)?,
+                    false => control.put_server(&name, &entry, &by).await?,
                 };
                 Ok(self.saved(&saved))
             }
             Method::PATCH => {
                 let changes = self.entry(body, &["application/merge-patch+json"]).await?;
-                Ok(self.saved(&control.patch_server(&name, &changes).await?))
+                Ok(self.saved(&control.patch_server(&name, &changes, &by).await?))
             }
             _ => {
-                control.remove_server(&name).await?;
+                control.remove_server(&name, &by).await?;
                 Ok(respond::empty(StatusCode::NO_CONTENT))
             }
         }
     }
 
     pub(super) async fn disable(&self) -> Answered {
-        self.control()?.disable(&self.name()?).await?;
+        self.control()?.disable(&self.name()?, &self.by()).await?;
         Ok(self.done(None))
     }
 
     pub(super) async fn enable(&self) -> Answered {
-        let result = self.control()?.enable(&self.name()?).await?;
+        let result = self.control()?.enable(&self.name()?, &self.by()).await?;
         Ok(self.done(Some(result)))
     }
 

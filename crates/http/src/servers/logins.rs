@@ -33,7 +33,7 @@ impl Asked<'_> {
 
     pub(super) async fn create_link(&self) -> Answered {
         self.query(&[])?;
-        let made = self.control()?.sign_in_link_create(&self.segment(0), &self.by().id).await?;
+        let made = self.control()?.sign_in_link_create(&self.segment(0), &self.by()).await?;
         let CreatedLink { url, account, expires_at } = made;
         let shown = json!({
             "url": url.expose(),
@@ -56,7 +56,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let control = self.control()?;
         let account = control.principal(&self.segment(0))?;
-        control.passkey_remove(&account.id, &self.segment(1), &self.by().id).await?;
+        control.passkey_remove(&account.id, &self.segment(1), &self.by()).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 }

@@ -66,8 +66,7 @@ impl Visitor<'_> {
         let form = self.form(body).await?;
         let (_, signed_in) = self.checked_session(form.csrf.as_deref())?;
         let account = &signed_in.account;
-        let by = account.name.as_str();
-        self.control.passkey_remove(&account.id, &self.segment(), by).await?;
+        self.control.passkey_remove(&account.id, &self.segment(), &account.actor()).await?;
         redirect("/signin")
     }
 

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode};
+use narthex_audit::kind;
 use narthex_control::LoginOptions;
 use narthex_http::{Access, ROUTES};
 use narthex_login::{PublicOrigin, TokenHash};
@@ -158,6 +159,68 @@ async fn a_link_shows_a_button_and_signs_in_once() {
     assert!(second.cookie.is_none());
     let never = second.form("/signin/link/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "").await;
     assert_eq!(never.text(), used.text(), "used and never made look the same");
+}
+
+/// S32, X-M63: who signs in and out, how, and what they do meanwhile, is in the audit; what proved
+/// nothing is counted there.
+#[tokio::test]
+async fn s32_x_m63_humans_are_actors_and_their_sign_ins_are_recorded() {
+    let site = Site::new().await;
+    let link = site.link("ada").await;
+    let mut browser = Browser::new(&site);
+    assert_eq!(browser.form(&link, "").await.status, StatusCode::SEE_OTHER);
+    let mut authenticator = Authenticator::new(ORIGIN);
+    let passkey = browser.add(&mut authenticator).await.succeeded()["id"].clone();
+    browser.page().await;
+    let create = browser.post("/api/principals", "application/json", r#"{"name":"bob"}"#.into());
+    let bob = with(create, &browser.csrf).send().await.succeeded()["id"].clone();
+    let form = format!("csrf={}", browser.csrf);
+    let remove = format!("/signin/passkeys/{}/remove", passkey.as_str().unwrap());
+    assert_eq!(browser.form(&remove, &form).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(browser.form("/signout", &form).await.status, StatusCode::SEE_OTHER);
+    // Proofs that are none.
+    assert_eq!(browser.form(&link, "").await.status, StatusCode::FORBIDDEN);
+    let gone = Browser::new(&site).passkey(&mut authenticator).await;
+    gone.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+
+    let page = site.api.get("/api/audit?order=oldest&kind=principal.").await;
+    let ada = json!(site.ada);
+    let shown = |event: &Value| {
+        assert_eq!(event["outcome"], "ok", "{event}");
+        assert_eq!(event["resource"]["kind"], "principal", "{event}");
+        let [kind, by, whom] =
+            [&event["kind"], &event["actor"], &event["resource"]["id"]].map(Clone::clone);
+        (kind.as_str().unwrap().to_owned(), by, whom)
+    };
+    let events = page["items"].as_array().unwrap();
+    let shown: Vec<_> = events.iter().map(shown).collect();
+    let admin = json!({ "kind": "local_admin", "id": "admin" });
+    let human = json!({ "kind": "human", "id": "ada" });
+    let expected = [
+        (kind::PRINCIPAL_CREATED, &admin, &ada),
+        (kind::LINK_CREATED, &admin, &ada),
+        (kind::SIGNED_IN, &human, &ada),
+        (kind::PASSKEY_ADDED, &human, &ada),
+        (kind::PRINCIPAL_CREATED, &human, &bob),
+        (kind::PASSKEY_REMOVED, &human, &ada),
+        (kind::SIGNED_OUT, &human, &ada),
+    ];
+    let expected: Vec<_> = expected
+        .into_iter()
+        .map(|(kind, by, whom)| (kind.to_owned(), by.clone(), whom.clone()))
+        .collect();
+    assert_eq!(shown, expected);
+    assert_eq!(events[2]["details"]["method"], "link");
+    assert_eq!(events[3]["details"]["passkey"], passkey);
+    let refused = site.api.get("/api/audit?order=oldest&kind=auth.refused").await;
+    let refused = refused["items"].as_array().unwrap();
+    for reason in ["sign_in_link", "sign_in_passkey"] {
+        let of = refused.iter().filter(|event| event["details"]["reason"] == reason);
+        let count: u64 = of.map(|event| event["details"]["count"].as_u64().unwrap()).sum();
+        assert_eq!(count, 1, "{reason}: {refused:?}");
+    }
+    let all = site.api.get("/api/audit?limit=100").await.to_string();
+    assert!(!all.contains(link.rsplit('/').next().unwrap()), "{all}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use fs_err as fs;
+use narthex_audit::kind;
 use narthex_model::{CallErrorKind, ErrorKind};
 use narthex_registry::config::{self, Entry, LoadContext};
 use narthex_wire::rpc;
@@ -238,4 +239,18 @@ fn d24_the_page_of_errors_has_every_kind_and_its_code() {
     for kind in CallErrorKind::ALL {
         assert!(text.contains(&format!("`{kind}`")), "{kind}");
     }
+}
+
+/// S32: the page of the audit lists every kind of event, and none that there is not.
+#[test]
+fn s32_the_page_of_the_audit_has_every_kind() {
+    let text = fs::read_to_string(root().join("docs/audit.md")).unwrap();
+    let (_, rows) = text.split_once("| kind | when |\n|---|---|\n").unwrap();
+    let rows = rows.lines().take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| row.split('|').nth(1).unwrap());
+    let listed: Vec<_> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let known: BTreeSet<_> = kind::ALL.iter().copied().collect();
+    assert_eq!(known.len(), kind::ALL.len(), "two kinds have one name");
+    assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), known);
+    assert_eq!(listed.len(), known.len(), "a kind is listed twice");
 }

@@ -41,13 +41,52 @@ pub struct Edited {
     pub warnings: Vec<ConfigWarning>,
 }
 
-/// One edit.
-#[derive(Debug)]
-enum Change {
+/// One edit, of one server. Entries and changes are JSON text.
+#[derive(Debug, Clone)]
+pub enum SettingsChange {
+    /// A server of a name that is not there yet.
     Add(String),
+    /// A server, also in place of another of its name.
     Replace(String),
+    /// Fields that are set, or taken out where they are null.
     Update(String),
+    /// No server of the name any more.
     Remove,
+}
+
+/// An edit that may be stored. Nobody else edits the file while it is kept.
+#[derive(Debug)]
+pub struct PreparedEdit {
+    settings: SettingsFile,
+    after: String,
+    edited: Edited,
+    fields: Vec<String>,
+    lock: store::EditLock,
+}
+
+impl PreparedEdit {
+    /// The names of the entry's fields that the change gives.
+    #[must_use]
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// Stores it.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub async fn store(self) -> Result<Edited, EditError> {
+        let Self { settings, after, edited, lock, .. } = self;
+        let this = settings.clone();
+        // The lock goes along: an edit that nobody waits for any more still ends before the next.
+        let storing = tokio::task::spawn_blocking(move || {
+            let stored = store::replace(&this.file, &after);
+            drop(lock);
+            stored
+        });
+        storing.await.map_err(|source| settings.bug(source))??;
+        Ok(edited)
+    }
 }
 
 impl SettingsFile {
@@ -62,7 +101,7 @@ impl SettingsFile {
     /// # Errors
     /// When there is a server of this name (E142), or as said at [`EditError`].
     pub async fn add(&self, name: &str, entry: &str) -> Result<Edited, EditError> {
-        self.edit(name, Change::Add(entry.to_owned())).await
+        self.edit(name, SettingsChange::Add(entry.to_owned())).await
     }
 
     /// Adds a server, or overwrites it as a whole.
@@ -70,7 +109,7 @@ impl SettingsFile {
     /// # Errors
     /// As said at [`EditError`].
     pub async fn replace(&self, name: &str, entry: &str) -> Result<Edited, EditError> {
-        self.edit(name, Change::Replace(entry.to_owned())).await
+        self.edit(name, SettingsChange::Replace(entry.to_owned())).await
     }
 
     /// Changes fields of a server: those in `changes` are set, those that are null there are taken
@@ -81,7 +120,7 @@ impl SettingsFile {
     /// When there is no such server, its transport would change (E142), or as said at
     /// [`EditError`].
     pub async fn update(&self, name: &str, changes: &str) -> Result<Edited, EditError> {
-        self.edit(name, Change::Update(changes.to_owned())).await
+        self.edit(name, SettingsChange::Update(changes.to_owned())).await
     }
 
     /// Takes a server out.
@@ -89,7 +128,7 @@ impl SettingsFile {
     /// # Errors
     /// When there is no such server, or as said at [`EditError`].
     pub async fn remove(&self, name: &str) -> Result<Edited, EditError> {
-        self.edit(name, Change::Remove).await
+        self.edit(name, SettingsChange::Remove).await
     }
 
     /// The names of all entries as written, faulty ones too.
@@ -105,28 +144,39 @@ impl SettingsFile {
         Ok(names.await.map_err(|source| self.bug(source))??.into_iter().collect())
     }
 
-    async fn edit(&self, name: &str, change: Change) -> Result<Edited, EditError> {
-        let name = Alias::new(name)?;
-        let lock = store::lock(&self.file).await?;
-        let this = self.clone();
-        // The lock goes along: an edit that nobody waits for any more still ends before the next.
-        let edit = tokio::task::spawn_blocking(move || {
-            let edited = this.edit_now(&name, &change);
-            drop(lock);
-            edited
-        });
-        edit.await.map_err(|source| self.bug(source))?
+    async fn edit(&self, name: &str, change: SettingsChange) -> Result<Edited, EditError> {
+        self.prepare(name, change).await?.store().await
     }
 
-    fn edit_now(&self, name: &Alias, change: &Change) -> Result<Edited, EditError> {
-        let before = self.read()?;
-        let after = self.changed(&before, name, change)?;
-        let edited = match change {
-            Change::Add(_) | Change::Replace(_) | Change::Update(_) => self.check(&after, name)?,
-            Change::Remove => Edited { warnings: Vec::new() },
-        };
-        store::replace(&self.file, &after)?;
-        Ok(edited)
+    /// Finds out what an edit would store, and stores nothing yet.
+    ///
+    /// # Errors
+    /// As for the edit itself: [`SettingsFile::add`], [`SettingsFile::replace`],
+    /// [`SettingsFile::update`], [`SettingsFile::remove`].
+    pub async fn prepare(
+        &self,
+        name: &str,
+        change: SettingsChange,
+    ) -> Result<PreparedEdit, EditError> {
+        let name = Alias::new(name)?;
+        let lock = store::lock(&self.file).await?;
+        let settings = self.clone();
+        let prepare = tokio::task::spawn_blocking(move || {
+            let before = settings.read()?;
+            let after = settings.changed(&before, &name, &change)?;
+            let (edited, given) = match &change {
+                SettingsChange::Add(given)
+                | SettingsChange::Replace(given)
+                | SettingsChange::Update(given) => (settings.check(&after, &name)?, Some(given)),
+                SettingsChange::Remove => (Edited { warnings: Vec::new() }, None),
+            };
+            let fields = match given {
+                Some(given) => text::keys(given, &[]).map_err(|error| settings.shape(&error))?,
+                None => Vec::new(),
+            };
+            Ok(PreparedEdit { fields, settings, after, edited, lock })
+        });
+        prepare.await.map_err(|source| self.bug(source))?
     }
 
     /// The file's text, once it is known to be one that can be edited.
@@ -148,22 +198,27 @@ impl SettingsFile {
         Ok(text)
     }
 
-    fn changed(&self, text: &str, name: &Alias, change: &Change) -> Result<String, EditError> {
+    fn changed(
+        &self,
+        text: &str,
+        name: &Alias,
+        change: &SettingsChange,
+    ) -> Result<String, EditError> {
         let path = [SERVERS[0], SERVERS[1], name.as_str()];
         let shape = |error: TextError| self.shape(&error);
         let present = text::get(text, &path).map_err(shape)?;
         let file = || self.file.to_path_buf();
         match (change, present) {
-            (Change::Add(_), Some(_)) => {
+            (SettingsChange::Add(_), Some(_)) => {
                 Err(EditError::Exists { file: file(), name: name.clone() })
             }
-            (Change::Add(entry), None) | (Change::Replace(entry), _) => {
+            (SettingsChange::Add(entry), None) | (SettingsChange::Replace(entry), _) => {
                 text::set(text, &path, object(name, entry)?).map_err(shape)
             }
-            (Change::Update(_) | Change::Remove, None) => {
+            (SettingsChange::Update(_) | SettingsChange::Remove, None) => {
                 Err(EditError::Unknown { file: file(), name: name.clone() })
             }
-            (Change::Update(changes), Some(entry)) => {
+            (SettingsChange::Update(changes), Some(entry)) => {
                 let changes = object(name, changes)?;
                 let is_kept = keeps_transport(entry, changes).map_err(shape)?;
                 if !is_kept {
@@ -174,7 +229,7 @@ impl SettingsFile {
                 }
                 update(text, &path, changes).map_err(shape)
             }
-            (Change::Remove, Some(_)) => {
+            (SettingsChange::Remove, Some(_)) => {
                 let removed = text::remove(text, &path).map_err(shape)?;
                 removed.ok_or_else(|| EditError::Unknown { file: file(), name: name.clone() })
             }

@@ -1,6 +1,7 @@
 //! Attachments of an agent one by one: what is stored, what is shown of it, what is refused.
 
 use http::StatusCode;
+use narthex_audit::kind;
 use serde_json::{Value, json};
 
 use super::catalog::{Place, faults, of};
@@ -38,6 +39,24 @@ fn linear(further: &Value) -> Value {
     let mut env = json!({ "LINEAR_API_KEY": "${LINEAR_API_KEY}" });
     env.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
     json!({ "name": "linear", "env": env })
+}
+
+/// X-M61: attachments are events with the names of fields, and with none of their values.
+#[tokio::test]
+async fn x_m61_attachments_are_in_the_audit() {
+    let place = filled().await;
+    place.put(ATTACHMENTS, &linear(&json!({ "LINEAR_WORKSPACE_ID": "x1-org" }))).await.succeeded();
+    place.put(&at("linear"), &linear(&json!({ "REGION": "eu" }))).await.succeeded();
+    assert_eq!(place.delete(&at("linear")).await.status, StatusCode::NO_CONTENT);
+    let page =
+        place.get("/api/workspaces/default/audit?order=oldest&kind=agent.mcp.").await.to_string();
+    let events: Value = serde_json::from_str(&page).unwrap();
+    let events = events["items"].as_array().unwrap();
+    let kinds: Vec<_> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, [kind::AGENT_ATTACHED, kind::AGENT_ENV_UPDATED, kind::AGENT_DETACHED]);
+    assert!(events[0]["fields"].to_string().contains("LINEAR_WORKSPACE_ID"), "{page}");
+    assert!(events[1]["fields"].to_string().contains("REGION"), "{page}");
+    assert!(!page.contains("x1-org") && !page.contains(r#""eu""#) && !page.contains(CANARY));
 }
 
 async fn definition(place: &Place) -> Value {

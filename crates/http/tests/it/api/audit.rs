@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use narthex_audit::{Report, Verifier};
+use narthex_audit::{Report, Verifier, kind};
+use narthex_model::Role;
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::world::Api;
-use crate::world::Answer;
+use super::{tenants::Tenants, world::Api};
+use crate::world::{ADMIN, Answer};
 
 const AUDIT: &str = "/api/workspaces/default/audit";
 const CANARY: &str = "canary-a7d1";
@@ -154,6 +155,98 @@ async fn events_are_found_and_come_in_pages() {
     assert_eq!(refused.json()["errors"].as_array().unwrap().len(), 3);
     let foreign = api.ask("GET", "/api/workspaces/nobody/audit").send().await;
     assert_eq!(foreign.status, StatusCode::NOT_FOUND);
+}
+
+/// S32, X-M63: a service is the actor of what it does, and who may what is in the audit.
+#[tokio::test]
+async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
+    let tenants = Tenants::with(&["team"]).await;
+    let admin = tenants.token("team", Role::Admin);
+    let tokens = "/api/workspaces/team/service-tokens";
+    let asked = r#"{"service": "ci", "roles": ["author"]}"#;
+    let made = tenants.send(admin, "POST", tokens, asked).await.succeeded();
+    let id = made["id"].as_str().unwrap();
+    let ci = "/api/workspaces/team/members/team%2Fci";
+    let set = tenants.send(admin, "PUT", ci, r#"{"roles": ["runner", "auditor"]}"#).await;
+    let ci_id = set.succeeded()["id"].clone();
+    tenants
+        .send(admin, "PUT", ci, r#"{"roles": ["boss"]}"#)
+        .await
+        .problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    let renamed = r#"{"name": "The team"}"#;
+    tenants.send(admin, "PATCH", "/api/workspaces/team", renamed).await.succeeded();
+    let token = format!("{tokens}/{id}");
+    let revoked = tenants.send(admin, "DELETE", &token, "").await;
+    assert_eq!(revoked.status, StatusCode::NO_CONTENT);
+    tenants.send(admin, "DELETE", &token, "").await.problem(StatusCode::NOT_FOUND, "not_found");
+    let removed = tenants.send(admin, "DELETE", ci, "").await;
+    assert_eq!(removed.status, StatusCode::NO_CONTENT);
+
+    let audit = "/api/workspaces/team/audit?order=oldest&actor=team%2Fadmin";
+    let events = tenants.items(ADMIN, audit).await;
+    let expected = [
+        kind::SERVICE_CREATED,
+        kind::TOKEN_CREATED,
+        kind::MEMBER_SET,
+        kind::WORKSPACE_UPDATED,
+        kind::TOKEN_REVOKED,
+        kind::MEMBER_REMOVED,
+    ];
+    assert_eq!(kinds(&events), expected);
+    for event in &events {
+        assert_eq!(event["actor"], json!({ "kind": "service", "id": "team/admin" }));
+        assert_eq!((&event["workspace"], &event["outcome"]), (&json!("team"), &json!("ok")));
+    }
+    let principal = json!({ "kind": "principal", "id": ci_id });
+    for event in [&events[0], &events[2], &events[5]] {
+        assert_eq!(event["resource"], principal);
+    }
+    assert_eq!(events[1]["details"]["principal"], ci_id);
+    assert_eq!(events[2]["fields"], json!(["roles"]));
+    assert_eq!(events[4]["resource"], json!({ "kind": "token", "id": id }));
+    let text = exported(&tenants.api, "/api/workspaces/team/audit").await;
+    assert!(!text.contains(made["token"].as_str().unwrap()) && !text.contains("The team"));
+    assert!(verified(&text).is_whole());
+
+    let gone = tenants.api.ask("DELETE", "/api/workspaces/team?force=true").send().await;
+    assert_eq!(gone.status, StatusCode::NO_CONTENT);
+    let own = tenants.api.get("/api/audit?order=oldest&resource=team").await;
+    let own = own["items"].as_array().unwrap();
+    assert_eq!(kinds(own), [kind::WORKSPACE_CREATED, kind::WORKSPACE_DELETED]);
+    assert_eq!(own[1]["actor"], json!({ "kind": "local_admin", "id": "admin" }));
+}
+
+/// S32, X-M61: what is done by hand to servers of the settings is in the audit, with the names of
+/// fields; what is wrong is not.
+#[tokio::test]
+async fn s32_x_m61_changes_of_settings_are_in_the_audit() {
+    let (_dir, api) = api().await;
+    let entry = r#"{"transport": "http", "url": "http://127.0.0.1:1/canary", "timeoutMs": 5}"#;
+    let server = "/api/servers/two";
+    api.send("PUT", server, entry).await.succeeded();
+    api.send("PATCH", server, r#"{"timeoutMs": 7}"#).await.succeeded();
+    api.post("/api/servers/two/disable").await.succeeded();
+    api.post("/api/servers/two/enable").await.succeeded();
+    api.send("PUT", server, "[]").await.problem(StatusCode::BAD_REQUEST, "invalid");
+    assert_eq!(api.ask("DELETE", server).send().await.status, StatusCode::NO_CONTENT);
+    api.ask("DELETE", server).send().await.problem(StatusCode::NOT_FOUND, "not_found");
+    let events = listed(&api, "order=oldest&resource=two").await;
+    let expected = [
+        kind::SETTINGS_SERVER_SET,
+        kind::SETTINGS_SERVER_SET,
+        kind::SERVER_DISABLED,
+        kind::SERVER_ENABLED,
+        kind::SETTINGS_SERVER_REMOVED,
+    ];
+    assert_eq!(kinds(&events), expected);
+    for event in &events {
+        assert_eq!(event["resource"], json!({ "kind": "server", "id": "two" }));
+        assert_eq!(event["actor"], json!({ "kind": "local_admin", "id": "admin" }));
+        assert_eq!(event["outcome"], "ok");
+    }
+    assert_eq!(events[0]["fields"], json!(["transport", "url", "timeoutMs"]));
+    assert_eq!(events[1]["fields"], json!(["timeoutMs"]));
+    assert!(!exported(&api, AUDIT).await.contains("canary"));
 }
 
 /// S32: who is not let in, and who is not let through, is in the audit.

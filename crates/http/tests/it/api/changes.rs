@@ -3,6 +3,7 @@
 use std::pin::pin;
 
 use http::StatusCode;
+use narthex_control::By;
 use narthex_model::ServerState;
 use narthex_store::Store;
 use serde_json::{Value, json};
@@ -215,7 +216,8 @@ async fn e148_every_verb_knows_what_is_not_there() {
 async fn a_verb_goes_to_its_end_without_its_caller() {
     let api = Api::one().await;
     {
-        let mut verb = pin!(api.control.disable("one"));
+        let by = By::system();
+        let mut verb = pin!(api.control.disable("one", &by));
         tokio::select! {
             biased;
             done = &mut verb => panic!("it was not cut off: {done:?}"),

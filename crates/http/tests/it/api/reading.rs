@@ -2,6 +2,7 @@
 
 use fs_err as fs;
 use http::StatusCode;
+use narthex_control::By;
 use narthex_policy::RunPolicy;
 use serde_json::{Value, json};
 
@@ -264,7 +265,7 @@ async fn e65_events_show_every_change_until_the_end() {
     let mut stream = Stream::of(api.ask("GET", "/api/events").open().await);
     let first = next(&mut stream).await;
     assert_eq!((&first["seq"], &first["servers"][0]["state"]), (&json!(0), &json!("ready")));
-    api.control.disable("one").await.unwrap();
+    api.control.disable("one", &By::system()).await.unwrap();
     let mut last = first;
     while last["servers"][0]["state"] != "disabled" {
         let event = next(&mut stream).await;
@@ -286,8 +287,8 @@ async fn d5_events_of_hidden_servers_are_not_heard() {
     let request = api.world.request(http::Method::GET, "/api/events");
     let mut stream = Stream::of(request.header("authorization", &token).open().await);
     assert_eq!(next(&mut stream).await["servers"][0]["name"], "two");
-    api.control.disable("one").await.unwrap();
-    api.control.disable("two").await.unwrap();
+    api.control.disable("one", &By::system()).await.unwrap();
+    api.control.disable("two", &By::system()).await.unwrap();
     let event = next(&mut stream).await;
     assert_eq!((&event["seq"], event["servers"].as_array().unwrap().len()), (&json!(1), 1));
     assert_eq!(event["servers"][0]["state"], "disabled", "{event}");

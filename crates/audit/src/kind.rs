@@ -1,0 +1,106 @@
+//! The names of events (X-M59 to X-M62, and more in their style). `docs/audit.md` lists them all.
+
+/// Makes a constant of each name, and [`ALL`] of all of them.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $constant:ident = $name:literal;)+) => {
+        $($(#[doc = $doc])+ pub const $constant: &str = $name;)+
+
+        /// Every name, in the order of this file.
+        pub const ALL: &[&str] = &[$($name),+];
+    };
+}
+
+kinds! {
+    /// A secret got its first value.
+    SECRET_SET = "workspace.secret.set";
+    /// A secret got another value.
+    SECRET_REPLACED = "workspace.secret.replaced";
+    /// A secret lost all its values.
+    SECRET_CLEARED = "workspace.secret.cleared";
+    /// The values of all secrets are sealed under another key.
+    KEY_ROTATED = "vault.key.rotated";
+    /// A server came into the catalog.
+    SERVER_REGISTERED = "workspace.mcp.registered";
+    /// A server of the catalog is another one.
+    SERVER_UPDATED = "workspace.mcp.updated";
+    /// A server is in the catalog no more.
+    SERVER_REMOVED = "workspace.mcp.removed";
+    /// A server was switched off.
+    SERVER_DISABLED = "workspace.mcp.disabled";
+    /// A server was switched on.
+    SERVER_ENABLED = "workspace.mcp.enabled";
+    /// A capability came into the catalog.
+    CAPABILITY_REGISTERED = "workspace.capability.registered";
+    /// A capability is another one.
+    CAPABILITY_UPDATED = "workspace.capability.updated";
+    /// A capability is in the catalog no more.
+    CAPABILITY_REMOVED = "workspace.capability.removed";
+    /// An agent came into the catalog.
+    AGENT_REGISTERED = "workspace.agent.registered";
+    /// An agent is another one.
+    AGENT_UPDATED = "workspace.agent.updated";
+    /// An agent is in the catalog no more.
+    AGENT_REMOVED = "workspace.agent.removed";
+    /// A server was attached to an agent.
+    AGENT_ATTACHED = "agent.mcp.attached";
+    /// A server is attached to an agent no more.
+    AGENT_DETACHED = "agent.mcp.detached";
+    /// An attachment of an agent is another one.
+    AGENT_ENV_UPDATED = "agent.mcp.env_updated";
+    /// A server was put into the user's settings, or another entry of its name.
+    SETTINGS_SERVER_SET = "settings.mcp.set";
+    /// A server was taken out of the user's settings.
+    SETTINGS_SERVER_REMOVED = "settings.mcp.removed";
+    /// A workspace was made.
+    WORKSPACE_CREATED = "workspace.created";
+    /// A workspace has another name.
+    WORKSPACE_UPDATED = "workspace.updated";
+    /// A workspace was deleted, with everything in it.
+    WORKSPACE_DELETED = "workspace.deleted";
+    /// Somebody has these roles in a workspace.
+    MEMBER_SET = "workspace.member.set";
+    /// Somebody has no role in a workspace any more.
+    MEMBER_REMOVED = "workspace.member.removed";
+    /// A workspace got a service.
+    SERVICE_CREATED = "workspace.service.created";
+    /// A service got a token.
+    TOKEN_CREATED = "workspace.token.created";
+    /// A token opens nothing any more.
+    TOKEN_REVOKED = "workspace.token.revoked";
+    /// There is one more human.
+    PRINCIPAL_CREATED = "principal.created";
+    /// Somebody was disabled or enabled, or is an operator or none any more.
+    PRINCIPAL_UPDATED = "principal.updated";
+    /// There is a link that signs somebody in once.
+    LINK_CREATED = "principal.link.created";
+    /// Somebody has one more passkey.
+    PASSKEY_ADDED = "principal.passkey.added";
+    /// Somebody has one passkey less.
+    PASSKEY_REMOVED = "principal.passkey.removed";
+    /// Somebody has signed in.
+    SIGNED_IN = "principal.signed_in";
+    /// Somebody has signed out, or a new sign-in in the same browser took the place of theirs.
+    SIGNED_OUT = "principal.signed_out";
+    /// A session has ended, and all its runs have.
+    SESSION_ENDED = "session.ended";
+    /// A tool was called, or a call of one was refused.
+    TOOL_CALLED = "session.mcp.tool_called";
+    /// Anything else was asked of a server; `details.method` says what.
+    REQUESTED = "session.mcp.requested";
+    /// A run sees other tools than before.
+    TOOLS_SEEN = "session.mcp.tools_seen";
+    /// A run has begun.
+    RUN_CREATED = "session.run.created";
+    /// A run has ended.
+    RUN_ENDED = "session.run.ended";
+    /// Somebody came without a proof of who it is; `details.count` says how often.
+    AUTH_REFUSED = "auth.refused";
+    /// Somebody who is known asked for what is not theirs.
+    ACCESS_DENIED = "access.denied";
+    /// A writer begins a chain; names the one that it wrote before.
+    CHAIN_OPENED = "audit.chain.opened";
+    /// Old events were removed.
+    TRIMMED = "audit.trimmed";
+    /// The audit's settings of a workspace are others.
+    SETTINGS_CHANGED = "audit.settings.changed";
+}
