@@ -66,7 +66,7 @@ impl SpoolReader {
     ///
     /// # Errors
     /// When a file cannot be read or removed.
-    pub fn next(&mut self) -> io::Result<Option<SpoolBatch>> {
+    pub fn next_batch(&mut self) -> io::Result<Option<SpoolBatch>> {
         // First, so that what is set aside meanwhile is not passed over for what came after it.
         let current = current_paths(&self.folder);
         let current = current.into_iter().filter_map(open).collect::<Vec<_>>();

@@ -54,7 +54,7 @@ impl Shipper {
     pub(crate) async fn step(&mut self) -> Result<bool, ShipError> {
         let reader = self.reader.clone();
         let next = tokio::task::spawn_blocking(move || {
-            reader.lock().unwrap_or_else(PoisonError::into_inner).next()
+            reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()
         });
         let next = next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
         let Some(batch) = next else { return Ok(false) };

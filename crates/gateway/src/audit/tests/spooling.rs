@@ -24,7 +24,7 @@ async fn ended(audit: Audit) {
 /// Reads all there is, as if it were moved into a store.
 fn read_all(reader: &mut SpoolReader) -> Vec<Value> {
     let mut lines = Vec::new();
-    while let Some(batch) = reader.next().unwrap() {
+    while let Some(batch) = reader.next_batch().unwrap() {
         lines.extend(batch.lines.iter().map(|line| serde_json::from_str::<Value>(line).unwrap()));
         reader.moved(&batch);
     }
