@@ -32,6 +32,8 @@ pub mod kind {
     pub const TOOLS_SEEN: &str = "session.mcp.tools_seen";
     /// A run has begun.
     pub const RUN_CREATED: &str = "session.run.created";
+    /// Who created a run was told the values of its configuration, to start its servers itself.
+    pub const RUN_DIRECT: &str = "session.run.direct";
     /// A run has ended.
     pub const RUN_ENDED: &str = "session.run.ended";
     /// Somebody came without a proof of who it is; `details.count` says how often.

@@ -2,7 +2,8 @@
 //!
 //! Nobody who asks waits for the store: the table is read at the start and swapped whole when
 //! something of it changes, here at once, and within [`POLL`] where another daemon on the same
-//! store has changed it. A table that could not be compared with the store for [`STALE`] lets nobody in.
+//! store has changed it. A table that could not be compared with the store for [`STALE`] lets
+//! nobody in.
 
 mod change;
 mod error;
