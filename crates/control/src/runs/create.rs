@@ -7,7 +7,7 @@ use std::{
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, ErrorKind, RunId, Secret, SessionId, WorkspaceId};
+use narthex_model::{Alias, ErrorKind, Secret, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
