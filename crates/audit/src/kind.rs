@@ -91,6 +91,8 @@ kinds! {
     TOOLS_SEEN = "session.mcp.tools_seen";
     /// A run has begun.
     RUN_CREATED = "session.run.created";
+    /// Who created a run was told the values of its configuration, to start its servers itself.
+    RUN_DIRECT = "session.run.direct";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
     /// Somebody came without a proof of who it is; `details.count` says how often.

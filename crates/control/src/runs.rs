@@ -3,6 +3,7 @@
 
 mod asked;
 mod create;
+mod direct;
 mod error;
 mod expiry;
 mod family;
@@ -28,6 +29,7 @@ use tokio::time::Instant;
 
 pub use self::{
     create::{Created, Creator},
+    direct::DirectServers,
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
 };

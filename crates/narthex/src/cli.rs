@@ -68,7 +68,7 @@ struct Common {
     /// For operators: the daemon at this address, instead of the data directory's
     #[arg(long, global = true, value_name = "URL")]
     daemon_url: Option<String>,
-    /// For operators: the file with the token to show [default: NARTHEX_TOKEN, or admin.token]
+    /// For operators: the file with the token to show [default: admin.token]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The settings file [default: ~/.config/narthex/narthex.toml]

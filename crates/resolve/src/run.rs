@@ -35,6 +35,8 @@ pub struct RunRequest {
     pub parent_run_id: Option<String>,
     /// After how many seconds it ends by itself.
     pub expires_in: Option<u64>,
+    /// Whether its caller wants the resolved servers with all values, to start them itself (C19).
+    pub is_direct: bool,
     /// Whether it is to have Unix sockets of its own.
     pub sockets: bool,
     /// Whether it brings servers of its own instead of an agent's: `servers` and `tools`, which are
@@ -54,7 +56,7 @@ pub enum RunKind {
 
 /// How long a run may live, in seconds: 30 days.
 const LIFE_MAX: u64 = 30 * 24 * 60 * 60;
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "type",
     "agent_name",
     "session_id",
@@ -66,11 +68,13 @@ const KEYS: [&str; 13] = [
     "parent_run_id",
     "expires_in",
     "sockets",
+    "direct",
     "servers",
     "tools",
 ];
 /// What a run with servers of its own has not.
-const OF_AGENTS: [&str; 5] = ["agent_name", "params", "parameters", "scope", "project_dir"];
+const OF_AGENTS: [&str; 6] =
+    ["agent_name", "params", "parameters", "scope", "project_dir", "direct"];
 const KINDS: [(&str, RunKind); 2] =
     [("start_session", RunKind::StartSession), ("resume_session", RunKind::ResumeSession)];
 
@@ -156,6 +160,7 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
         project_dir,
         parent_run_id: reader.owned(object, "parent_run_id"),
         expires_in: expires_in(reader, object),
+        is_direct: reader.flag(object, "direct").unwrap_or(false),
         sockets: reader.flag(object, "sockets").unwrap_or(false),
         has_own_servers: own.is_some(),
         is_prompt_inside,

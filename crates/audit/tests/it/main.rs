@@ -1,3 +1,9 @@
 //! Properties of the chain: whatever is done to it is found.
 
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::unwrap_used,
+    reason = "this whole program is tests; clippy looks for the module of unit tests"
+)]
+
 mod chains;

@@ -7,16 +7,16 @@ use std::{
 
 use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, ErrorKind, RunId, Secret, SessionId, WorkspaceId};
+use narthex_model::{Alias, ErrorKind, Secret, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{NewRun, RunRow, SessionRow};
 
 use super::{
-    RUNS_MAX, RunError, RunFault, Runs, asked,
+    DirectServers, RUNS_MAX, RunError, RunFault, Runs, asked,
     family::Parent,
-    frozen::{Frozen, FrozenAgent, Inputs, Made},
+    frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
     prepare::{self, Of, Opened, Prepared},
 };
@@ -32,7 +32,7 @@ const ATTEMPTS: usize = 3;
 pub enum Creator {
     /// An operator, who may say everything.
     Operator(By),
-    /// Somebody with a role in the workspace: what reaches beyond it is not theirs to say.
+    /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
     Member(By),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
@@ -55,6 +55,8 @@ pub struct Created {
     pub warnings: Vec<String>,
     /// The shared servers that the run asks for and that there are none of.
     pub missing: Vec<Alias>,
+    /// The servers with all values, if that was asked for (C19).
+    pub direct: Option<DirectServers>,
 }
 
 /// What is to be created.
@@ -78,6 +80,7 @@ struct Making {
     made: Made,
     skipped: Vec<RunFault>,
     warnings: Vec<String>,
+    direct: Option<DirectServers>,
 }
 
 impl Runs {
@@ -200,12 +203,12 @@ impl Runs {
             true => self.own(draft, isolation)?,
             false => self.of_agent(draft, isolation).await?,
         };
-        let Prepared { servers, policy, warnings, skipped, failed } = prepared;
+        let Prepared { servers, policy, warnings, skipped, failed, direct } = prepared;
         if !failed.is_empty() {
             return Err(RunError::Entries(failed));
         }
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, made, skipped, warnings })
+        Ok(Making { set, policy, made, skipped, warnings, direct })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -250,9 +253,10 @@ impl Runs {
         let opened = Opened::newest(vault, workspace, &parts, variables).await;
         let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
-        let of = Of { workspace, run, session, inputs: &inputs, scope: &scope, variables };
+        let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
+        let of = Of { workspace, run, session, inputs, scope, variables, is_direct };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
-        let frozen = FrozenAgent::new(&parts, inputs, &scope, opened.versions());
+        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions());
         Ok((prepared, Made::Agent(Box::new(frozen))))
     }
 
@@ -263,7 +267,7 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, made, skipped, warnings: more } = making;
+        let Making { set, policy, made, skipped, warnings: more, direct } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -284,7 +288,7 @@ impl Runs {
         let run =
             Arc::new(RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
-        let row = match self.keep_noted(&draft, &session, &sealed).await {
+        let row = match self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await {
             Ok(row) => row,
             Err(error) => {
                 self.shared.gateway.end_run(id).await;
@@ -292,7 +296,8 @@ impl Runs {
             }
         };
         self.shared.expiries.add(instant(row.expires_at), id);
-        Ok(Created { row, run, token: draft.token, faults, skipped, warnings, missing })
+        let token = draft.token;
+        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct })
     }
 
     async fn keep_noted(
@@ -300,16 +305,26 @@ impl Runs {
         draft: &Draft,
         session: &SessionRow,
         sealed: &str,
+        direct: Option<&DirectServers>,
     ) -> Result<RunRow, RunError> {
-        let id = draft.token.run_id().to_text();
-        let event = AuditEvent::new(kind::RUN_CREATED, draft.by.clone())
-            .in_workspace(&draft.workspace)
-            .on("agent", session.agent.clone())
-            .of_run(id)
-            .of_session(session.id.to_text());
-        let noted = self.control().note(event).await?;
+        let event = |kind| {
+            AuditEvent::new(kind, draft.by.clone())
+                .in_workspace(&draft.workspace)
+                .on("agent", session.agent.clone())
+                .of_run(draft.token.run_id().to_text())
+                .of_session(session.id.to_text())
+        };
+        let noted = self.control().note(event(kind::RUN_CREATED)).await?;
+        let told = direct.map(|direct| event(kind::RUN_DIRECT).with("servers", direct.aliases()));
+        let told = match told {
+            Some(event) => Some(self.control().note(event).await?),
+            None => None,
+        };
         let row = self.keep(draft, session, sealed).await?;
         noted.done().await;
+        if let Some(told) = told {
+            told.done().await;
+        }
         Ok(row)
     }
 
@@ -358,16 +373,6 @@ impl Runs {
 
 /// Why a session without an agent does not go on.
 pub(super) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
-
-/// Where what a run is frozen with is sealed for.
-pub(super) fn run_place(id: RunId) -> String {
-    format!("run {id}")
-}
-
-/// Where what a session begins with is sealed for.
-pub(super) fn session_place(id: SessionId) -> String {
-    format!("session {id}")
-}
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -10,8 +10,8 @@ use narthex_store::{RunRow, SessionRow};
 
 use super::{
     RunError, Runs,
-    create::{Creator, OWN_SERVERS, run_place, session_place},
-    frozen::{Frozen, Inputs, Made},
+    create::{Creator, OWN_SERVERS},
+    frozen::{Frozen, Inputs, Made, run_place, session_place},
 };
 use crate::{CatalogError, ControlError};
 
@@ -86,6 +86,10 @@ impl Runs {
         }
         if request.kind == RunKind::ResumeSession {
             return Err(denied("type", "a run begins new sessions only"));
+        }
+        if request.is_direct {
+            let text = "a run is never told the values of its servers; leave it out";
+            return Err(denied("direct", text));
         }
         check_member(request)?;
         let Some(agent) = &request.agent_name else {

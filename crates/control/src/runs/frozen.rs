@@ -5,7 +5,9 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use narthex_model::{AgentName, CapabilityName, RunScope, Secret, SecretName, ServerId};
+use narthex_model::{
+    AgentName, CapabilityName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
+};
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -115,6 +117,16 @@ impl Inputs {
     pub(super) fn read(text: &Secret) -> Option<Self> {
         serde_json::from_str(text.expose()).ok()
     }
+}
+
+/// Where what a run is frozen with is sealed for.
+pub(super) fn run_place(id: RunId) -> String {
+    format!("run {id}")
+}
+
+/// Where what a session begins with is sealed for.
+pub(super) fn session_place(id: SessionId) -> String {
+    format!("session {id}")
 }
 
 fn text<T: Serialize>(of: &T) -> Secret {

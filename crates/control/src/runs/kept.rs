@@ -137,6 +137,7 @@ impl Runs {
                     inputs: &agent.inputs,
                     scope: &agent.scope(),
                     variables: self.control().variables(),
+                    is_direct: false,
                 };
                 prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
             }

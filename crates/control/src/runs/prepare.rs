@@ -17,7 +17,7 @@ use narthex_resolve::{
 };
 use narthex_vault::{Vault, VaultError};
 
-use super::{RunError, RunFault, frozen::Inputs};
+use super::{DirectServers, RunError, RunFault, frozen::Inputs};
 use crate::{Variables, catalog::AgentParts};
 
 /// What is to be mounted, and what a person should know of it.
@@ -30,6 +30,8 @@ pub(super) struct Prepared {
     pub(super) skipped: Vec<RunFault>,
     /// Servers that it should have and cannot have.
     pub(super) failed: Vec<RunFault>,
+    /// The servers with all values, if whoever creates the run is to be told them.
+    pub(super) direct: Option<DirectServers>,
 }
 
 /// Which run it is, and of what.
@@ -41,6 +43,8 @@ pub(super) struct Of<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) scope: &'a RunScope,
     pub(super) variables: &'a Variables,
+    /// Whether the servers are told with all values.
+    pub(super) is_direct: bool,
 }
 
 /// Values of secrets, each of one version.
@@ -151,10 +155,11 @@ pub(super) fn agent(
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         failed: Vec::new(),
+        direct: of.is_direct.then(DirectServers::default),
     };
     for server in servers.values() {
-        match mountable(of, server, opened, isolation) {
-            Ok(mountable) => prepared.servers.push(mountable),
+        match add(&mut prepared, of, server, opened, isolation) {
+            Ok(()) => {}
             Err(error) if server.is_optional => {
                 prepared.skipped.push(of_open_error(&server.alias, &error));
             }
@@ -164,20 +169,26 @@ pub(super) fn agent(
     Ok(prepared)
 }
 
-fn mountable(
+fn add(
+    prepared: &mut Prepared,
     of: Of<'_>,
     server: &ResolvedServer,
     opened: &Opened,
     isolation: u64,
-) -> Result<Mountable, OpenError> {
-    let definition = server.definition(Opening {
+) -> Result<(), OpenError> {
+    let opening = Opening {
         secret: &|name| opened.value(name),
         env: &|name| match of.variables.find(name) {
             EnvValue::Set(value) => Some(value),
             EnvValue::Unset | EnvValue::NotAllowed => None,
         },
+        // This runner has no orchestrator, and no folder of scripts.
         runner: &|_| None,
-    })?;
+    };
+    let definition = server.definition(opening)?;
+    if let Some(direct) = &mut prepared.direct {
+        direct.add(server, opening)?;
+    }
     let secrets = server.secrets().into_iter().filter_map(|needed| {
         let (_, version) = opened.values.get(&needed.name)?;
         Some((secret_key(of.workspace, &needed.name), version.get()))
@@ -192,12 +203,13 @@ fn mountable(
         Isolation::Run => Sharing::Only(isolation),
         Isolation::Shared => Sharing::Everybody,
     };
-    Ok(Mountable {
+    prepared.servers.push(Mountable {
         definition: Arc::new(definition),
         is_optional: server.is_optional,
         sharing,
         identity: Arc::new(identity),
-    })
+    });
+    Ok(())
 }
 
 /// A server of the catalog among those of all workspaces.

@@ -138,7 +138,7 @@ impl Asked<'_> {
 
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) {
-        let Created { row: _, run, token, faults, skipped, warnings, missing } = created;
+        let Created { row: _, run, token, faults, skipped, warnings, missing, direct } = created;
         // The very name under which we were reached, which the guard has let in.
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         let base = format!("http://{host}/mcp");
@@ -148,12 +148,18 @@ impl Asked<'_> {
         let endpoint = |alias: &Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
         let endpoints: serde_json::Map<_, _> = seen.map(endpoint).collect();
         shown["token"] = json!(token.expose());
-        shown["endpoints"] = json!({ "aggregated": base, "servers": endpoints });
-        shown["mcpServers"] = json!({ "narthex": {
-            "type": "http",
-            "url": base,
-            "headers": { "Authorization": format!("Bearer {}", token.expose()) },
-        } });
+        shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
+        let entry = |url: &Value| {
+            let authorization = format!("Bearer {}", token.expose());
+            json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
+        };
+        shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
+        let own: serde_json::Map<_, _> =
+            endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
+        shown["mcpServersByAlias"] = json!(own);
+        if let Some(direct) = direct {
+            shown["resolved_mcp_servers"] = json!(direct.expose());
+        }
         let failed = faults
             .iter()
             .map(|fault| json!({ "alias": fault.alias, "state": "error", "error": fault.error }));

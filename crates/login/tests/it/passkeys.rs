@@ -65,7 +65,8 @@ fn a_passkey_is_made_stored_and_signs_in() {
 fn what_is_asked_for_is_discoverable_verified_and_new() {
     let mut authenticator = Authenticator::new(ORIGIN);
     let made = register(&mut authenticator, ada()).unwrap();
-    let (options, _) = passkeys().begin_registration(ada(), "Ada", &[made.clone()]).unwrap();
+    let (options, _) =
+        passkeys().begin_registration(ada(), "Ada", std::slice::from_ref(&made)).unwrap();
     let options = &options["publicKey"];
     assert_eq!(options["rp"]["id"], "localhost");
     assert_eq!(options["authenticatorSelection"]["residentKey"], "required");

@@ -1,6 +1,8 @@
 //! Runs of agents of the catalog, through the whole program.
 
 mod cutting;
+mod direct;
+mod examples;
 mod family;
 mod going_on;
 

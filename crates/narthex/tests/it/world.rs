@@ -65,6 +65,11 @@ impl World {
 
     /// The same in a folder in which a world was before.
     pub(crate) async fn operated_in(dir: TempDir) -> Self {
+        Self::operated_with(dir, Variables::default()).await
+    }
+
+    /// The same with variables that configuration of the catalog may name.
+    pub(crate) async fn operated_with(dir: TempDir, variables: Variables) -> Self {
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
         let keys = Arc::new(KeyFile::new(dir.path().join("master.key")));
         let rows = Arc::new(SecretRows::new(store.clone()));
@@ -79,7 +84,7 @@ impl World {
             files,
             store: Some(store),
             vault: Some(Vault::new(Arc::new(backend))),
-            variables: Variables::default(),
+            variables,
             audit: Audit::disabled(),
             login: None,
             defaults: Vec::new(),

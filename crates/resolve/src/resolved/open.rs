@@ -146,7 +146,11 @@ impl ResolvedServer {
         })
     }
 
-    fn payload(&self, opening: Opening<'_>) -> Result<Value, OpenError> {
+    /// The server with all values, as [`ResolvedRun::payload`] has it, and for the same callers.
+    ///
+    /// # Errors
+    /// The first value that cannot be had.
+    pub fn payload(&self, opening: Opening<'_>) -> Result<Value, OpenError> {
         let opener = Opener { server: self, opening };
         let mut config = Map::new();
         for (name, key) in &self.config {

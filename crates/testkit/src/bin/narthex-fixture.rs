@@ -43,7 +43,7 @@ struct Args {
     /// A file with the token that HTTP requests must carry
     #[arg(long, value_name = "PATH")]
     require_bearer_file: Option<PathBuf>,
-    /// Keep the headers of the last POST for the tool `seen_headers`
+    /// Keep the headers of POSTs for the tool `seen_headers`
     #[arg(long)]
     record_headers: bool,
 }

@@ -1,0 +1,155 @@
+//! Direct mode: who may be told the resolved servers, and that nobody else is (C19).
+
+use fs_err as fs;
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::{
+    HOME,
+    examples::{Over, telling},
+    request,
+};
+use crate::{
+    runs::{Operator, RUNS},
+    world::World,
+};
+
+impl Operator<'_> {
+    /// The token of a new service with a role.
+    async fn service(&self, role: &str) -> String {
+        let asked = json!({ "service": role, "roles": [role] }).to_string();
+        let reply = self.ask("POST", &format!("{HOME}/service-tokens"), &asked).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{reply:?}");
+        reply.json()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// The events that somebody was told values.
+    async fn direct_events(&self) -> Vec<Value> {
+        let page = self.get(&format!("{HOME}/audit?kind=session.run.direct")).await;
+        page["items"].as_array().unwrap().clone()
+    }
+}
+
+fn direct() -> Value {
+    let mut request = request();
+    request["direct"] = json!(true);
+    request
+}
+
+/// C19, O24, O86: whoever creates the run and says so is told its servers with all values, once; no
+/// later answer, no record and no file has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn o24_direct_mode_tells_the_resolved_servers_once() {
+    let (world, server) = (World::operated(&json!({})).await, telling().await);
+    let operator = Operator(&world);
+    operator.has_reader("canary-secret").await;
+    let docs = json!({ "id": "docs", "default_config": { "run": "${runtime.run_id}" },
+        "config_schema": { "context_id": { "required": true }, "run": { "internal": true },
+                           "api_key": { "type": "string", "sensitive": true } } });
+    operator.put("mcp-servers/docs", &Over::Http.entry(&docs, &server)).await;
+    let mut agent = super::reader();
+    agent["mcpServers"]["docs"] = json!({ "ref": "docs", "config": {
+        "context_id": "${scope.context_id}", "api_key": "${LIBRARY_TOKEN}" } });
+    operator.put("agents/reader", &agent).await;
+    let begun = operator.begin(&direct()).await;
+    let id = begun["run_id"].as_str().unwrap();
+    let servers = &begun["resolved_mcp_servers"];
+    let config = json!({ "context_id": "canary-scope", "api_key": "canary-secret", "run": id });
+    let docs = json!({ "type": "http", "url": server.url, "config": config });
+    assert_eq!(servers["docs"], docs);
+    assert_eq!(servers["library"]["type"], "stdio");
+    assert_eq!(servers["library"]["command"], "sh");
+    let config = json!({ "API_TOKEN": "canary-secret", "CONTEXT": "canary-scope",
+        "TOPIC": "auth", "RUN": id });
+    assert_eq!(servers["library"]["config"], config);
+    assert_eq!(servers.as_object().unwrap().len(), 2);
+    operator.works(begun["token"].as_str().unwrap()).await;
+    let events = operator.direct_events().await;
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!((&events[0]["run"], &events[0]["outcome"]), (&json!(id), &json!("ok")));
+    assert_eq!(events[0]["details"]["servers"], json!(["docs", "library"]));
+
+    let session = begun["session_id"].as_str().unwrap();
+    let mut shown = Vec::new();
+    for path in ["runs", &format!("runs/{id}"), "sessions", &format!("sessions/{session}")] {
+        shown.push(operator.get(&format!("{HOME}/{path}")).await.to_string());
+    }
+    // Who does not ask for it is not told, and neither is who says that it is not to be.
+    for asked in [request(), {
+        let mut no = direct();
+        no["direct"] = json!(false);
+        no
+    }] {
+        shown.push(operator.begin(&asked).await.to_string());
+    }
+    assert_eq!(operator.direct_events().await.len(), 1);
+    let dir = world.stop().await;
+    for file in ["store.db", "audit/audit.jsonl"] {
+        let bytes = fs::read(dir.path().join(file)).unwrap();
+        shown.push(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    for canary in ["canary-scope", "canary-secret", "resolved_mcp_servers"] {
+        assert!(shown.iter().all(|text| !text.contains(canary)), "{canary}");
+    }
+}
+
+/// C19, O20, O81: a runner may ask for it, in its workspace. Others may not, nor does a run for its
+/// child; what is refused begins nothing and is told to nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn o81_direct_mode_is_for_runners_alone() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let mut lead = super::reader();
+    lead["spawnable_agents"] = json!(["reader"]);
+    operator.put("agents/reader", &lead).await;
+    let ask = async |token: &str, document: &Value| {
+        world.client_as(RUNS, token).whole("POST", &[], document.to_string()).await
+    };
+    for role in ["author", "auditor"] {
+        let reply = ask(&operator.service(role).await, &direct()).await;
+        assert_eq!(reply.status, StatusCode::FORBIDDEN, "{role} {reply:?}");
+    }
+    let begun = operator.begin(&request()).await;
+    let child = json!({ "agent_name": "reader", "params": { "topic": "x" }, "direct": true });
+    let reply = ask(begun["token"].as_str().unwrap(), &child).await;
+    assert_eq!(reply.status, StatusCode::FORBIDDEN, "{reply:?}");
+    let problem: Value = serde_json::from_slice(&reply.body).unwrap();
+    assert_eq!(problem["field"], "direct", "{problem}");
+    let reply = ask(&world.token, &direct()).await;
+    assert_eq!(reply.status, StatusCode::FORBIDDEN, "the daemon's own run: {reply:?}");
+    // A run with servers of its own has brought what it would be told.
+    let own = json!({ "servers": { "x": super::plain() }, "direct": true });
+    operator.refused(&own.to_string(), StatusCode::BAD_REQUEST, "invalid").await;
+    assert_eq!(operator.notes().len(), 1, "something was started");
+    assert_eq!(operator.direct_events().await, Vec::<Value>::new());
+
+    for role in ["runner", "admin"] {
+        let reply = ask(&operator.service(role).await, &direct()).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{role} {reply:?}");
+        assert_eq!(reply.headers["cache-control"], "no-store");
+        let begun = reply.json();
+        let config = &begun["resolved_mcp_servers"]["library"]["config"];
+        assert_eq!(config["API_TOKEN"], "secret", "{role}");
+    }
+    assert_eq!(operator.direct_events().await.len(), 2);
+}
+
+/// X-M50: the answer has an entry for each server by itself, which opens with what is in it alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_m50_each_server_can_be_pasted_by_itself() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let begun = operator.begin(&request()).await;
+    let entries = begun["mcpServersByAlias"].as_object().unwrap();
+    assert_eq!(entries.keys().collect::<Vec<_>>(), ["library"]);
+    let entry = &entries["library"];
+    assert_eq!(entry["type"], "http");
+    let path = entry["url"].as_str().unwrap().strip_prefix(&format!("http://{}", world.address));
+    let token = entry["headers"]["Authorization"].as_str().unwrap().strip_prefix("Bearer ");
+    let mut client = world.client_as(path.unwrap(), token.unwrap());
+    let said = crate::world::call("echo", json!({ "message": "x" }));
+    let reply = client.modern(&crate::world::modern(1, "tools/call", said)).await;
+    assert_eq!(reply.json()["result"]["content"][0]["text"], "x", "{reply:?}");
+}
