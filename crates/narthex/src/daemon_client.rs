@@ -39,8 +39,8 @@ impl DaemonClient {
     /// Finds the daemon. Nothing is sent yet.
     pub(crate) fn new(settings: &Settings) -> Result<Self, Failure> {
         if settings.daemon_url.is_some() {
-            let text = "--daemon-url (NARTHEX_DAEMON_URL) is for the commands of operators; this one works with \
-                        the daemon of a data directory (--data)";
+            let text = "--daemon-url (NARTHEX_DAEMON_URL) is for the commands of operators; this \
+                        one works with the daemon of a data directory (--data)";
             return Err(Failure::usage(text));
         }
         let data = DataDir::at(&settings.data);

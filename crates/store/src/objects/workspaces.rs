@@ -116,8 +116,8 @@ impl<'a> Workspaces<'a> {
     }
 
     /// Removes one with everything in it, none of whose runs goes on; unless `is_forced`, only one
-    /// in which nothing lives. `false`, and nothing happens, if there is none, or something lives in
-    /// it. Its audit stays.
+    /// in which nothing lives. `false`, and nothing happens, if there is none, or something lives
+    /// in it. Its audit stays.
     ///
     /// # Errors
     /// When a statement fails.
