@@ -224,7 +224,7 @@ pub const ROUTES: &[Route] = &[
         Target::Attachment,
     ),
     member("/api/workspaces/{workspace}/export", READ, ADMIN, Target::Export),
-    member("/api/workspaces/{workspace}/import", "POST", ADMIN, Target::Import),
+    member("/api/workspaces/{workspace}/import", "POST", AUTHOR, Target::Import),
     member("/api/workspaces/{workspace}/validate", "POST", AUTHOR, Target::Validate),
     member("/api/workspaces/{workspace}/preview", "POST", AUTHOR, Target::Preview),
     // A run creates its children here, and sees none.

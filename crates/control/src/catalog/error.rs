@@ -66,6 +66,9 @@ pub enum CatalogError {
     /// Another process changed what an import was checked against.
     #[error("the catalog was changed meanwhile, and nothing was stored; try again")]
     ImportOutrun,
+    /// Servers are not for whoever asks to write.
+    #[error("`servers`: this needs the role admin in the workspace; leave servers out")]
+    ServersDenied,
     /// The object is wrong, or does not fit the others.
     #[error("nothing was stored: {}", told(.0))]
     Refused(Vec<FieldError>),
@@ -128,6 +131,7 @@ impl CatalogError {
             | Self::InUse { .. }
             | Self::ImportOutrun
             | Self::Unreadable { .. } => ErrorKind::Conflict,
+            Self::ServersDenied => ErrorKind::Denied,
             Self::Refused(_) => ErrorKind::Invalid,
         }
     }
@@ -145,6 +149,7 @@ impl CatalogError {
             | Self::NotAttached { .. }
             | Self::Exists { .. }
             | Self::ImportOutrun
+            | Self::ServersDenied
             | Self::Changed { .. } => &[],
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use http_body::Body;
 use narthex_control::{CatalogImport, CatalogImportChange, CatalogImported};
+use narthex_model::Role;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
@@ -23,7 +24,9 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let is_dry = self.query(&["dry_run"])?.flag("dry_run")?;
-        let import = CatalogImport { workspace: self.workspace()?, by: self.by(), is_dry };
+        let (workspace, by) = (self.workspace()?, self.by());
+        let may_write_servers = self.principal.has_any(&workspace, &[Role::Admin]);
+        let import = CatalogImport { workspace, by, may_write_servers, is_dry };
         let text = self.text(body, &[], IMPORT_MAX).await?.into_bytes();
         let CatalogImported { changes, warnings } =
             self.control()?.catalog_import(import, text).await?;

@@ -30,7 +30,7 @@ fn a_remote_author_works_with_a_token_of_a_service() {
     let remote = ["--daemon-url", &url, "--token-file", "ci.token"];
     let ask = |words: &[&str]| far.run([words, &remote[..]].concat());
     let stored = ask(&["agents", "apply", "-f", "agent.json", "--workspace", "team"]).succeeded();
-    assert_eq!(stored.stdout, "stored the agent reader, revision 1\n");
+    assert_eq!(stored.stdout, "created the agent reader\n");
     let agents = data(ask(&["agents", "list", "--workspace", "team", "--json"]));
     assert_eq!(agents["items"][0]["updated_by"], "team/ci");
     assert_eq!(ask(&["workspaces", "list", "--quiet"]).succeeded().stdout, "team\n");

@@ -172,7 +172,7 @@ fn o5_daemons_with_one_database_see_what_each_other_stores() {
     assert_eq!(here.run(&["agents", "list"], "")["items"][0]["revision"], 2);
 
     drop(first);
-    assert_eq!(there.run(&apply, &agent("three"))["revision"], 3);
+    assert_eq!(change(&there, "three")["change"], "updated");
     let _again = here.start();
     assert_eq!(here.run(&["agents", "list"], "")["items"][0]["revision"], 3);
     assert_eq!(newest(&here.run(&["secrets", "list"], "")), 2);

@@ -24,6 +24,8 @@ pub struct CatalogImport {
     pub workspace: WorkspaceId,
     /// Who asks.
     pub by: By,
+    /// Whether they may write servers, and see how they are reached (X-M7, X-D12).
+    pub may_write_servers: bool,
     /// Whether it is only checked.
     pub is_dry: bool,
 }
@@ -93,18 +95,19 @@ impl Control {
     /// would do. What the document does not name stays.
     ///
     /// # Errors
-    /// When anything is wrong with any of them, by itself or beside all others; when there is no
-    /// store or no such workspace, or the store or the vault fails. Then nothing was stored.
+    /// When anything is wrong with any of them, by itself or beside all others; when there are
+    /// servers among them that are not for whoever asks to write; when there is no store or no such
+    /// workspace, or the store or the vault fails. Then nothing was stored.
     pub async fn catalog_import(
         &self,
         import: CatalogImport,
         text: Vec<u8>,
     ) -> Result<CatalogImported, ControlError> {
         let work = async move |this: Self| {
-            let CatalogImport { workspace, by, is_dry } = import;
+            let CatalogImport { workspace, by, may_write_servers, is_dry } = import;
             let _together = this.shared.cataloguing.lock().await;
             let stored = this.catalog_stored(&workspace).await?;
-            let prepared = this.catalog_work(move || prepare(&stored, &text));
+            let prepared = this.catalog_work(move || prepare(&stored, &text, may_write_servers));
             let (ready, imported) = prepared.await??;
             if is_dry {
                 return Ok(imported);
@@ -142,9 +145,17 @@ impl Control {
 }
 
 /// Reads a document, and holds all of it against everything that is stored.
-fn prepare(stored: &Stored, text: &[u8]) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
+fn prepare(
+    stored: &Stored,
+    text: &[u8],
+    may_write_servers: bool,
+) -> Result<(Vec<Ready>, CatalogImported), CatalogError> {
     let document = merge_patch::parse(text).map_err(CatalogError::Refused)?;
     let (given, secrets) = read(document)?;
+    let has_servers = given.iter().any(|one| one.definition.kind() == CatalogKind::Server);
+    if has_servers && !may_write_servers {
+        return Err(CatalogError::ServersDenied);
+    }
     let old = stored.read();
     let mut new = stored.read();
     for one in &given {

@@ -30,6 +30,13 @@ async fn x_m7_authors_attach_what_admins_register() {
     }
     let refused = tenants.send(author, "POST", &at("mcp-servers"), SERVER).await;
     refused.problem(StatusCode::FORBIDDEN, "denied");
+    // Nor by a document of many objects, which would also tell what was there.
+    let document = json!({ "servers": [serde_json::from_str::<Value>(SERVER).unwrap()] });
+    for path in [at("import"), at("import?dry_run=true")] {
+        let refused = tenants.send(author, "POST", &path, &document.to_string()).await;
+        let told = refused.problem(StatusCode::FORBIDDEN, "denied");
+        assert!(told.contains("`servers`"), "{told}");
+    }
     let absent = tenants.send(admin, "GET", &path, "").await;
     absent.problem(StatusCode::NOT_FOUND, "not_found");
     tenants.send(admin, "PUT", &path, SERVER).await.succeeded();
