@@ -6,7 +6,7 @@
 mod clients;
 mod command;
 mod daemon;
-mod install;
+pub(crate) mod install;
 mod servers;
 
 use std::path::Path;

@@ -27,15 +27,18 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 /// The variable that gives master keys.
 pub(crate) const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";
 
+/// The variable that gives the database of the store, with a password.
+pub(crate) const STORE_URL: &str = "NARTHEX_STORE_URL";
+
 /// The master keys that the environment gives, also if that is nothing.
 pub(crate) fn master_key() -> Option<Secret> {
     variable(MASTER_KEY).map(Secret::new)
 }
 
-/// One environment variable, for placeholders of configuration files: the key of all secrets is
-/// none that a file may hand to a server.
+/// One environment variable, for placeholders of configuration files: neither the key of all
+/// secrets nor the way to the store is one that a file may hand to a server.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
-    if name == MASTER_KEY { None } else { variable(name) }
+    if matches!(name, MASTER_KEY | STORE_URL) { None } else { variable(name) }
 }
 
 /// Whether the terminal's language setting can show more than ASCII.

@@ -10,12 +10,15 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, Secret};
 use narthex_store::Store;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use crate::{config, failure::Failure};
+use crate::{
+    config::{self, Settings},
+    failure::Failure,
+};
 
 pub(crate) use token::{read_admin_token, read_client_token};
 
@@ -23,6 +26,8 @@ pub(crate) use token::{read_admin_token, read_client_token};
 #[derive(Debug, Clone)]
 pub(crate) struct DataDir {
     path: PathBuf,
+    /// Where the store is, if it is none of the files here.
+    store_url: Option<Secret>,
 }
 
 /// Held as long as this process is the directory's daemon.
@@ -40,6 +45,9 @@ pub(crate) struct DaemonState {
     /// The folder of the Unix sockets, if there is one.
     pub(crate) socket_dir: Option<PathBuf>,
     pub(crate) config: PathBuf,
+    /// Its file, or the host, port and name of its database.
+    #[serde(default)]
+    pub(crate) store: Option<String>,
 }
 
 impl DataDir {
@@ -54,13 +62,18 @@ impl DataDir {
                 let text = format!("cannot create the data directory {}: {error}", path.display());
                 Err(Failure::new(ErrorKind::Unavailable, text))
             }
-            Ok(()) | Err(_) => Ok(Self { path: fs::canonicalize(path)? }),
+            Ok(()) | Err(_) => Ok(Self { path: fs::canonicalize(path)?, store_url: None }),
         }
     }
 
     /// The directory as it is, even if it does not exist.
     pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_owned() }
+        Self { path: path.to_owned(), store_url: None }
+    }
+
+    /// The same with its store in the database of the settings, if they name one.
+    pub(crate) fn with_store(self, settings: &Settings) -> Self {
+        Self { store_url: settings.store_url.clone(), ..self }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -85,21 +98,36 @@ impl DataDir {
 
     /// Opens the store, which any number of processes may do at a time, beside a daemon too.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
-        Ok(Store::open(&self.store_file()).await?)
+        match &self.store_url {
+            Some(url) => Ok(Store::connect(url).await?),
+            None => Ok(Store::open(&self.store_file()).await?),
+        }
     }
 
     /// Opens the store only to see what is trusted; `None` if there is none. Makes nothing.
     pub(crate) async fn look_at_store(&self) -> Result<Option<Store>, Failure> {
-        Ok(Store::look(&self.store_file()).await?)
+        match &self.store_url {
+            Some(url) => Ok(Store::connect_to_look(url).await?),
+            None => Ok(Store::look(&self.store_file()).await?),
+        }
     }
 
     fn store_file(&self) -> PathBuf {
         self.path.join("store.db")
     }
 
-    /// The file that changes with every change of the store.
-    pub(crate) fn store_journal(&self) -> PathBuf {
-        self.path.join("store.db-wal")
+    /// The file that changes with every approval: the store's own, if it is a file.
+    pub(crate) fn approvals(&self) -> PathBuf {
+        let name = if self.store_url.is_some() { "approvals.changed" } else { "store.db-wal" };
+        self.path.join(name)
+    }
+
+    /// Has a daemon that runs notice an approval.
+    pub(crate) fn note_approval(&self, hash: &str) -> Result<(), Failure> {
+        if self.store_url.is_none() {
+            return Ok(());
+        }
+        write_private(&self.approvals(), hash.as_bytes())
     }
 
     /// Where the Unix sockets may be. Their addresses are short by nature, so a long path needs
@@ -321,6 +349,7 @@ mod tests {
             url: "http://127.0.0.1:1".to_owned(),
             socket_dir: None,
             config: "mcp.json".into(),
+            store: None,
         };
         data.publish(&state).unwrap();
         assert_eq!(data.running().unwrap().as_ref(), Some(&state));

@@ -1,20 +1,24 @@
 //! What outlives a daemon: one database, behind typed functions. Hides SQL.
 //!
-//! * [`Store`] opens the file, brings it up to the version of this program, and gives access to the
-//!   objects, each of which has a file of queries of its own in `objects/`.
+//! * [`Store`] opens a SQLite file or connects to a PostgreSQL server, brings the database up to
+//!   the version of this program, and gives access to the objects, each of which has a file of
+//!   queries of its own in `objects/`.
 //! * Objects know neither the database nor its library: they name a `Statement` and its values, and
 //!   `database` runs it. Their SQL is what SQLite and Postgres both understand.
 //! * An error names the statement that failed; it never shows SQL or a value.
 //!
 //! Nothing here is on the way of a call.
 
+mod connect;
 mod database;
+mod fault;
 mod migrations;
 mod objects;
 mod open;
 mod statement;
 mod store;
 
+pub use connect::{ConnectError, UrlFault};
 pub use objects::catalog::{CatalogRow, CatalogRows};
 pub use objects::runs::{LiveRun, NewRun, RunFilter, RunRow, RunRows};
 pub use objects::secrets::{SecretHead, Secrets};

@@ -7,6 +7,8 @@ use sqlx::{
     migrate::{Migration, MigrationType, Migrator},
 };
 
+use crate::fault::Fault;
+
 /// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
 const STEPS: [(i64, &str, &str); 6] = [
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
@@ -21,7 +23,7 @@ const STEPS: [(i64, &str, &str); 6] = [
 pub(crate) const LATEST: i64 = STEPS[STEPS.len() - 1].0;
 
 /// The first version with approvals of files, which have been the same since.
-pub(crate) const TRUSTED_FILES: i64 = 3;
+const TRUSTED_FILES: i64 = 3;
 
 /// Runs what a database has not had yet.
 pub(crate) fn migrator() -> Migrator {
@@ -29,6 +31,15 @@ pub(crate) fn migrator() -> Migrator {
         Migration::new(version, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     Migrator::with_migrations(migrations.collect())
+}
+
+/// Whether a database of this version, if it has had any step, can be looked at for approvals. One
+/// that is newer is a fault.
+pub(crate) fn has_approvals(version: Option<i64>) -> Result<bool, Fault> {
+    match version {
+        Some(version) if version > LATEST => Err(Fault::Version(version)),
+        version => Ok(version >= Some(TRUSTED_FILES)),
+    }
 }
 
 #[cfg(test)]

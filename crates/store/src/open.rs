@@ -1,4 +1,4 @@
-//! From a path to a database of this program's version, or why not.
+//! From a path to a file of this program's version, or why not.
 
 use std::{
     io,
@@ -9,25 +9,29 @@ use std::{
 
 use fs_err as fs;
 use narthex_model::ErrorKind;
-use sqlx::{SqliteConnection, migrate::MigrateError};
+use sqlx::SqliteConnection;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    database::{BEGIN, Database, interrupt_at},
+    database::{
+        Database,
+        sqlite::{BEGIN, SqliteFile, interrupt_at},
+    },
+    fault::Fault,
     migrations,
     statement::{StatementError, code, primary_code},
 };
 
 /// How long opening may take, migrations and other processes that open it at once included.
-const OPEN_LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const OPEN_LIMIT: Duration = Duration::from_secs(60);
 /// How long the search for damage may hold up the start. It reads some 250 MB in this time; of a
 /// larger file it sees a part.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 /// Between two attempts at what SQLite does not wait for by itself.
 const AGAIN: Duration = Duration::from_millis(10);
-/// `nrtx`, in the header of every file of ours.
-const APPLICATION_ID: i64 = 0x6e72_7478;
+/// `nrtx`, in the header of every file of ours, and in a table of every database.
+pub(crate) const APPLICATION_ID: i64 = 0x6e72_7478;
 
 /// A store that was not opened. The file is as it was.
 #[derive(Debug, Error)]
@@ -121,51 +125,20 @@ impl OpenError {
             Self::Statement { source, .. } => source.kind(),
         }
     }
-}
 
-/// Why a database is not ready, before the path is known.
-#[derive(Debug)]
-enum Fault {
-    Foreign,
-    NotShared,
-    Damaged,
-    Version(i64),
-    Statement(StatementError),
-}
-
-impl Fault {
-    fn new(step: &'static str, error: sqlx::Error) -> Self {
-        match StatementError::new(step, error) {
-            StatementError::Damaged { .. } => Self::Damaged,
-            other => Self::Statement(other),
-        }
-    }
-
-    fn of_migration(error: MigrateError) -> Self {
-        const STEP: &str = "open.migrate";
-        match error {
-            MigrateError::VersionMissing(version) | MigrateError::VersionMismatch(version) => {
-                Self::Version(version)
-            }
-            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                Self::new(STEP, error)
-            }
-            other => Self::new(STEP, sqlx::Error::Migrate(Box::new(other))),
-        }
-    }
-
-    fn at(self, path: &Path) -> OpenError {
+    fn new(fault: Fault, path: &Path) -> Self {
         let path = path.to_owned();
         let latest = migrations::LATEST;
-        match self {
-            Self::Foreign => OpenError::Foreign { path },
-            Self::NotShared => OpenError::NotShared { path },
-            Self::Damaged => OpenError::Damaged { path },
-            Self::Version(version) if version > latest => {
+        match fault {
+            Fault::Foreign => OpenError::Foreign { path },
+            Fault::NotShared => OpenError::NotShared { path },
+            // A file has no other encoding; only the rule of a match is kept here.
+            Fault::Damaged | Fault::Encoding(_) => OpenError::Damaged { path },
+            Fault::Version(version) if version > latest => {
                 OpenError::Newer { path, version, latest }
             }
-            Self::Version(version) => OpenError::OtherBuild { path, version },
-            Self::Statement(source) => OpenError::Statement { path, source },
+            Fault::Version(version) => OpenError::OtherBuild { path, version },
+            Fault::Statement(source) => OpenError::Statement { path, source },
         }
     }
 }
@@ -173,12 +146,12 @@ impl Fault {
 /// Opens the file at this program's version, and makes it if there is none.
 pub(crate) async fn open(path: &Path) -> Result<Database, OpenError> {
     make_private(path)?;
-    let database = Database::new(path);
+    let database = SqliteFile::new(path);
     if let Err(fault) = in_time(prepare(&database)).await {
         database.close().await;
-        return Err(fault.at(path));
+        return Err(OpenError::new(fault, path));
     }
-    Ok(database)
+    Ok(Database::Sqlite(database))
 }
 
 /// Opens the file as it is, to be read; `None` if there is none, or nothing in it to be looked at.
@@ -193,15 +166,17 @@ pub(crate) async fn look(path: &Path) -> Result<Option<Database>, OpenError> {
     // library would make one.
     let mut journal = path.as_os_str().to_owned();
     journal.push("-wal");
-    let database = Database::to_look(path, !Path::new(&journal).exists());
+    let database = SqliteFile::to_look(path, !Path::new(&journal).exists());
     let looked = in_time(examine(&database)).await;
     if !matches!(looked, Ok(true)) {
         database.close().await;
     }
-    looked.map(|has_any| has_any.then_some(database)).map_err(|fault| fault.at(path))
+    let has_any = looked.map_err(|fault| OpenError::new(fault, path))?;
+    Ok(has_any.then_some(Database::Sqlite(database)))
 }
 
-async fn in_time<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+/// Gives up what takes too long.
+pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
     let late = |_elapsed| Fault::Statement(StatementError::Timeout { statement: "open" });
     timeout(OPEN_LIMIT, work).await.map_err(late)?
 }
@@ -241,7 +216,7 @@ fn see_private(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-async fn prepare(database: &Database) -> Result<(), Fault> {
+async fn prepare(database: &SqliteFile) -> Result<(), Fault> {
     let deadline = Instant::now() + OPEN_LIMIT;
     let connected = database.writer(deadline).await;
     let mut connection = connected.map_err(|error| Fault::new("open.connect", error))?;
@@ -255,7 +230,7 @@ async fn prepare(database: &Database) -> Result<(), Fault> {
 }
 
 /// Whether the file is ours and of a version that has what is looked at.
-async fn examine(database: &Database) -> Result<bool, Fault> {
+async fn examine(database: &SqliteFile) -> Result<bool, Fault> {
     let failed = |error| Fault::new("open.look", error);
     let connected = database.writer(Instant::now() + OPEN_LIMIT).await;
     let mut connection = connected.map_err(failed)?;
@@ -269,10 +244,7 @@ async fn examine(database: &Database) -> Result<bool, Fault> {
         .fetch_one(&mut *connection)
         .await
         .map_err(failed)?;
-    match version {
-        Some(version) if version > migrations::LATEST => Err(Fault::Version(version)),
-        version => Ok(version >= Some(migrations::TRUSTED_FILES)),
-    }
+    migrations::has_approvals(version)
 }
 
 /// Tells our files from those of other programs, and marks a new one as ours.

@@ -1,10 +1,15 @@
 //! A statement with its name, the values that go in and come out, and why it failed.
 
+mod meaning;
+
 use std::fmt;
 
 use narthex_model::ErrorKind;
-use sqlx::{Row as _, sqlite::SqliteRow};
+use sqlx::{Decode, Row as _, Type, ValueRef, postgres::PgRow, sqlite::SqliteRow};
 use thiserror::Error;
+
+use meaning::{Meaning, sqlstate, words};
+pub(crate) use meaning::{code, primary_code};
 
 /// SQL under a name. Parameters are `$1`, `$2` and so on, which SQLite and Postgres both know.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +31,14 @@ pub(crate) enum Value<'a> {
 #[derive(Debug)]
 pub(crate) struct Row {
     statement: Statement,
-    row: SqliteRow,
+    row: AnyRow,
+}
+
+/// A row as its database gave it.
+#[derive(Debug)]
+pub(crate) enum AnyRow {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
 }
 
 /// A statement that failed. Nothing of it was stored.
@@ -36,7 +48,7 @@ pub enum StatementError {
     #[error("another process has kept the store busy for too long (`{statement}`); try again")]
     Busy { statement: &'static str },
     /// The deadline of every statement passed.
-    #[error("the store took too long (`{statement}`); look at the load of its disk")]
+    #[error("the store took too long (`{statement}`); look at the load of its disk or server")]
     Timeout { statement: &'static str },
     /// The database contradicts itself.
     #[error(
@@ -59,8 +71,11 @@ pub enum StatementError {
     /// The store was closed before.
     #[error("the store is closed (`{statement}`)")]
     Closed { statement: &'static str },
-    /// The operating system refused to read or write.
-    #[error("the store cannot be read or written (`{statement}`); look at its disk and its mode")]
+    /// The operating system refused to read or write, or the server cannot be reached or refuses.
+    #[error(
+        "the store cannot be read or written (`{statement}`); look at its disk and its mode, or \
+         at its server"
+    )]
     Unavailable {
         statement: &'static str,
         #[source]
@@ -81,11 +96,16 @@ pub struct Cause(sqlx::Error);
 
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(state) = sqlstate(&self.0) {
+            write!(f, "PostgreSQL answered with code {state}")?;
+            return words(state).map_or(Ok(()), |words| write!(f, " ({words})"));
+        }
         match &self.0 {
             sqlx::Error::Database(error) => {
                 write!(f, "SQLite answered with code {}", error.code().unwrap_or_default())
             }
             sqlx::Error::Io(error) => write!(f, "{error}"),
+            sqlx::Error::Tls(error) => write!(f, "TLS failed: {error}"),
             sqlx::Error::ColumnNotFound(column) => write!(f, "there is no column `{column}`"),
             sqlx::Error::ColumnDecode { index, .. } => write!(f, "{index} has an unknown form"),
             _ => f.write_str("the library of the database failed"),
@@ -115,75 +135,57 @@ impl StatementError {
 
     /// Says what an error of the library means.
     pub(crate) fn new(statement: &'static str, source: sqlx::Error) -> Self {
-        match &source {
-            sqlx::Error::PoolTimedOut => return Self::Timeout { statement },
-            sqlx::Error::PoolClosed => return Self::Closed { statement },
-            sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
-                return Self::Unavailable { statement, source: Cause(source) };
-            }
-            _ => {}
-        }
-        match primary_code(&source) {
-            Some(code::BUSY | code::LOCKED) => Self::Busy { statement },
-            Some(code::INTERRUPT) => Self::Timeout { statement },
-            Some(code::CORRUPT | code::NOTADB) => Self::Damaged { statement },
-            Some(code::FULL) => Self::DiskFull { statement },
-            Some(code::READONLY | code::IOERR | code::CANTOPEN | code::NOMEM | code::PERM) => {
-                Self::Unavailable { statement, source: Cause(source) }
-            }
-            Some(code::CONSTRAINT) => Self::constraint(statement, source),
-            Some(_) | None => Self::Bug { statement, source: Cause(source) },
-        }
-    }
-
-    fn constraint(statement: &'static str, source: sqlx::Error) -> Self {
-        match source.as_database_error() {
-            Some(error) if error.is_unique_violation() => Self::Exists { statement },
-            Some(error) if error.is_foreign_key_violation() => Self::OwnerMissing { statement },
-            Some(_) | None => Self::Bug { statement, source: Cause(source) },
+        match Meaning::of(&source) {
+            Meaning::Busy => Self::Busy { statement },
+            Meaning::Timeout => Self::Timeout { statement },
+            Meaning::Damaged => Self::Damaged { statement },
+            Meaning::DiskFull => Self::DiskFull { statement },
+            Meaning::Exists => Self::Exists { statement },
+            Meaning::OwnerMissing => Self::OwnerMissing { statement },
+            Meaning::Closed => Self::Closed { statement },
+            Meaning::Unavailable => Self::Unavailable { statement, source: Cause(source) },
+            Meaning::Bug => Self::Bug { statement, source: Cause(source) },
         }
     }
 }
 
-/// SQLite's primary result codes, see <https://sqlite.org/rescode.html>.
-pub(crate) mod code {
-    pub(crate) const PERM: u32 = 3;
-    pub(crate) const BUSY: u32 = 5;
-    pub(crate) const LOCKED: u32 = 6;
-    pub(crate) const NOMEM: u32 = 7;
-    pub(crate) const READONLY: u32 = 8;
-    pub(crate) const INTERRUPT: u32 = 9;
-    pub(crate) const IOERR: u32 = 10;
-    pub(crate) const CORRUPT: u32 = 11;
-    pub(crate) const FULL: u32 = 13;
-    pub(crate) const CANTOPEN: u32 = 14;
-    pub(crate) const CONSTRAINT: u32 = 19;
-    pub(crate) const NOTADB: u32 = 26;
-}
+impl AnyRow {
+    fn get<T>(&self, column: &str) -> Result<T, sqlx::Error>
+    where
+        T: for<'r> Decode<'r, sqlx::Sqlite> + Type<sqlx::Sqlite>,
+        T: for<'r> Decode<'r, sqlx::Postgres> + Type<sqlx::Postgres>,
+    {
+        match self {
+            Self::Sqlite(row) => row.try_get(column),
+            Self::Postgres(row) => row.try_get(column),
+        }
+    }
 
-/// The lowest byte of SQLite's code, which says the kind of error.
-pub(crate) fn primary_code(error: &sqlx::Error) -> Option<u32> {
-    let code = error.as_database_error()?.code()?;
-    code.parse::<u32>().ok().map(|code| code & 0xff)
+    fn is_null(&self, column: &str) -> Result<bool, sqlx::Error> {
+        match self {
+            Self::Sqlite(row) => row.try_get_raw(column).map(|value| value.is_null()),
+            Self::Postgres(row) => row.try_get_raw(column).map(|value| value.is_null()),
+        }
+    }
 }
 
 impl Row {
-    pub(crate) fn new(statement: Statement, row: SqliteRow) -> Self {
+    pub(crate) fn new(statement: Statement, row: AnyRow) -> Self {
         Self { statement, row }
     }
 
     pub(crate) fn text(&self, column: &'static str) -> Result<String, StatementError> {
-        self.row.try_get(column).map_err(|error| self.unfit(error))
+        self.row.get(column).map_err(|error| self.unfit(error))
     }
 
     pub(crate) fn integer(&self, column: &'static str) -> Result<i64, StatementError> {
-        self.row.try_get(column).map_err(|error| self.unfit(error))
+        self.row.get(column).map_err(|error| self.unfit(error))
     }
 
     /// Whether there is a value.
     pub(crate) fn has(&self, column: &'static str) -> Result<bool, StatementError> {
-        let value = self.row.try_get_raw(column).map_err(|error| self.unfit(error))?;
-        Ok(!sqlx::ValueRef::is_null(&value))
+        let is_null = self.row.is_null(column).map_err(|error| self.unfit(error))?;
+        Ok(!is_null)
     }
 
     fn unfit(&self, error: sqlx::Error) -> StatementError {

@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use narthex_model::CatalogKind;
+use narthex_model::{CatalogKind, Secret};
 
 use crate::{
-    CatalogRows, OpenError, RunRows, Secrets, SeededDefaults, ServerFlags, SessionRows,
-    TrustedFiles, Workspaces, database::Database, open,
+    CatalogRows, ConnectError, OpenError, RunRows, Secrets, SeededDefaults, ServerFlags,
+    SessionRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
-/// An open store. Clones are the same one; several processes may have the file open at a time.
+/// An open store. Clones are the same one; several processes may use the same at a time.
 #[derive(Debug, Clone)]
 pub struct Store {
     database: Database,
+    place: String,
 }
 
 impl Store {
@@ -22,7 +23,25 @@ impl Store {
     /// # Errors
     /// When the file is damaged, newer, not ours or not private, or cannot be read or written.
     pub async fn open(path: &Path) -> Result<Self, OpenError> {
-        Ok(Self { database: open::open(path).await? })
+        Ok(Self { database: open::open(path).await?, place: path.display().to_string() })
+    }
+
+    /// Connects to a database of a PostgreSQL server, by a URL such as
+    /// `postgres://user:password@host/database`, and brings it up to this program's version. The
+    /// database must exist, and be empty or ours.
+    ///
+    /// # Errors
+    /// When the URL is wrong, the server cannot be reached or refuses, or the database is newer or
+    /// not ours. No error shows the URL, which may hold a password.
+    pub async fn connect(url: &Secret) -> Result<Self, ConnectError> {
+        let (database, place) = connect::connect(url.expose()).await?;
+        Ok(Self { database, place })
+    }
+
+    /// Where it is, for people: the path of the file, or host, port and database.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
     }
 
     /// Opens the file to see which files of folders are trusted. Nothing is made or changed, also
@@ -32,7 +51,17 @@ impl Store {
     /// # Errors
     /// When the file is damaged, newer, not ours or not private, or cannot be read.
     pub async fn look(path: &Path) -> Result<Option<Self>, OpenError> {
-        Ok(open::look(path).await?.map(|database| Self { database }))
+        let place = path.display().to_string();
+        Ok(open::look(path).await?.map(|database| Self { database, place }))
+    }
+
+    /// The same as [`Store::look`] for a database of a PostgreSQL server. `None` if it is empty.
+    ///
+    /// # Errors
+    /// Those of [`Store::connect`].
+    pub async fn connect_to_look(url: &Secret) -> Result<Option<Self>, ConnectError> {
+        let looked = connect::look(url.expose()).await?;
+        Ok(looked.map(|(database, place)| Self { database, place }))
     }
 
     /// The tenants.
@@ -83,8 +112,8 @@ impl Store {
         CatalogRows::new(&self.database, kind)
     }
 
-    /// Waits for statements that run and lets go of the file, for all clones. Without this nothing
-    /// is lost, but the next to open the file has to tidy up.
+    /// Waits for statements that run and lets go of the database, for all clones. Without this
+    /// nothing is lost, but the next to open a file has to tidy up.
     pub async fn close(&self) {
         self.database.close().await;
     }

@@ -7,6 +7,7 @@
 pub mod fixture;
 pub mod forwarder;
 pub mod load;
+pub mod postgres;
 pub mod unruly;
 
 use tokio::task::JoinHandle;

@@ -169,8 +169,14 @@ pub(super) fn provide(program: &str, args: &[&str], packages: &[&str]) -> Result
     Ok(())
 }
 
-fn apt_install(packages: &[&str]) -> Result<()> {
-    if !answers("apt-get", &["--version"]) || !rustix::process::geteuid().is_root() {
+/// Whether packages can be installed here: on Debian, as root.
+pub(crate) fn is_able() -> bool {
+    answers("apt-get", &["--version"]) && rustix::process::geteuid().is_root()
+}
+
+/// Installs Debian's packages.
+pub(crate) fn apt_install(packages: &[&str]) -> Result<()> {
+    if !is_able() {
         bail!(
             "install {} first (with Debian, as root, it would be done here)",
             packages.join(", ")

@@ -1,24 +1,48 @@
 //! The steps that cargo carries out: tests of the crates, of the documentation, and the build.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, bail};
 
-use super::counts;
+use super::{counts, postgres::Postgres};
 use crate::process;
 use crate::tally::Tally;
 use crate::workspace::cargo;
 
-/// All tests of all crates, with cargo-nextest if it is there.
+/// All tests of all crates, with cargo-nextest if it is there, and one PostgreSQL for all of them.
+/// Where it cannot be had, what needs none is tested all the same, and the step has a failure.
 ///
 /// One that fails is run once more, so that one race among thousands of tests does not hide the
 /// rest behind a red run; it is named all the same, as a fault to be found.
 pub(super) fn unit() -> Result<Tally> {
+    let postgres = Postgres::start();
+    if let Err(why) = &postgres {
+        println!("=== no PostgreSQL: {why:#}");
+    }
+    let mut tally = every_crate(postgres.as_ref().ok())?;
+    if let Err(why) = postgres {
+        println!("=== SKIPPED: the store on PostgreSQL, which counts as 1 failed: {why:#}");
+        tally.failed += 1;
+    }
+    Ok(tally)
+}
+
+fn every_crate(postgres: Option<&Postgres>) -> Result<Tally> {
+    let told = |args: &[&str]| {
+        let mut command = cargo(args);
+        if let Some(postgres) = postgres {
+            postgres.tell(&mut command);
+        }
+        command
+    };
     if !process::answers("cargo", &["nextest", "--version"]) {
         println!("cargo-nextest is not installed, `cargo test` runs the same tests, less fast");
-        return libtest(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
+        let run = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+        return libtest(&mut told(&run));
     }
     let run = ["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests", "pass"];
     let quiet = ["--retries", "1", "--status-level", "slow", "--final-status-level", "flaky"];
-    let shown = process::show(&mut cargo(&[run.as_slice(), &quiet].concat()))?;
+    let shown = process::show(&mut told(&[run.as_slice(), &quiet].concat()))?;
     let tally = counts::nextest(&shown.output).context("the tests did not run, see above")?;
     let flaky = counts::flaky(&shown.output);
     if flaky > 0 {
@@ -29,7 +53,7 @@ pub(super) fn unit() -> Result<Tally> {
 
 /// The examples in the documentation, which cargo-nextest cannot run.
 pub(super) fn doc() -> Result<Tally> {
-    libtest(&["test", "--workspace", "--doc", "--no-fail-fast"])
+    libtest(&mut cargo(&["test", "--workspace", "--doc", "--no-fail-fast"]))
 }
 
 /// The programs that the steps after this one start.
@@ -39,8 +63,8 @@ pub(super) fn build() -> Result<Tally> {
     Ok(Tally::default())
 }
 
-fn libtest(args: &[&str]) -> Result<Tally> {
-    let shown = process::show(&mut cargo(args))?;
+fn libtest(command: &mut Command) -> Result<Tally> {
+    let shown = process::show(command)?;
     judge(shown.is_success, counts::libtest(&shown.output))
 }
 

@@ -38,12 +38,14 @@ fn status(context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         let config = state.as_ref().map(|state| &state.config);
         let socket_dir = state.as_ref().and_then(|state| state.socket_dir.as_ref());
+        let store = state.as_ref().and_then(|state| state.store.as_ref());
         output::done(&json!({
             "is_running": pid.is_some(),
             "pid": pid,
             "url": url,
             "config": config,
             "socket_dir": socket_dir,
+            "store": store,
         }))?;
     } else if !context.format.is_quiet() {
         let place = data.path().display();

@@ -22,7 +22,7 @@ pub(super) async fn start(
     call_timeout: Option<Duration>,
     context: &Context,
 ) -> Result<App, Failure> {
-    let data = DataDir::open(&context.settings.data)?;
+    let data = DataDir::open(&context.settings.data)?.with_store(&context.settings);
     let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
     let mut gateway = context.settings.gateway_options()?;
     gateway.call_timeout = call_timeout.unwrap_or(gateway.call_timeout);

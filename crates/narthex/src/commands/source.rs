@@ -59,7 +59,7 @@ pub(crate) async fn followed(
             }
             let approve = approval(store.clone(), Handle::current());
             let path = std::path::absolute(path)?;
-            ProjectFile { path, approve, approvals: Some(data.store_journal()) }
+            ProjectFile { path, approve, approvals: Some(data.approvals()) }
         }
     };
     files.project = Some(project);

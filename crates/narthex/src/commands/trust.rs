@@ -49,10 +49,12 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         );
         return Err(Failure { details: Some(data), ..Failure::new(ErrorKind::Denied, text) });
     }
-    let store = DataDir::open(&context.settings.data)?.store().await?;
+    let place = DataDir::open(&context.settings.data)?.with_store(&context.settings);
+    let store = place.store().await?;
     let approved = folder.approve(store.trusted_files()).await;
     store.close().await;
     approved?;
+    place.note_approval(&folder.hash())?;
     if context.format.is_json() {
         output::json(&data)?;
     } else if is_text {

@@ -36,11 +36,12 @@ const WORKERS_END: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
-    let data = DataDir::open(&settings.data)?;
+    let data = DataDir::open(&settings.data)?.with_store(settings);
     let _lock = data.lock()?;
     let token = data.client_token()?;
     let admin = data.admin_token()?;
     let store = data.store().await?;
+    let store_place = store.place().to_owned();
     let vault = secrets::open(&data, &store).await?;
     let followed = source::followed(settings, &data, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
@@ -70,6 +71,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         url: format!("http://{address}"),
         socket_dir: app.socket_dir().map(Path::to_owned),
         config: std::path::absolute(&file)?,
+        store: Some(store_place),
     };
     data.publish(&state)?;
     let reporter = Reporter { data: &data, context: &context, shown: Vec::new() };

@@ -32,7 +32,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: [Key; 26] = [
+pub(super) const KEYS: [Key; 27] = [
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("config", "NARTHEX_CONFIG", Shape::Text),
@@ -41,6 +41,7 @@ pub(super) const KEYS: [Key; 26] = [
     key("confinement", "NARTHEX_CONFINEMENT", Shape::Text),
     key("tools", "NARTHEX_TOOLS", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
+    key("store.url", super::STORE_URL, Shape::Text),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),

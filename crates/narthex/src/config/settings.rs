@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     num::NonZeroU64,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -11,7 +12,7 @@ use std::{
 use fs_err as fs;
 use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, Secret};
 use narthex_policy::RunPolicy;
 use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) servers: Option<PathBuf>,
     /// Servers that are put there once.
     pub(crate) default_servers: Option<PathBuf>,
+    /// The PostgreSQL database of the store; `None` means a file in the data directory.
+    pub(crate) store_url: Option<Secret>,
     /// Which servers the local run has.
     pub(crate) policy: RunPolicy,
     pub(crate) synthetic_tools: bool,
@@ -113,9 +116,18 @@ pub(super) fn load(
     if let Some((path, text)) = read_file(flags, env)? {
         let name = path.display().to_string();
         let table = text.parse::<Table>().map_err(|error| {
-            Failure::usage(format!("{name} is no valid TOML: {}", error.to_string().trim_end()))
+            // Without the line itself, which may hold the password of the store.
+            let line = 1 + text[..error.span().map_or(0, |span| span.start)].matches('\n').count();
+            Failure::usage(format!("{name} is no valid TOML: line {line}: {}", error.message()))
         })?;
         layers.add_file(&name, &table);
+        if layers.get("store.url").is_some() && fs::metadata(&path)?.mode() & 0o077 != 0 {
+            layers.faults.push(format!(
+                "{name} holds `store.url`, and others can read it; make it private with `chmod \
+                 600 {name}`, or set {} instead",
+                super::STORE_URL
+            ));
+        }
     }
     layers.add_environment(env);
     let text = |path: &Option<PathBuf>| Some(path.as_ref()?.to_string_lossy().into_owned());
@@ -187,6 +199,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
                 .map(|folder| folder.join(SERVERS_FILE)),
         },
         default_servers: text("default_servers").map(PathBuf::from),
+        store_url: text("store.url").map(Secret::new),
         policy: policy.clone().unwrap_or_default(),
         synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),

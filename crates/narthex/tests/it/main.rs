@@ -28,6 +28,7 @@ mod reload_load;
 mod runs;
 mod secrets;
 mod settings;
+mod store_url;
 mod support;
 mod template;
 mod trace;

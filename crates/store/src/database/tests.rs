@@ -1,4 +1,10 @@
-//! Deadlines, whole transactions, and what errors tell.
+//! Deadlines, whole transactions, and what errors tell, of both databases.
+
+use std::str::FromStr;
+
+use narthex_testkit::postgres as testing;
+use sqlx::{ConnectOptions, Connection, postgres::PgConnectOptions, sqlite::SqliteConnectOptions};
+use tempfile::TempDir;
 
 use super::*;
 
@@ -15,16 +21,64 @@ const FILL: Statement = Statement {
           INSERT INTO t (name) SELECT 'x' || i FROM n",
 };
 const COUNT: Statement = Statement { name: "test.count", sql: "SELECT count(*) AS n FROM t" };
+const HASTE: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A file with the table `t`.
-async fn database(limit_ms: u64, busy_ms: u64) -> (tempfile::TempDir, Database) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.db");
-    fs_err::write(&path, "").unwrap();
-    let (limit, busy) = (Duration::from_millis(limit_ms), Duration::from_millis(busy_ms));
-    let database = Database::with_limits(&path, limit, busy);
-    database.write(MAKE, &[]).await.unwrap();
-    (dir, database)
+/// A database with the table `t`.
+enum Place {
+    File(TempDir),
+    Server(Box<PgConnectOptions>),
+}
+
+impl Place {
+    /// One of each kind.
+    async fn each() -> Vec<Self> {
+        let dir = tempfile::tempdir().unwrap();
+        fs_err::write(dir.path().join("x.db"), "").unwrap();
+        let mut places = vec![Self::File(dir)];
+        let server = testing::database(&[]);
+        places.extend(server.map(|database| {
+            Self::Server(Box::new(PgConnectOptions::from_str(&database.url).unwrap()))
+        }));
+        for place in &places {
+            let database = place.open(PATIENCE, PATIENCE);
+            database.write(MAKE, &[]).await.unwrap();
+            database.close().await;
+        }
+        places
+    }
+
+    fn open(&self, limit: Duration, busy: Duration) -> Database {
+        match self {
+            Self::File(dir) => {
+                let path = dir.path().join("x.db");
+                Database::Sqlite(SqliteFile::with_limits(&path, limit, busy))
+            }
+            Self::Server(options) => {
+                Database::Postgres(PostgresServer::with_limits(options, limit, busy))
+            }
+        }
+    }
+
+    /// Writes in another process's stead, and does not come to an end meanwhile.
+    async fn held(&self, meanwhile: impl AsyncFnOnce()) {
+        match self {
+            Self::File(dir) => {
+                let options = SqliteConnectOptions::new().filename(dir.path().join("x.db"));
+                let mut other = options.connect().await.unwrap();
+                let held = other.begin_with(sqlite::BEGIN).await.unwrap();
+                meanwhile().await;
+                held.rollback().await.unwrap();
+            }
+            Self::Server(options) => {
+                let mut other = options.connect().await.unwrap();
+                let mut held = other.begin_with(postgres::BEGIN).await.unwrap();
+                postgres::lock(&mut held).await.unwrap();
+                meanwhile().await;
+                held.rollback().await.unwrap();
+            }
+        }
+    }
 }
 
 async fn count(database: &Database) -> i64 {
@@ -35,68 +89,89 @@ async fn count(database: &Database) -> i64 {
 /// kept them.
 #[tokio::test]
 async fn a_statement_has_a_deadline_and_gives_its_connection_back() {
-    let (_dir, database) = database(300, 100).await;
-    for _ in 0..=READERS_MAX {
-        let error = database.read(SPIN, &[]).await.unwrap_err();
-        assert!(matches!(error, StatementError::Timeout { statement: "test.spin" }), "{error:?}");
+    for place in Place::each().await {
+        let hasty = place.open(HASTE, PATIENCE);
+        for _ in 0..=READERS_MAX {
+            let error = hasty.read(SPIN, &[]).await.unwrap_err();
+            assert!(
+                matches!(error, StatementError::Timeout { statement: "test.spin" }),
+                "{error:?}"
+            );
+        }
+        let error = hasty.write(FILL, &[]).await.unwrap_err();
+        assert!(matches!(error, StatementError::Timeout { statement: "test.fill" }), "{error:?}");
+        // On a machine that is busy, this too may take longer than it may.
+        let read = async || hasty.read(COUNT, &[]).await;
+        while let Err(StatementError::Timeout { .. }) = read().await {}
+        while let Err(StatementError::Timeout { .. }) = hasty.write(ADD, &[Value::Text("a")]).await
+        {
+        }
+        assert_eq!(count(&place.open(PATIENCE, PATIENCE)).await, 1);
+        hasty.close().await;
     }
-    let error = database.write(FILL, &[]).await.unwrap_err();
-    assert!(matches!(error, StatementError::Timeout { statement: "test.fill" }), "{error:?}");
-    database.write(ADD, &[Value::Text("a")]).await.unwrap();
-    assert_eq!(count(&database).await, 1);
-    database.close().await;
 }
 
 #[tokio::test]
 async fn a_transaction_that_is_stopped_leaves_nothing() {
-    let (_dir, database) = database(300, 100).await;
-    let error = database.write_each(FILL, &[vec![], vec![]]).await.unwrap_err();
-    assert!(matches!(error, StatementError::Timeout { .. }), "{error:?}");
-    let texts = |names: &[&'static str]| {
-        names.iter().map(|name| vec![Value::Text(name)]).collect::<Vec<_>>()
-    };
-    let error = database.write_each(ADD, &texts(&["a", "b", "a"])).await.unwrap_err();
-    assert!(matches!(error, StatementError::Exists { statement: "test.add" }), "{error:?}");
-    assert_eq!(count(&database).await, 0);
-    database.write_each(ADD, &texts(&["a", "b"])).await.unwrap();
-    assert_eq!(count(&database).await, 2);
+    for place in Place::each().await {
+        let (hasty, patient) = (place.open(HASTE, PATIENCE), place.open(PATIENCE, PATIENCE));
+        let error = hasty.write_each(FILL, &[vec![], vec![]]).await.unwrap_err();
+        assert!(matches!(error, StatementError::Timeout { .. }), "{error:?}");
+        let texts = |names: &[&'static str]| {
+            names.iter().map(|name| vec![Value::Text(name)]).collect::<Vec<_>>()
+        };
+        let error = patient.write_each(ADD, &texts(&["a", "b", "a"])).await.unwrap_err();
+        assert!(matches!(error, StatementError::Exists { statement: "test.add" }), "{error:?}");
+        assert_eq!(count(&patient).await, 0);
+        patient.write_each(ADD, &texts(&["a", "b"])).await.unwrap();
+        assert_eq!(count(&patient).await, 2);
+    }
 }
 
 #[tokio::test]
 async fn another_process_that_writes_too_long_is_named_as_the_reason() {
-    let (dir, database) = database(10_000, 20).await;
-    let options = SqliteConnectOptions::new().filename(dir.path().join("x.db"));
-    let mut other = options.connect().await.unwrap();
-    let held = sqlx::Connection::begin_with(&mut other, BEGIN).await.unwrap();
-    let error = database.write(ADD, &[Value::Text("a")]).await.unwrap_err();
-    assert!(matches!(error, StatementError::Busy { statement: "test.add" }), "{error:?}");
-    held.rollback().await.unwrap();
-    database.write(ADD, &[Value::Text("a")]).await.unwrap();
+    for place in Place::each().await {
+        let database = place.open(PATIENCE, Duration::from_millis(20));
+        place
+            .held(async || {
+                let error = database.write(ADD, &[Value::Text("a")]).await.unwrap_err();
+                assert!(
+                    matches!(error, StatementError::Busy { statement: "test.add" }),
+                    "{error:?}"
+                );
+                // Who reads does not wait.
+                assert_eq!(count(&database).await, 0);
+            })
+            .await;
+        place.open(PATIENCE, PATIENCE).write(ADD, &[Value::Text("a")]).await.unwrap();
+    }
 }
 
 #[tokio::test]
 async fn errors_name_the_statement_and_show_neither_sql_nor_values() {
-    let (_dir, database) = database(10_000, 100).await;
-    database.write(ADD, &[Value::Text("hidden")]).await.unwrap();
-    let wrong = Statement { name: "test.wrong", sql: "SELECT hidden FROM t" };
-    let errors = [
-        database.write(ADD, &[Value::Text("hidden")]).await.unwrap_err(),
-        database.write(ADD, &[Value::Text("hidden\0")]).await.unwrap_err(),
-        database.read(wrong, &[]).await.unwrap_err(),
-        // Whoever reads cannot write.
-        database.read(ADD, &[Value::Text("hidden-too")]).await.unwrap_err(),
-        {
-            database.close().await;
-            database.read(COUNT, &[]).await.unwrap_err()
-        },
-    ];
-    let kinds = errors.each_ref().map(StatementError::kind);
-    use narthex_model::ErrorKind::{Bug, Conflict, Invalid, Unavailable};
-    assert_eq!(kinds, [Conflict, Invalid, Bug, Unavailable, Unavailable]);
-    for error in errors {
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        let text = format!("{error} {}", source.unwrap_or_default());
-        assert!(text.contains("`test."), "{text}");
-        assert!(!text.contains("hidden") && !text.contains("SELECT"), "{text}");
+    for place in Place::each().await {
+        let database = place.open(PATIENCE, PATIENCE);
+        database.write(ADD, &[Value::Text("hidden")]).await.unwrap();
+        let wrong = Statement { name: "test.wrong", sql: "SELECT hidden FROM t" };
+        let errors = [
+            database.write(ADD, &[Value::Text("hidden")]).await.unwrap_err(),
+            database.write(ADD, &[Value::Text("hidden\0")]).await.unwrap_err(),
+            database.read(wrong, &[]).await.unwrap_err(),
+            // Whoever reads cannot write.
+            database.read(ADD, &[Value::Text("hidden-too")]).await.unwrap_err(),
+            {
+                database.close().await;
+                database.read(COUNT, &[]).await.unwrap_err()
+            },
+        ];
+        let kinds = errors.each_ref().map(StatementError::kind);
+        use narthex_model::ErrorKind::{Bug, Conflict, Invalid, Unavailable};
+        assert_eq!(kinds, [Conflict, Invalid, Bug, Unavailable, Unavailable]);
+        for error in errors {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            let text = format!("{error} {}", source.unwrap_or_default());
+            assert!(text.contains("`test."), "{text}");
+            assert!(!text.contains("hidden") && !text.contains("SELECT"), "{text}");
+        }
     }
 }

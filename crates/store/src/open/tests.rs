@@ -9,7 +9,7 @@ use super::*;
 async fn the_search_for_damage_has_a_limit() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("store.db");
-    let database = open(&path).await.unwrap();
+    let Database::Sqlite(database) = open(&path).await.unwrap() else { panic!("it is a file") };
     let mut writer = database.writer(Instant::now() + OPEN_LIMIT).await.unwrap();
     let fill = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) \
                 INSERT INTO trusted_files SELECT 'place ' || i, '', 0 FROM n";
@@ -20,7 +20,7 @@ async fn the_search_for_damage_has_a_limit() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.file().write_all_at(&[0x5a; 4096], (pages - 5) * 4096).unwrap();
 
-    let database = Database::new(&path);
+    let database = SqliteFile::new(&path);
     let mut writer = database.writer(Instant::now() + OPEN_LIMIT).await.unwrap();
     look_for_damage(&mut writer, Duration::ZERO).await.unwrap();
     let found = look_for_damage(&mut writer, CHECK_LIMIT).await;

@@ -1,4 +1,5 @@
-//! The store on files of its own: objects, refusals, processes side by side, earlier versions.
+//! The store on files and databases of its own: objects, refusals, processes side by side,
+//! earlier versions.
 
 #![expect(
     clippy::tests_outside_test_module,
@@ -9,6 +10,7 @@
 mod catalog;
 mod looking;
 mod objects;
+mod postgres;
 mod processes;
 mod refusals;
 mod runs;

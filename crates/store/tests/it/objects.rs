@@ -14,142 +14,153 @@ const NAMES: [&str; 8] =
 
 #[tokio::test]
 async fn the_default_workspace_exists_from_the_start() {
-    let place = Place::new();
-    let store = place.open().await;
-    let default = Workspace { id: id("default"), name: "Default".to_owned() };
-    assert_eq!(store.workspaces().find(&id("default")).await.unwrap(), Some(default.clone()));
-    assert_eq!(store.workspaces().all().await.unwrap(), vec![default]);
-    assert_eq!(id("default"), narthex_model::WorkspaceId::default());
+    for place in Place::both() {
+        let store = place.open().await;
+        let default = Workspace { id: id("default"), name: "Default".to_owned() };
+        assert_eq!(store.workspaces().find(&id("default")).await.unwrap(), Some(default.clone()));
+        assert_eq!(store.workspaces().all().await.unwrap(), vec![default]);
+        assert_eq!(id("default"), narthex_model::WorkspaceId::default());
+    }
 }
 
 #[tokio::test]
 async fn workspaces_keep_their_names_and_have_ids_of_their_own() {
-    let place = Place::new();
-    let store = place.open().await;
-    let team = Workspace { id: id("team-1"), name: "Größe 数 🦀".to_owned() };
-    store.workspaces().create(&team).await.unwrap();
-    let again = store.workspaces().create(&team).await.unwrap_err();
-    assert_eq!(again.kind(), ErrorKind::Conflict);
-    store.close().await;
-    let store = place.open().await;
-    assert_eq!(store.workspaces().find(&id("team-1")).await.unwrap(), Some(team));
-    assert_eq!(store.workspaces().find(&id("team-2")).await.unwrap(), None);
-    assert_eq!(store.workspaces().all().await.unwrap().len(), 2);
+    for place in Place::both() {
+        let store = place.open().await;
+        let team = Workspace { id: id("team-1"), name: "Größe 数 🦀".to_owned() };
+        store.workspaces().create(&team).await.unwrap();
+        let again = store.workspaces().create(&team).await.unwrap_err();
+        assert_eq!(again.kind(), ErrorKind::Conflict);
+        store.close().await;
+        let store = place.open().await;
+        assert_eq!(store.workspaces().find(&id("team-1")).await.unwrap(), Some(team));
+        assert_eq!(store.workspaces().find(&id("team-2")).await.unwrap(), None);
+        assert_eq!(store.workspaces().all().await.unwrap().len(), 2);
+    }
 }
 
 /// E57: a server that was switched off stays so across restarts, in its own workspace.
 #[tokio::test]
 async fn e57_servers_that_are_off_stay_off() {
-    let place = Place::new();
-    let store = place.open().await;
-    let (here, there) = (id("default"), id("other"));
-    let other = Workspace { id: there.clone(), name: String::new() };
-    store.workspaces().create(&other).await.unwrap();
-    for name in NAMES {
-        store.server_flags().set_disabled(&here, name, true).await.unwrap();
-    }
-    store.server_flags().set_disabled(&here, "on", false).await.unwrap();
-    store.close().await;
+    for place in Place::both() {
+        let store = place.open().await;
+        let (here, there) = (id("default"), id("other"));
+        let other = Workspace { id: there.clone(), name: String::new() };
+        store.workspaces().create(&other).await.unwrap();
+        for name in NAMES {
+            store.server_flags().set_disabled(&here, name, true).await.unwrap();
+        }
+        store.server_flags().set_disabled(&here, "on", false).await.unwrap();
+        store.close().await;
 
-    let store = place.open().await;
-    let flags = store.server_flags();
-    assert_eq!(flags.disabled(&here).await.unwrap(), set(NAMES));
-    assert_eq!(flags.disabled(&there).await.unwrap(), set([""; 0]));
-    for name in &NAMES[1..] {
-        flags.set_disabled(&here, name, false).await.unwrap();
+        let store = place.open().await;
+        let flags = store.server_flags();
+        assert_eq!(flags.disabled(&here).await.unwrap(), set(NAMES));
+        assert_eq!(flags.disabled(&there).await.unwrap(), set([""; 0]));
+        for name in &NAMES[1..] {
+            flags.set_disabled(&here, name, false).await.unwrap();
+        }
+        assert_eq!(flags.disabled(&here).await.unwrap(), set(["git"]));
+        flags.forget(&here, "git").await.unwrap();
+        assert_eq!(flags.disabled(&here).await.unwrap(), set([""; 0]));
     }
-    assert_eq!(flags.disabled(&here).await.unwrap(), set(["git"]));
-    flags.forget(&here, "git").await.unwrap();
-    assert_eq!(flags.disabled(&here).await.unwrap(), set([""; 0]));
 }
 
 /// Saying the same again does not make it newer.
 #[tokio::test]
 async fn a_flag_knows_when_it_changed() {
-    let place = Place::new();
-    let store = place.open().await;
-    store.server_flags().set_disabled(&id("default"), "git", true).await.unwrap();
-    place.sql("UPDATE server_flags SET changed_at = 7").await;
-    let changed_at = "SELECT CAST(changed_at AS TEXT) FROM server_flags";
-    store.server_flags().set_disabled(&id("default"), "git", true).await.unwrap();
-    assert_eq!(place.sql(changed_at).await, ["7"]);
-    store.server_flags().set_disabled(&id("default"), "git", false).await.unwrap();
-    assert_ne!(place.sql(changed_at).await, ["7"]);
+    for place in Place::both() {
+        let store = place.open().await;
+        store.server_flags().set_disabled(&id("default"), "git", true).await.unwrap();
+        place.sql("UPDATE server_flags SET changed_at = 7").await;
+        let changed_at = "SELECT CAST(changed_at AS TEXT) FROM server_flags";
+        store.server_flags().set_disabled(&id("default"), "git", true).await.unwrap();
+        assert_eq!(place.sql(changed_at).await, ["7"]);
+        store.server_flags().set_disabled(&id("default"), "git", false).await.unwrap();
+        assert_ne!(place.sql(changed_at).await, ["7"]);
+    }
 }
 
 #[tokio::test]
 async fn flags_belong_to_a_workspace_that_exists_and_go_with_it() {
-    let place = Place::new();
-    let store = place.open().await;
-    let flags = store.server_flags();
-    let error = flags.set_disabled(&id("nobody"), "git", true).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
-    let error = store.seeded_defaults().mark(&id("nobody"), ["git"]).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
-    flags.set_disabled(&id("default"), "git", true).await.unwrap();
-    place.sql("PRAGMA foreign_keys = ON; DELETE FROM workspaces").await;
-    assert_eq!(flags.disabled(&id("default")).await.unwrap(), set([""; 0]));
+    for place in Place::both() {
+        let store = place.open().await;
+        let flags = store.server_flags();
+        let error = flags.set_disabled(&id("nobody"), "git", true).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        let error = store.seeded_defaults().mark(&id("nobody"), ["git"]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        flags.set_disabled(&id("default"), "git", true).await.unwrap();
+        place.sql("DELETE FROM workspaces").await;
+        assert_eq!(flags.disabled(&id("default")).await.unwrap(), set([""; 0]));
+    }
 }
 
 /// E146: a default is seeded once per name, and later ones still arrive.
 #[tokio::test]
 async fn e146_defaults_are_remembered_by_name() {
-    let place = Place::new();
-    let store = place.open().await;
-    let seeded = store.seeded_defaults();
-    assert_eq!(seeded.names(&id("default")).await.unwrap(), set([""; 0]));
-    seeded.mark(&id("default"), NAMES).await.unwrap();
-    seeded.mark(&id("default"), ["git", "later"]).await.unwrap();
-    seeded.mark(&id("default"), []).await.unwrap();
-    store.close().await;
-    let store = place.open().await;
-    let names = store.seeded_defaults().names(&id("default")).await.unwrap();
-    assert_eq!(names, set(NAMES.into_iter().chain(["later"])));
+    for place in Place::both() {
+        let store = place.open().await;
+        let seeded = store.seeded_defaults();
+        assert_eq!(seeded.names(&id("default")).await.unwrap(), set([""; 0]));
+        seeded.mark(&id("default"), NAMES).await.unwrap();
+        seeded.mark(&id("default"), ["git", "later"]).await.unwrap();
+        seeded.mark(&id("default"), []).await.unwrap();
+        store.close().await;
+        let store = place.open().await;
+        let names = store.seeded_defaults().names(&id("default")).await.unwrap();
+        assert_eq!(names, set(NAMES.into_iter().chain(["later"])));
+    }
 }
 
 /// D27: approval is for one content at one place.
 #[tokio::test]
 async fn d27_a_place_has_one_approved_content() {
-    let place = Place::new();
-    let store = place.open().await;
-    let before = SystemTime::now() - Duration::from_secs(1);
-    for (at, hash) in [("/a/mcp.json", "01"), ("/ä/mcp.json", "02"), ("/a/mcp.json", "03")] {
-        store.trusted_files().approve(at, hash).await.unwrap();
+    for place in Place::both() {
+        let store = place.open().await;
+        let before = SystemTime::now() - Duration::from_secs(1);
+        for (at, hash) in [("/a/mcp.json", "01"), ("/ä/mcp.json", "02"), ("/a/mcp.json", "03")] {
+            store.trusted_files().approve(at, hash).await.unwrap();
+        }
+        let approved = store.trusted_files().find("/a/mcp.json").await.unwrap().unwrap();
+        assert_eq!(approved.sha256, "03");
+        assert!(approved.approved_at > before && approved.approved_at <= SystemTime::now());
+        let other = store.trusted_files().find("/ä/mcp.json").await.unwrap().unwrap();
+        assert_eq!(other.sha256, "02");
+        assert_eq!(store.trusted_files().find("/A/mcp.json").await.unwrap(), None);
     }
-    let approved = store.trusted_files().find("/a/mcp.json").await.unwrap().unwrap();
-    assert_eq!(approved.sha256, "03");
-    assert!(approved.approved_at > before && approved.approved_at <= SystemTime::now());
-    let other = store.trusted_files().find("/ä/mcp.json").await.unwrap().unwrap();
-    assert_eq!(other.sha256, "02");
-    assert_eq!(store.trusted_files().find("/A/mcp.json").await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn ten_thousand_rows() {
-    let place = Place::new();
-    let store = place.open().await;
-    let names: Vec<String> = (0..10_000).map(|n| format!("server-{n}")).collect();
-    let all = || names.iter().map(String::as_str);
-    store.seeded_defaults().mark(&id("default"), all()).await.unwrap();
-    assert_eq!(store.seeded_defaults().names(&id("default")).await.unwrap(), set(all()));
+    for place in Place::both() {
+        let store = place.open().await;
+        let names: Vec<String> = (0..10_000).map(|n| format!("server-{n}")).collect();
+        let all = || names.iter().map(String::as_str);
+        store.seeded_defaults().mark(&id("default"), all()).await.unwrap();
+        assert_eq!(store.seeded_defaults().names(&id("default")).await.unwrap(), set(all()));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_tasks_share_a_store() {
-    let place = Place::new();
-    let store = place.open().await;
-    let mut tasks = JoinSet::new();
-    for number in 0..64 {
-        let store = store.clone();
-        tasks.spawn(async move {
-            let name = format!("server-{number}");
-            store.server_flags().set_disabled(&id("default"), &name, true).await.unwrap();
-            // Whoever has written reads what was written.
-            assert!(store.server_flags().disabled(&id("default")).await.unwrap().contains(&name));
-        });
+    for place in Place::both() {
+        let store = place.open().await;
+        let mut tasks = JoinSet::new();
+        for number in 0..64 {
+            let store = store.clone();
+            tasks.spawn(async move {
+                let name = format!("server-{number}");
+                store.server_flags().set_disabled(&id("default"), &name, true).await.unwrap();
+                // Whoever has written reads what was written.
+                assert!(
+                    store.server_flags().disabled(&id("default")).await.unwrap().contains(&name)
+                );
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        assert_eq!(store.server_flags().disabled(&id("default")).await.unwrap().len(), 64);
     }
-    while let Some(done) = tasks.join_next().await {
-        done.unwrap();
-    }
-    assert_eq!(store.server_flags().disabled(&id("default")).await.unwrap().len(), 64);
 }

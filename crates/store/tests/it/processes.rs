@@ -1,4 +1,4 @@
-//! Several processes with one file, and processes that are killed while they write.
+//! Several processes with one store, and processes that are killed while they write.
 
 use std::{
     collections::BTreeSet,
@@ -8,9 +8,8 @@ use std::{
 };
 
 use narthex_model::WorkspaceId;
-use narthex_store::Store;
 
-use crate::support::{Place, id};
+use crate::support::{Place, id, open_in};
 
 /// How many names are marked in one transaction.
 const BATCH: u32 = 40;
@@ -28,24 +27,25 @@ fn start(test: &str, dir: &Path) -> Child {
 }
 
 #[tokio::test]
-async fn processes_make_and_use_one_file_at_the_same_time() {
-    let place = Place::new();
-    let children: Vec<_> = (0..5).map(|_| start("some_writes", place.dir())).collect();
-    let pids: Vec<_> = children.iter().map(Child::id).collect();
-    let store = place.open().await;
-    for child in children {
-        let output = child.wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+async fn processes_make_and_use_one_store_at_the_same_time() {
+    for place in Place::both() {
+        let children: Vec<_> = (0..5).map(|_| start("some_writes", place.dir())).collect();
+        let pids: Vec<_> = children.iter().map(Child::id).collect();
+        let store = place.open().await;
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let expected: BTreeSet<_> =
+            pids.iter().flat_map(|pid| (0..20).map(move |n| format!("{pid}-{n}"))).collect();
+        assert_eq!(store.server_flags().disabled(&id("default")).await.unwrap(), expected);
     }
-    let expected: BTreeSet<_> =
-        pids.iter().flat_map(|pid| (0..20).map(move |n| format!("{pid}-{n}"))).collect();
-    assert_eq!(store.server_flags().disabled(&id("default")).await.unwrap(), expected);
 }
 
 #[tokio::test]
-#[ignore = "one of processes_make_and_use_one_file_at_the_same_time, run as its own process"]
+#[ignore = "one of processes_make_and_use_one_store_at_the_same_time, run as its own process"]
 async fn some_writes() {
-    let store = Store::open(Path::new("store.db")).await.unwrap();
+    let store = open_in(Path::new(".")).await;
     let me = std::process::id();
     for number in 0..20 {
         let name = format!("{me}-{number}");
@@ -57,37 +57,40 @@ async fn some_writes() {
 /// What a process was told is stored is there after it was killed, and nothing is there by halves.
 #[tokio::test]
 async fn a_killed_process_loses_nothing_that_it_was_told_is_stored() {
-    let place = Place::new();
-    let mut told = BTreeSet::new();
-    for round in 1..=5 {
-        let mut child = start("writes_without_end", place.dir());
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        // Each round is cut off at another moment.
-        for _ in 0..10 * round + round {
-            told.insert(lines.next().expect("it writes without end").unwrap());
+    for place in Place::both() {
+        let mut told = BTreeSet::new();
+        for round in 1..=5 {
+            let mut child = start("writes_without_end", place.dir());
+            let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+            // Each round is cut off at another moment.
+            for _ in 0..10 * round + round {
+                told.insert(lines.next().expect("it writes without end").unwrap());
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            told.extend(lines.map(Result::unwrap));
+            let store = place.open().await;
+            let names = store.seeded_defaults().names(&id("default")).await.unwrap();
+            let mut batches: BTreeSet<String> = BTreeSet::new();
+            for name in &names {
+                batches.insert(name.rsplit_once('-').unwrap().0.to_owned());
+            }
+            assert_eq!(names.len(), batches.len() * BATCH as usize);
+            assert!(batches.is_superset(&told), "lost: {:?}", told.difference(&batches));
+            assert!(batches.len() <= told.len() + round, "more than the last of each was stored");
+            store.close().await;
         }
-        child.kill().unwrap();
-        child.wait().unwrap();
-        told.extend(lines.map(Result::unwrap));
-        let store = place.open().await;
-        let names = store.seeded_defaults().names(&id("default")).await.unwrap();
-        let mut batches: BTreeSet<String> = BTreeSet::new();
-        for name in &names {
-            batches.insert(name.rsplit_once('-').unwrap().0.to_owned());
+        if place.is_file() {
+            assert_eq!(place.sql("PRAGMA integrity_check").await, ["ok"]);
+            assert_eq!(place.sql("PRAGMA foreign_key_check").await, [""; 0]);
         }
-        assert_eq!(names.len(), batches.len() * BATCH as usize);
-        assert!(batches.is_superset(&told), "lost: {:?}", told.difference(&batches));
-        assert!(batches.len() <= told.len() + round, "more than the last of each was stored");
-        store.close().await;
     }
-    assert_eq!(place.sql("PRAGMA integrity_check").await, ["ok"]);
-    assert_eq!(place.sql("PRAGMA foreign_key_check").await, [""; 0]);
 }
 
 #[tokio::test]
 #[ignore = "the one that a_killed_process_loses_nothing kills, run as its own process"]
 async fn writes_without_end() {
-    let store = Store::open(Path::new("store.db")).await.unwrap();
+    let store = open_in(Path::new(".")).await;
     let me = std::process::id();
     // Should anybody run it by hand.
     for number in 0..100_000 {

@@ -35,136 +35,149 @@ async fn add(store: &Store, secret: &SealedSecret) -> bool {
     store.secrets().add(secret, "admin", 3).await.unwrap()
 }
 
-async fn with_team() -> (Place, Store) {
-    let place = Place::new();
+async fn with_team(place: &Place) -> Store {
     let store = place.open().await;
     store.workspaces().create(&Workspace { id: id("team"), name: String::new() }).await.unwrap();
-    (place, store)
+    store
 }
 
 /// D10: versions follow each other, some are kept, and no number comes twice.
 #[tokio::test]
 async fn d10_versions_follow_each_other_for_good() {
-    let (_place, store) = with_team().await;
-    let (here, a) = (id("default"), name("A"));
-    assert_eq!(store.secrets().head(&here, &a).await.unwrap(), None);
-    assert!(!add(&store, &sealed("default", "A", 2)).await);
-    for number in 1..=4 {
-        assert!(add(&store, &sealed("default", "A", number)).await);
-        assert!(!add(&store, &sealed("default", "A", number)).await);
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        let (here, a) = (id("default"), name("A"));
+        assert_eq!(store.secrets().head(&here, &a).await.unwrap(), None);
+        assert!(!add(&store, &sealed("default", "A", 2)).await);
+        for number in 1..=4 {
+            assert!(add(&store, &sealed("default", "A", number)).await);
+            assert!(!add(&store, &sealed("default", "A", number)).await);
+        }
+        assert!(add(&store, &sealed("team", "A", 1)).await);
+        let find = async |number: Option<u64>| {
+            let found = store.secrets().find(&here, &a, number.map(version)).await.unwrap();
+            found.map(|found| found.sealed)
+        };
+        assert_eq!(find(None).await.as_deref(), Some("default/A/4"));
+        assert_eq!(find(Some(2)).await.as_deref(), Some("default/A/2"));
+        assert_eq!(find(Some(1)).await, None);
+        assert!(store.secrets().clear(&here, &a, "somebody").await.unwrap());
+        assert!(!store.secrets().clear(&here, &a, "another").await.unwrap());
+        assert_eq!(find(None).await, None);
+        let head = SecretHead { last: version(4), is_set: false };
+        assert_eq!(store.secrets().head(&here, &a).await.unwrap(), Some(head));
+        assert!(!add(&store, &sealed("default", "A", 4)).await);
+        assert!(add(&store, &sealed("default", "A", 5)).await);
+        assert!(store.secrets().find(&id("team"), &a, None).await.unwrap().is_some());
     }
-    assert!(add(&store, &sealed("team", "A", 1)).await);
-    let find = async |number: Option<u64>| {
-        let found = store.secrets().find(&here, &a, number.map(version)).await.unwrap();
-        found.map(|found| found.sealed)
-    };
-    assert_eq!(find(None).await.as_deref(), Some("default/A/4"));
-    assert_eq!(find(Some(2)).await.as_deref(), Some("default/A/2"));
-    assert_eq!(find(Some(1)).await, None);
-    assert!(store.secrets().clear(&here, &a, "somebody").await.unwrap());
-    assert!(!store.secrets().clear(&here, &a, "another").await.unwrap());
-    assert_eq!(find(None).await, None);
-    let head = SecretHead { last: version(4), is_set: false };
-    assert_eq!(store.secrets().head(&here, &a).await.unwrap(), Some(head));
-    assert!(!add(&store, &sealed("default", "A", 4)).await);
-    assert!(add(&store, &sealed("default", "A", 5)).await);
-    assert!(store.secrets().find(&id("team"), &a, None).await.unwrap().is_some());
 }
 
 /// X-M22: what is told, in order, of what is set and what is not.
 #[tokio::test]
 async fn x_m22_all_secrets_of_a_workspace_are_told() {
-    let (_place, store) = with_team().await;
-    for (of, number) in [("B", 1), ("A", 1), ("B", 2), ("C", 1)] {
-        assert!(add(&store, &sealed("default", of, number)).await);
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        for (of, number) in [("B", 1), ("A", 1), ("B", 2), ("C", 1)] {
+            assert!(add(&store, &sealed("default", of, number)).await);
+        }
+        store.secrets().clear(&id("default"), &name("C"), "somebody").await.unwrap();
+        let all = store.secrets().all(&id("default")).await.unwrap();
+        let told: Vec<_> = all
+            .iter()
+            .map(|one| (one.name.as_str(), one.is_set(), one.versions.len(), &*one.updated_by))
+            .collect();
+        assert_eq!(
+            told,
+            [("A", true, 1, "admin"), ("B", true, 2, "admin"), ("C", false, 0, "somebody")]
+        );
+        let numbers: Vec<_> = all[1].versions.iter().map(|one| one.version.get()).collect();
+        assert_eq!((numbers, &all[1].versions[0].key), (vec![1, 2], &Some(key(OLD))));
+        assert!(all[1].created_at <= all[1].updated_at);
+        assert!(store.secrets().all(&id("team")).await.unwrap().is_empty());
     }
-    store.secrets().clear(&id("default"), &name("C"), "somebody").await.unwrap();
-    let all = store.secrets().all(&id("default")).await.unwrap();
-    let told: Vec<_> = all
-        .iter()
-        .map(|one| (one.name.as_str(), one.is_set(), one.versions.len(), &*one.updated_by))
-        .collect();
-    assert_eq!(
-        told,
-        [("A", true, 1, "admin"), ("B", true, 2, "admin"), ("C", false, 0, "somebody")]
-    );
-    let numbers: Vec<_> = all[1].versions.iter().map(|one| one.version.get()).collect();
-    assert_eq!((numbers, &all[1].versions[0].key), (vec![1, 2], &Some(key(OLD))));
-    assert!(all[1].created_at <= all[1].updated_at);
-    assert!(store.secrets().all(&id("team")).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_secret_needs_a_workspace() {
-    let (place, store) = with_team().await;
-    let error = store.secrets().add(&sealed("nobody", "A", 1), "x", 3).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(place.sql("SELECT name FROM secrets").await, [""; 0]);
-    // It goes with its workspace.
-    assert!(add(&store, &sealed("team", "A", 1)).await);
-    place.sql("PRAGMA foreign_keys = ON; DELETE FROM workspaces WHERE id = 'team'").await;
-    assert_eq!(place.sql("SELECT name FROM secret_versions").await, [""; 0]);
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        let error = store.secrets().add(&sealed("nobody", "A", 1), "x", 3).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(place.sql("SELECT name FROM secrets").await, [""; 0]);
+        // It goes with its workspace.
+        assert!(add(&store, &sealed("team", "A", 1)).await);
+        place.sql("DELETE FROM workspaces WHERE id = 'team'").await;
+        assert_eq!(place.sql("SELECT name FROM secret_versions").await, [""; 0]);
+    }
 }
 
 /// X-F6: what is sealed under other keys is found page by page, and replaced only as it was read.
 #[tokio::test]
 async fn x_f6_pages_of_what_is_to_be_sealed_anew() {
-    let (_place, store) = with_team().await;
-    for workspace in ["team", "default"] {
-        for of in ["B", "A", "A_", "AB"] {
-            assert!(add(&store, &sealed(workspace, of, 1)).await);
-            assert!(add(&store, &sealed(workspace, of, 2)).await);
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        for workspace in ["team", "default"] {
+            for of in ["B", "A", "A_", "AB"] {
+                assert!(add(&store, &sealed(workspace, of, 1)).await);
+                assert!(add(&store, &sealed(workspace, of, 2)).await);
+            }
         }
-    }
-    assert_eq!(store.secrets().keys().await.unwrap(), [(key(OLD), 16)].into());
-    let mut after = None;
-    let mut seen = Vec::new();
-    loop {
-        let page = store.secrets().sealed_otherwise(&key(NEW), after.as_ref(), 3).await.unwrap();
-        let Some(last) = page.last().cloned() else { break };
-        assert!(page.len() <= 3);
-        for old in &page {
-            let new = SealedSecret { key: key(NEW), sealed: "anew".to_owned(), ..old.clone() };
-            let wrong = SealedSecret { sealed: "other".to_owned(), ..old.clone() };
-            assert!(!store.secrets().replace(&wrong, &new).await.unwrap());
-            assert!(store.secrets().replace(old, &new).await.unwrap());
-            assert!(!store.secrets().replace(old, &new).await.unwrap());
-            seen.push(old.sealed.clone());
+        assert_eq!(store.secrets().keys().await.unwrap(), [(key(OLD), 16)].into());
+        let mut after = None;
+        let mut seen = Vec::new();
+        loop {
+            let page =
+                store.secrets().sealed_otherwise(&key(NEW), after.as_ref(), 3).await.unwrap();
+            let Some(last) = page.last().cloned() else { break };
+            assert!(page.len() <= 3);
+            for old in &page {
+                let new = SealedSecret { key: key(NEW), sealed: "anew".to_owned(), ..old.clone() };
+                let wrong = SealedSecret { sealed: "other".to_owned(), ..old.clone() };
+                assert!(!store.secrets().replace(&wrong, &new).await.unwrap());
+                assert!(store.secrets().replace(old, &new).await.unwrap());
+                assert!(!store.secrets().replace(old, &new).await.unwrap());
+                seen.push(old.sealed.clone());
+            }
+            after = Some(last);
         }
-        after = Some(last);
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 16);
+        assert_eq!(store.secrets().keys().await.unwrap(), [(key(NEW), 16)].into());
+        let found = store.secrets().find(&id("team"), &name("A"), None).await.unwrap().unwrap();
+        assert_eq!((found.version, &*found.sealed), (version(2), "anew"));
     }
-    seen.sort();
-    seen.dedup();
-    assert_eq!(seen.len(), 16);
-    assert_eq!(store.secrets().keys().await.unwrap(), [(key(NEW), 16)].into());
-    let found = store.secrets().find(&id("team"), &name("A"), None).await.unwrap().unwrap();
-    assert_eq!((found.version, &*found.sealed), (version(2), "anew"));
 }
 
 /// Of many that add the same version, one does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_one_is_the_next_version() {
-    let (_place, store) = with_team().await;
-    for number in 1..=5 {
-        let mut adding = JoinSet::new();
-        for _ in 0..8 {
-            let store = store.clone();
-            adding.spawn(async move { add(&store, &sealed("default", "A", number)).await });
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        for number in 1..=5 {
+            let adding: JoinSet<_> = (0..8).map(|_| add_in_task(store.clone(), number)).collect();
+            let added = adding.join_all().await;
+            assert_eq!(added.iter().filter(|added| **added).count(), 1, "version {number}");
         }
-        let added = adding.join_all().await;
-        assert_eq!(added.iter().filter(|added| **added).count(), 1, "version {number}");
     }
+}
+
+async fn add_in_task(store: Store, number: u64) -> bool {
+    add(&store, &sealed("default", "A", number)).await
 }
 
 /// What somebody wrote by hand is told as damage, not taken for something else.
 #[tokio::test]
 async fn values_that_break_the_rules_are_damage() {
-    let (place, store) = with_team().await;
-    assert!(add(&store, &sealed("default", "A", 1)).await);
-    place.sql("UPDATE secret_versions SET key_id = 'none'").await;
-    let error = store.secrets().find(&id("default"), &name("A"), None).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Unavailable);
-    assert!(
-        store.secrets().keys().await.is_err() && store.secrets().all(&id("default")).await.is_err()
-    );
+    for place in Place::both() {
+        let store = with_team(&place).await;
+        assert!(add(&store, &sealed("default", "A", 1)).await);
+        place.sql("UPDATE secret_versions SET key_id = 'none'").await;
+        let error = store.secrets().find(&id("default"), &name("A"), None).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
+        assert!(
+            store.secrets().keys().await.is_err()
+                && store.secrets().all(&id("default")).await.is_err()
+        );
+    }
 }
