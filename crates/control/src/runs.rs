@@ -97,7 +97,7 @@ impl Runs {
             runs.load(store).await?;
             let (watching, closing) = (runs.clone(), runs.control().shared.closing.clone());
             runs.control().shared.tasks.spawn(async move {
-                closing.run_until_cancelled(watching.end_in_time()).await;
+                closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
         }

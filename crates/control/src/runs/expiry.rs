@@ -62,6 +62,8 @@ impl Expiries {
 mod tests {
     use std::{sync::Arc, time::Duration};
 
+    use tokio_util::task::TaskTracker;
+
     use super::*;
 
     fn run(number: u8) -> RunId {
@@ -78,7 +80,7 @@ mod tests {
             expiries.add(at(number.into()), run(number));
         }
         assert_eq!((expiries.next().await, Instant::now()), (run(2), at(2)));
-        let waiting = tokio::spawn({
+        let waiting = TaskTracker::new().spawn({
             let expiries = expiries.clone();
             async move { (expiries.next().await, Instant::now()) }
         });

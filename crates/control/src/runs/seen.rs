@@ -125,7 +125,7 @@ impl Runs {
         Ok(SessionPage { items, next })
     }
 
-    /// One session of a workspace, with its runs; the numbers of the earlier ones stand for it, too.
+    /// One session of a workspace with its runs; the numbers of all of them stand for it.
     ///
     /// # Errors
     /// When there is none of this id, or the store fails.

@@ -64,7 +64,7 @@ fn commands() -> Vec<String> {
 
 /// Commands that have commands of their own.
 const GROUPS: [&str; 8] =
-    ["agents", "capabilities", "check", "daemon", "mcp", "run", "secrets", "servers"];
+    ["agents", "capabilities", "check", "daemon", "mcp", "runs", "secrets", "servers"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -110,10 +110,10 @@ fn shown_commands_and_flags_exist() {
         "mcp reload",
         "mcp remove",
         "mcp test",
-        "run create",
-        "run end",
-        "run list",
-        "run show",
+        "runs create",
+        "runs end",
+        "runs list",
+        "runs show",
         "secrets clear",
         "secrets list",
         "secrets rotate-key",

@@ -110,8 +110,8 @@ impl<'a> RunRows<'a> {
         run: NewRun<'_>,
         new_session: Option<&SessionRow>,
     ) -> Result<bool, StatementError> {
-        let NewRun { id, workspace, session, agent, parent, token, sealed, created_by, expires_at } =
-            run;
+        let NewRun { id, workspace, session, agent, parent, token, .. } = run;
+        let NewRun { sealed, created_by, expires_at, .. } = run;
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
         let of_session = new_session.map(|row| (row.id.to_text(), sessions::parent(row)));

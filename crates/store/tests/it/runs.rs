@@ -56,87 +56,94 @@ async fn create(store: &Store, of: &WorkspaceId, number: u8) {
 /// frozen with is forgotten when they end; they end once.
 #[tokio::test]
 async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
-    let place = Place::new();
-    let (store, here) = (place.open().await, id("default"));
-    create(&store, &here, 1).await;
-    store.close().await;
-    let store = place.open().await;
-    let found = store.runs().find(run(1)).await.unwrap().unwrap();
-    assert_eq!((found.pid.get(), found.session, found.ended), (1, session(1), None));
-    assert_eq!((found.agent.as_str(), found.sealed.as_str()), ("reader", "sealed scope"));
-    assert_eq!(found.expires_at, SystemTime::UNIX_EPOCH + Duration::from_secs(1000));
-    assert_eq!(store.sessions().find(&here, session(1)).await.unwrap(), Some(row(&here, 1)));
-    assert_eq!(store.runs().live(None, 9).await.unwrap().len(), 1);
+    for place in Place::both() {
+        let (store, here) = (place.open().await, id("default"));
+        create(&store, &here, 1).await;
+        store.close().await;
+        let store = place.open().await;
+        let found = store.runs().find(run(1)).await.unwrap().unwrap();
+        assert_eq!((found.pid.get(), found.session, found.ended), (1, session(1), None));
+        assert_eq!((found.agent.as_str(), found.sealed.as_str()), ("reader", "sealed scope"));
+        assert_eq!(found.expires_at, SystemTime::UNIX_EPOCH + Duration::from_secs(1000));
+        assert_eq!(store.sessions().find(&here, session(1)).await.unwrap(), Some(row(&here, 1)));
+        assert_eq!(store.runs().live(None, 9).await.unwrap().len(), 1);
 
-    assert!(store.runs().end(&here, run(1), RunEnd::Expired).await.unwrap());
-    assert!(!store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
-    let found = store.runs().find(run(1)).await.unwrap().unwrap();
-    assert_eq!((found.ended.unwrap().1, found.sealed.as_str()), (RunEnd::Expired, ""));
-    assert!(store.runs().live(None, 9).await.unwrap().is_empty());
+        assert!(store.runs().end(&here, run(1), RunEnd::Expired).await.unwrap());
+        assert!(!store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
+        let found = store.runs().find(run(1)).await.unwrap().unwrap();
+        assert_eq!((found.ended.unwrap().1, found.sealed.as_str()), (RunEnd::Expired, ""));
+        assert!(store.runs().live(None, 9).await.unwrap().is_empty());
 
-    assert!(store.sessions().end(&here, session(1)).await.unwrap());
-    assert!(!store.sessions().end(&here, session(1)).await.unwrap());
-    let found = store.sessions().find(&here, session(1)).await.unwrap().unwrap();
-    assert!(found.ended_at.is_some() && found.sealed.is_empty());
-    let again = store.runs().create(new(&here, 2, 1), None).await.unwrap();
-    assert!(!again, "no run begins in a session that has ended");
-    assert_eq!(store.runs().find(run(2)).await.unwrap(), None);
+        assert!(store.sessions().end(&here, session(1)).await.unwrap());
+        assert!(!store.sessions().end(&here, session(1)).await.unwrap());
+        let found = store.sessions().find(&here, session(1)).await.unwrap().unwrap();
+        assert!(found.ended_at.is_some() && found.sealed.is_empty());
+        let again = store.runs().create(new(&here, 2, 1), None).await.unwrap();
+        assert!(!again, "no run begins in a session that has ended");
+        assert_eq!(store.runs().find(run(2)).await.unwrap(), None);
+    }
 }
 
 /// R-M8: numbers of runs count up in each workspace, also where many come at the same time.
 #[tokio::test(flavor = "multi_thread")]
 async fn pids_count_up_in_each_workspace() {
-    let place = Place::new();
-    let (store, here, there) = (place.open().await, id("default"), id("team"));
-    let team = Workspace { id: there.clone(), name: String::new() };
-    store.workspaces().create(&team).await.unwrap();
-    let mut creating = JoinSet::new();
-    for number in 1..=20 {
-        let (store, here) = (store.clone(), here.clone());
-        creating.spawn(async move { create(&store, &here, number).await });
+    for place in Place::both() {
+        let (store, here, there) = (place.open().await, id("default"), id("team"));
+        let team = Workspace { id: there.clone(), name: String::new() };
+        store.workspaces().create(&team).await.unwrap();
+        let mut creating = JoinSet::new();
+        for number in 1..=20 {
+            let (store, here) = (store.clone(), here.clone());
+            creating.spawn(async move { create(&store, &here, number).await });
+        }
+        creating.join_all().await;
+        let all = store.runs().page(&here, RunFilter::default(), 0, 100).await.unwrap();
+        let pids: Vec<_> = all.iter().map(|run| run.pid.get()).collect();
+        assert_eq!(pids, (1..=20).collect::<Vec<_>>());
+        let ids: BTreeSet<_> = all.iter().map(|run| run.id).collect();
+        assert_eq!(ids.len(), 20);
+        create(&store, &there, 100).await;
+        assert_eq!(store.runs().find(run(100)).await.unwrap().unwrap().pid.get(), 1);
+        let page = store.runs().page(&here, RunFilter::default(), 18, 1).await.unwrap();
+        assert_eq!((page.len(), page[0].pid.get()), (1, 19));
+        let of = RunFilter::of_session(all[3].session);
+        let page = store.runs().page(&here, of, 0, 9).await.unwrap();
+        assert_eq!(page, [all[3].clone()]);
+        assert!(store.runs().end(&here, all[3].id, RunEnd::Ended).await.unwrap());
+        let living = RunFilter { status: Some(None), ..RunFilter::default() };
+        let live = store.runs().page(&here, living, 2, 9).await.unwrap();
+        assert_eq!(live[0].pid.get(), if all[3].pid.get() == 3 { 5 } else { 3 });
+        assert_eq!(store.sessions().page(&here, "", 7).await.unwrap().len(), 7);
     }
-    creating.join_all().await;
-    let all = store.runs().page(&here, RunFilter::default(), 0, 100).await.unwrap();
-    let pids: Vec<_> = all.iter().map(|run| run.pid.get()).collect();
-    assert_eq!(pids, (1..=20).collect::<Vec<_>>());
-    let ids: BTreeSet<_> = all.iter().map(|run| run.id).collect();
-    assert_eq!(ids.len(), 20);
-    create(&store, &there, 100).await;
-    assert_eq!(store.runs().find(run(100)).await.unwrap().unwrap().pid.get(), 1);
-    let page = store.runs().page(&here, RunFilter::default(), 18, 1).await.unwrap();
-    assert_eq!((page.len(), page[0].pid.get()), (1, 19));
-    let of = RunFilter::of_session(all[3].session);
-    let page = store.runs().page(&here, of, 0, 9).await.unwrap();
-    assert_eq!(page, [all[3].clone()]);
-    assert!(store.runs().end(&here, all[3].id, RunEnd::Ended).await.unwrap());
-    let living = RunFilter { status: Some(None), ..RunFilter::default() };
-    let live = store.runs().page(&here, living, 2, 9).await.unwrap();
-    assert_eq!(live[0].pid.get(), if all[3].pid.get() == 3 { 5 } else { 3 });
-    assert_eq!(store.sessions().page(&here, "", 7).await.unwrap().len(), 7);
 }
 
 /// O78, S18: what belongs to another workspace, or has ended, is no parent and no session.
 #[tokio::test]
 async fn s18_ids_of_other_workspaces_do_not_fit() {
-    let place = Place::new();
-    let (store, here, there) = (place.open().await, id("default"), id("team"));
-    let team = Workspace { id: there.clone(), name: String::new() };
-    store.workspaces().create(&team).await.unwrap();
-    create(&store, &here, 1).await;
-    assert_eq!(store.sessions().find(&there, session(1)).await.unwrap(), None);
-    assert!(!store.runs().end(&there, run(1), RunEnd::Ended).await.unwrap());
-    assert!(!store.sessions().end(&there, session(1)).await.unwrap());
-    assert!(!store.runs().create(new(&there, 2, 1), None).await.unwrap());
-    let of_parent = NewRun { parent: Some(run(1)), ..new(&there, 2, 2) };
-    assert!(!store.runs().create(of_parent, Some(&row(&there, 2))).await.unwrap());
-    assert_eq!(store.sessions().find(&there, session(2)).await.unwrap(), None, "nothing is left");
-    let taken = store.runs().create(new(&there, 1, 3), Some(&row(&there, 3))).await;
-    assert_eq!(taken.unwrap_err().kind(), ErrorKind::Conflict);
-    let child = NewRun { parent: Some(run(1)), ..new(&here, 4, 4) };
-    assert!(store.runs().create(child, Some(&row(&here, 4))).await.unwrap());
-    let found = store.runs().find(run(4)).await.unwrap().unwrap();
-    assert_eq!((found.parent, found.pid.get()), (Some(run(1)), 2));
-    store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
-    let late = NewRun { parent: Some(run(1)), ..new(&here, 5, 4) };
-    assert!(!store.runs().create(late, None).await.unwrap());
+    for place in Place::both() {
+        let (store, here, there) = (place.open().await, id("default"), id("team"));
+        let team = Workspace { id: there.clone(), name: String::new() };
+        store.workspaces().create(&team).await.unwrap();
+        create(&store, &here, 1).await;
+        assert_eq!(store.sessions().find(&there, session(1)).await.unwrap(), None);
+        assert!(!store.runs().end(&there, run(1), RunEnd::Ended).await.unwrap());
+        assert!(!store.sessions().end(&there, session(1)).await.unwrap());
+        assert!(!store.runs().create(new(&there, 2, 1), None).await.unwrap());
+        let of_parent = NewRun { parent: Some(run(1)), ..new(&there, 2, 2) };
+        assert!(!store.runs().create(of_parent, Some(&row(&there, 2))).await.unwrap());
+        assert_eq!(
+            store.sessions().find(&there, session(2)).await.unwrap(),
+            None,
+            "nothing is left"
+        );
+        let taken = store.runs().create(new(&there, 1, 3), Some(&row(&there, 3))).await;
+        assert_eq!(taken.unwrap_err().kind(), ErrorKind::Conflict);
+        let child = NewRun { parent: Some(run(1)), ..new(&here, 4, 4) };
+        assert!(store.runs().create(child, Some(&row(&here, 4))).await.unwrap());
+        let found = store.runs().find(run(4)).await.unwrap().unwrap();
+        assert_eq!((found.parent, found.pid.get()), (Some(run(1)), 2));
+        store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
+        let late = NewRun { parent: Some(run(1)), ..new(&here, 5, 4) };
+        assert!(!store.runs().create(late, None).await.unwrap());
+    }
 }
