@@ -16,6 +16,7 @@ use narthex_registry::{
     watch::{LayerFiles, LayerOptions},
 };
 use narthex_store::Store;
+use narthex_traffic::Meters;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -30,6 +31,8 @@ pub struct ControlOptions {
     pub store: Option<Store>,
     /// Where secrets are kept. Without it there are none.
     pub vault: Option<Vault>,
+    /// What counts calls; the gateway has the same.
+    pub meters: Meters,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -52,6 +55,9 @@ pub(crate) struct Shared {
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while the catalog changes, so that what was checked against it still holds.
     pub(crate) cataloguing: tokio::sync::Mutex<()>,
+    /// Held while counts of calls are stored, so that none is stored twice.
+    pub(crate) counting: tokio::sync::Mutex<()>,
+    pub(crate) meters: Meters,
     /// What was applied last; held while that changes, so that the newest comes last (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
     /// How often something was cut off that runs are made of.
@@ -68,7 +74,7 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, defaults } = options;
+        let ControlOptions { files: layers, store, vault, meters, defaults } = options;
         let settings_path = layers.settings.clone();
         let settings = settings_path
             .as_ref()
@@ -84,6 +90,8 @@ impl Control {
             workspace: WorkspaceId::default(),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
+            meters,
             applied: std::sync::Mutex::default(),
             cuts: AtomicU64::new(0),
             tasks,
@@ -96,7 +104,9 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
-        Ok(Self { shared })
+        let control = Self { shared };
+        control.begin_counting().await?;
+        Ok(control)
     }
 
     /// The servers.
@@ -125,6 +135,9 @@ impl Control {
         shared.files.stop().await;
         shared.tasks.close();
         shared.tasks.wait().await;
+        if let Err(error) = self.store_counts().await {
+            tracing::warn!("the last calls of today are not stored: {error}");
+        }
         if let Some(store) = &shared.store {
             store.close().await;
         }

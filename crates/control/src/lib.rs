@@ -15,6 +15,7 @@ mod runs;
 mod secrets;
 mod seeding;
 mod servers;
+mod traffic;
 
 pub use catalog::{
     CatalogChange, CatalogError, CatalogObject, CatalogPage, CatalogValid, CatalogWritten,
@@ -31,3 +32,4 @@ pub use runs::{
 };
 pub use secrets::SecretRows;
 pub use servers::Saved;
+pub use traffic::{Usage, UsageRow};

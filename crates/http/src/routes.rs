@@ -60,6 +60,8 @@ pub(crate) enum Target {
     RotateKey,
     Objects(CatalogKind),
     Object(CatalogKind),
+    Limits,
+    Usage,
     Validate,
     Preview,
 }
@@ -67,7 +69,7 @@ pub(crate) enum Target {
 const READ: &str = "GET, HEAD";
 
 /// Everything that is served. Rows of one path stand together.
-pub const ROUTES: [Route; 35] = [
+pub const ROUTES: [Route; 37] = [
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
     route("/healthz", READ, Access::Open, Target::Health),
@@ -113,6 +115,8 @@ pub const ROUTES: [Route; 35] = [
     object("/api/workspaces/{workspace}/capabilities/{id}", CatalogKind::Capability),
     objects("/api/workspaces/{workspace}/agents", CatalogKind::Agent),
     object("/api/workspaces/{workspace}/agents/{id}", CatalogKind::Agent),
+    route("/api/workspaces/{workspace}/limits", "GET, HEAD, PUT", Access::Admin, Target::Limits),
+    route("/api/workspaces/{workspace}/usage", READ, Access::Admin, Target::Usage),
     route("/api/workspaces/{workspace}/validate", "POST", Access::Admin, Target::Validate),
     route("/api/workspaces/{workspace}/preview", "POST", Access::Admin, Target::Preview),
 ];

@@ -6,6 +6,7 @@ mod changes;
 mod query;
 mod runs;
 mod secrets;
+mod traffic;
 mod watching;
 
 use std::{fmt, sync::Arc};
@@ -91,6 +92,8 @@ impl Asked<'_> {
             Target::RotateKey => self.rotate_key().await,
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
+            Target::Limits => self.limits(body).await,
+            Target::Usage => self.usage().await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
             Target::Health | Target::Ready | Target::Aggregated | Target::Transparent => {

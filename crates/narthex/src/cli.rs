@@ -3,6 +3,7 @@
 mod catalog;
 mod operate;
 mod secrets;
+mod traffic;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
@@ -24,6 +25,7 @@ pub(crate) use operate::{
     StopArgs,
 };
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 
 /// How long what still runs after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
@@ -87,6 +89,11 @@ enum Command {
     /// Set, list and clear secrets, and change the key that they are sealed with
     #[command(subcommand)]
     Secrets(SecretsCommand),
+    /// Show what was used today, and what may be
+    Usage(UsageArgs),
+    /// Show and set the limits of traffic of a workspace
+    #[command(subcommand)]
+    Limits(LimitsCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -262,6 +269,8 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(command) => catalog(CatalogKind::Agent, command, context).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
+        Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,
+        Command::Limits(command) => Box::pin(commands::traffic::limits(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,

@@ -15,6 +15,7 @@ pub(crate) mod secrets;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tools;
+pub(crate) mod traffic;
 pub(crate) mod trust;
 pub(crate) mod up;
 mod waiting;

@@ -81,7 +81,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 29] = [
+const KEYS: [&str; 30] = [
     "id",
     "name",
     "display_name",
@@ -107,6 +107,7 @@ const KEYS: [&str; 29] = [
     "mountTimeoutMs",
     "maxOutputTokens",
     "maxOutputBytes",
+    "limits",
     "tools",
     "resources",
     "prompts",

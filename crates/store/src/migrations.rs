@@ -10,13 +10,14 @@ use sqlx::{
 use crate::fault::Fault;
 
 /// Version, what it brings, SQL. The SQL is built in, so that no file is looked for when it runs.
-const STEPS: [(i64, &str, &str); 6] = [
+const STEPS: [(i64, &str, &str); 7] = [
     (1, "workspaces", include_str!("../migrations/0001_workspaces.sql")),
     (2, "servers", include_str!("../migrations/0002_servers.sql")),
     (3, "trusted files", include_str!("../migrations/0003_trusted_files.sql")),
     (4, "secrets", include_str!("../migrations/0004_secrets.sql")),
     (5, "catalog", include_str!("../migrations/0005_catalog.sql")),
     (8, "runs", include_str!("../migrations/0008_runs.sql")),
+    (11, "traffic", include_str!("../migrations/0011_traffic.sql")),
 ];
 
 /// The version that this program writes.

@@ -6,6 +6,7 @@ pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;
 pub(crate) mod server_flags;
 pub(crate) mod sessions;
+pub(crate) mod traffic;
 pub(crate) mod trusted_files;
 pub(crate) mod workspaces;
 

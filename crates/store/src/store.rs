@@ -6,7 +6,7 @@ use narthex_model::{CatalogKind, Secret};
 
 use crate::{
     CatalogRows, ConnectError, OpenError, RunRows, Secrets, SeededDefaults, ServerFlags,
-    SessionRows, TrustedFiles, Workspaces, connect, database::Database, open,
+    SessionRows, TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -104,6 +104,12 @@ impl Store {
     #[must_use]
     pub fn runs(&self) -> RunRows<'_> {
         RunRows::new(&self.database)
+    }
+
+    /// Limits of workspaces, and the calls of days.
+    #[must_use]
+    pub fn traffic(&self) -> TrafficRows<'_> {
+        TrafficRows::new(&self.database)
     }
 
     /// The objects of one kind of the catalog.

@@ -126,7 +126,9 @@ pub(super) fn read(
 }
 
 fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
-    Prepared { servers, policy, warnings, skipped: Vec::new(), failed: Vec::new() }
+    // What such a run has for itself is counted in it alone.
+    let (counted, skipped, failed) = (Vec::new(), Vec::new(), Vec::new());
+    Prepared { servers, policy, counted, warnings, skipped, failed }
 }
 
 /// Takes out of the entries what only those of a run have.

@@ -129,7 +129,7 @@ fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
 }
 
-fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
+pub(super) fn told(data: &Value, sentence: &str, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         output::done(data)?;
     } else if !context.format.is_quiet() {

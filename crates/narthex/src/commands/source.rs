@@ -14,6 +14,7 @@ use narthex_registry::{
     watch::{Approve, LayerOptions, ProjectFile, Refused},
 };
 use narthex_store::Store;
+use narthex_traffic::Meters;
 use narthex_vault::Vault;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
@@ -67,7 +68,8 @@ pub(crate) async fn followed(
         Some(file) => default_servers(file)?,
         None => Vec::new(),
     };
-    Ok(ControlOptions { files, store: Some(store), vault: Some(vault), defaults })
+    let (store, vault, meters) = (Some(store), Some(vault), Meters::default());
+    Ok(ControlOptions { files, store, vault, meters, defaults })
 }
 
 /// Asks the store whether a content may count (D27). Called on threads that may block.

@@ -63,8 +63,8 @@ fn commands() -> Vec<String> {
 }
 
 /// Commands that have commands of their own.
-const GROUPS: [&str; 8] =
-    ["agents", "capabilities", "check", "daemon", "mcp", "runs", "secrets", "servers"];
+const GROUPS: [&str; 9] =
+    ["agents", "capabilities", "check", "daemon", "limits", "mcp", "runs", "secrets", "servers"];
 
 #[test]
 fn shown_commands_and_flags_exist() {
@@ -101,6 +101,8 @@ fn shown_commands_and_flags_exist() {
         "daemon status",
         "daemon stop",
         "init",
+        "limits get",
+        "limits set",
         "mcp add",
         "mcp disable",
         "mcp enable",
@@ -124,6 +126,7 @@ fn shown_commands_and_flags_exist() {
         "tools",
         "trust",
         "up",
+        "usage",
     ];
     assert_eq!(seen, all.map(str::to_owned).into());
 }

@@ -6,7 +6,7 @@ use fs_err as fs;
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 38] = [
     &[],
     &["up"],
     &["call"],
@@ -38,6 +38,9 @@ const COMMANDS: [&[&str]; 35] = [
     &["secrets", "list"],
     &["secrets", "clear"],
     &["secrets", "rotate-key"],
+    &["usage"],
+    &["limits", "get"],
+    &["limits", "set"],
     &["check", "mcp"],
     &["init"],
     &["daemon", "stop"],

@@ -16,4 +16,5 @@ mod refusals;
 mod runs;
 mod secrets;
 mod support;
+mod traffic;
 mod versions;

@@ -93,6 +93,12 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
         let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
         assert_eq!(run, kept);
+        let limits = store.traffic().limits(&id("team")).await.unwrap();
+        let kept = (version >= 11).then(|| r#"{"calls_per_day":9}"#.to_owned());
+        assert_eq!(limits, kept);
+        let counts = store.traffic().of_workspace(&id("team"), 20_000).await.unwrap();
+        let counts: Vec<_> = counts.iter().map(|one| (one.name.as_str(), one.calls)).collect();
+        assert_eq!(counts, if version >= 11 { vec![("reader", 7)] } else { Vec::new() });
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

@@ -12,6 +12,7 @@ use narthex_registry::{
 };
 use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
+use narthex_traffic::Meters;
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -71,7 +72,8 @@ impl Api {
             approve: Arc::new(|_path, _text| Ok(())),
             approvals: None,
         });
-        let options = ControlOptions { files, store, vault, defaults: Vec::new() };
+        let (meters, defaults) = (Meters::default(), Vec::new());
+        let options = ControlOptions { files, store, vault, meters, defaults };
         let registry = registry();
         let control = Control::start(registry.clone(), options).await.unwrap();
         let given = control.clone();
