@@ -20,7 +20,7 @@ use super::{
     instant,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::{By, ControlError};
+use crate::{By, ControlError, access::hex};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -373,10 +373,6 @@ impl Runs {
 
 /// Why a session without an agent does not go on.
 pub(super) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 fn is_unknown_object(error: &ControlError) -> bool {
     matches!(error, ControlError::Catalog(crate::CatalogError::Unknown { .. }))

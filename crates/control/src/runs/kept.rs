@@ -14,11 +14,10 @@ use tokio::time::Instant;
 
 use super::{
     RunError, Runs, Shared, asked,
-    create::hex,
     frozen::Made,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::ControlError;
+use crate::{ControlError, access::hex};
 
 /// For how long a token that opens nothing is not looked for again.
 const ABSENT_FOR: Duration = Duration::from_secs(30);

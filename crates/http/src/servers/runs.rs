@@ -10,7 +10,6 @@ use narthex_gateway::{RunView, ToolSet};
 use narthex_model::{Alias, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
-use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, document, ok};
@@ -30,7 +29,7 @@ impl Asked<'_> {
 
     /// One run: shown, or ended.
     pub(super) async fn workspace_run(&self) -> Answered {
-        let (workspace, id) = (self.workspace()?, self.second());
+        let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         if self.parts.method == Method::DELETE {
             self.known_runs()?.end(&workspace, &id, &self.by()).await?;
@@ -52,7 +51,7 @@ impl Asked<'_> {
 
     /// One session with its runs: shown, or ended.
     pub(super) async fn session(&self) -> Answered {
-        let (workspace, id) = (self.workspace()?, self.second());
+        let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         if self.parts.method == Method::DELETE {
             self.known_runs()?.session_end(&workspace, &id, &self.by()).await?;
@@ -129,11 +128,6 @@ impl Asked<'_> {
         self.door.options.runs.as_ref().ok_or_else(|| {
             Problem::new(ErrorKind::Conflict, "this process begins and ends no runs")
         })
-    }
-
-    /// What stands for the second braces.
-    fn second(&self) -> String {
-        percent_decode_str(self.segments[1]).decode_utf8_lossy().into_owned()
     }
 
     /// What the one who creates a run is told, and nobody later.

@@ -60,19 +60,9 @@ impl Users {
     }
 
     async fn list(&self) -> Result<ExitCode, Failure> {
-        let mut humans = Vec::new();
-        let mut after = String::new();
-        loop {
-            let path = format!("/api/principals?limit=100&after={after}");
-            let mut page = self.send(Method::GET, path, None).await?;
-            if let Value::Array(of_page) = page["items"].take() {
-                humans.extend(of_page.into_iter().filter(|one| one["kind"] == "human"));
-            }
-            match page["next"].as_str() {
-                Some(next) => after = utf8_percent_encode(next, KEPT).to_string(),
-                None => break,
-            }
-        }
+        let asked = self.client.api_all("/api/principals");
+        let mut humans = waiting("asking the daemon", &self.context, asked).await?;
+        humans.retain(|one| one["kind"] == "human");
         let format = self.context.format;
         if format.is_json() {
             output::done(&json!({ "users": humans }))?;
