@@ -12,6 +12,7 @@ mod catalog;
 mod control;
 mod error;
 mod follow;
+mod idempotency;
 mod login;
 mod page;
 mod probe;
@@ -34,6 +35,7 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest};
 pub use login::{
     Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
 };

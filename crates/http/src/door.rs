@@ -84,7 +84,7 @@ impl Respond for Router {
 }
 
 impl Door {
-    async fn answer_and_say<B>(&self, request: Request<B>) -> Response
+    async fn answer_and_say<B>(self: &Arc<Self>, request: Request<B>) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -105,7 +105,7 @@ impl Door {
         response
     }
 
-    async fn answer<B>(&self, request: Request<B>) -> Response
+    async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {

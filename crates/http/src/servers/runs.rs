@@ -12,7 +12,7 @@ use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked, document, ok};
+use super::{Answered, Asked, document, ok, once::ToldOnce};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
 
 impl Asked<'_> {
@@ -118,6 +118,9 @@ impl Asked<'_> {
         let mut shown = self.shown_run(&run, false)?;
         self.add_secrets(&created, &mut shown);
         let mut response = document(StatusCode::CREATED, &shown);
+        if created.direct.is_some() || !created.agent_env.is_empty() {
+            response.extensions_mut().insert(ToldOnce);
+        }
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let place = format!("/api/workspaces/{workspace}/runs/{}", created.row.id);

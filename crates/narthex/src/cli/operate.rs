@@ -178,6 +178,16 @@ pub(crate) struct InitArgs {
     pub(crate) with_mcp_examples: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex backup /var/backups/narthex.db\n  \
+    narthex backup \"store-$(date +%F).db\" --quiet\n\n\
+    To go back: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
+    directory, copy the backup there as store.db with the mode 600, and start the daemon.")]
+pub(crate) struct BackupArgs {
+    /// The file to make; it must not be there yet
+    pub(crate) file: PathBuf,
+}
+
 /// What can be done with the daemon itself.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DaemonCommand {
