@@ -137,6 +137,12 @@ impl Hub {
         is_new
     }
 
+    /// The servers whose links were told something.
+    pub(crate) fn told(&self) -> Vec<ServerKey> {
+        let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.keys().map(|(server, _)| server.clone()).collect()
+    }
+
     /// Forgets what the links of a server that is gone were told.
     pub(crate) fn forget_levels(&self, server: &ServerKey) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,7 +195,8 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
         let view = shared.live_view(&snapshot);
         if shared.tell_lists(&last, &view, &Seen::Everything, RunView::is_plain) {
             let runs = shared.runs.all();
-            shared.note_tools(runs.iter().map(|run| &**run).filter(|run| run.is_plain()), &view);
+            let plain = runs.iter().filter(|run| run.is_plain());
+            shared.note_tools(plain.map(|run| &**run), &shared.tools_of(&view));
         }
         last = view;
     }

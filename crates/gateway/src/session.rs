@@ -29,6 +29,7 @@ use crate::{
     hub::{FollowKey, Following},
     log_level::LogLevel,
     metrics::OpenCount,
+    run::Held,
     tasks::TaskRoutes,
     view::View,
 };
@@ -81,6 +82,8 @@ struct State {
     /// What was subscribed to on links of its own, for those that take their place.
     own_subscriptions: HashMap<Alias, BTreeSet<Arc<str>>>,
     view: Option<Arc<View>>,
+    /// Until it is closed, however long somebody still has it.
+    held: Option<Held>,
     last_used: Instant,
 }
 
@@ -112,6 +115,7 @@ impl Session {
         let mut random = [0; 24];
         getrandom::fill(&mut random)?;
         let (outbox, reader) = mpsc::channel(OUTBOX);
+        let held = Held::of(&run);
         Ok(Arc::new(Self {
             id: format!("{node_id}-{}", URL_SAFE_NO_PAD.encode(random)).into(),
             run,
@@ -130,6 +134,7 @@ impl Session {
                 subscriptions: HashMap::new(),
                 own_subscriptions: HashMap::new(),
                 view: None,
+                held: Some(held),
                 last_used: Instant::now(),
             }),
             next_ask: AtomicU64::new(1),
@@ -215,7 +220,9 @@ impl Session {
     /// Gives up everything that is open.
     pub(crate) fn close(&self) {
         self.closed.cancel();
-        for call in self.state().open_calls.values() {
+        let mut state = self.state();
+        state.held = None;
+        for call in state.open_calls.values() {
             call.cancelled.cancel();
         }
     }

@@ -84,6 +84,7 @@ pub(crate) async fn expire(shared: Arc<Shared>) {
             () = shared.shutdown.cancelled() => return,
             _ = ticks.tick() => {}
         }
+        shared.forget_all_gone();
         for session in shared.sessions.all() {
             if session.last_used().elapsed() >= shared.options.session_idle {
                 tracing::debug!(session.id = %session.id, "ended an idle session");
