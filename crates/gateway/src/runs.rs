@@ -103,7 +103,7 @@ impl Gateway {
     /// How many sessions a run has open.
     #[must_use]
     pub fn sessions_of(&self, id: RunId) -> usize {
-        self.shared.sessions.all().iter().filter(|session| session.run.id == id).count()
+        self.shared.sessions.of(id).len()
     }
 }
 
@@ -155,8 +155,7 @@ impl Shared {
 
     async fn end_run(self: &Arc<Self>, run: &Arc<RunView>) {
         run.ended.cancel();
-        let mut sessions = self.sessions.all();
-        sessions.retain(|session| session.run.id == run.id);
+        let sessions = self.sessions.of(run.id);
         sessions.iter().for_each(|session| session.close());
         let mut ending = JoinSet::new();
         for session in sessions {

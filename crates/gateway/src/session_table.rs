@@ -10,7 +10,7 @@ use std::{
 
 use papaya::HashMap;
 
-use crate::{Session, SessionId, gateway::Shared};
+use crate::{RunId, Session, SessionId, gateway::Shared};
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -68,6 +68,12 @@ impl SessionTable {
         if self.sessions.pin().remove(id).is_some() {
             self.free.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Those of a run.
+    pub(crate) fn of(&self, run: RunId) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.pin();
+        sessions.values().filter(|session| session.run.id == run).cloned().collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {

@@ -20,7 +20,7 @@ use super::{
     instant,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::{By, ControlError, access::hex};
+use crate::{By, Control, ControlError, access::hex};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -230,13 +230,12 @@ impl Runs {
             None => narthex_model::AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        let parts =
-            self.control().agent_parts(workspace, &name).await.map_err(|error| {
-                match error.kind() {
-                    ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
-                    _ => error.into(),
-                }
-            })?;
+        let parts = Control::agent_parts(self.store()?, workspace, &name).await.map_err(
+            |error| match error.kind() {
+                ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
+                _ => error.into(),
+            },
+        )?;
         let inputs = match request.kind {
             RunKind::StartSession => Inputs {
                 params: request.params_for(&parts.agent),

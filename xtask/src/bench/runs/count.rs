@@ -37,13 +37,14 @@ impl Counter {
     /// The instructions of `work`, for each of the calls that it has made.
     pub(super) fn count(&self, process: u32, work: impl FnOnce() -> Result<u64>) -> Result<f64> {
         let out = self.out.borrow();
+        // Once and for all: counts that go on after a break come out wrong.
+        control(process, "--instr=on")?;
+        control(process, "--dump")?;
         for old in dumps(&out)? {
             fs::remove_file(old)?;
         }
-        control(process, "--instr=on")?;
         let calls = work()?;
         control(process, "--dump")?;
-        control(process, "--instr=off")?;
         let mut all = 0;
         for dump in dumps(&out)? {
             all += summary(&fs::read_to_string(&dump)?)
