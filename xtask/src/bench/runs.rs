@@ -26,7 +26,7 @@ use crate::process::run;
 
 const READY: Duration = Duration::from_secs(900);
 const STOPPED: Duration = Duration::from_secs(60);
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(120);
 /// Under a program that watches each instruction, a thousand runs take a minute.
 const CREATED: Duration = Duration::from_secs(3600);
 const SYNCS: usize = 200;
@@ -185,7 +185,7 @@ impl Stage {
         command.args(["run", "--url", &self.daemon.endpoint_url("/mcp"), "--era", "modern"]);
         command.arg("--bearer-file").arg(token).args(["--work", "echo", "--prefix", prefix]);
         command.args(["--warm-up-ms", "0"]);
-        command.args(["--window-ms", if options.quick { "2000" } else { "10000" }]);
+        command.args(["--window-ms", if options.quick { "5000" } else { "30000" }]);
         command
     }
 }
