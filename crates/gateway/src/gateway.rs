@@ -31,7 +31,7 @@ use crate::{
     session_table::SessionTable,
     tasks::TaskRoutes,
     view::View,
-    views::KeptViews,
+    views::Kept,
 };
 
 /// What a gateway is made with.
@@ -113,7 +113,7 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) live_view: ArcSwapOption<View>,
-    pub(crate) kept_views: KeptViews,
+    pub(crate) kept_views: Mutex<Kept>,
     /// For tasks that begin where somebody only looks.
     pub(crate) this: Weak<Self>,
     /// Ends streams that have no end of their own; open calls go on.
@@ -149,7 +149,7 @@ impl Gateway {
             hub: Hub::new(),
             pool: Mutex::default(),
             live_view: ArcSwapOption::empty(),
-            kept_views: KeptViews::default(),
+            kept_views: Mutex::default(),
             this: this.clone(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),

@@ -203,8 +203,8 @@ impl RunView {
         self.tools.load_full()
     }
 
-    /// Whether it has a view of its own and a task that keeps it up to date. A run gets both when it
-    /// is first used, and gives them back when it was not for a while.
+    /// Whether it has a view and a task that keeps it up to date: from its first use until it was
+    /// not used for a while.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.usage.is_watched()

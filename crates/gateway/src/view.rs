@@ -15,9 +15,7 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities, ServerFacts};
 use narthex_wire::{
-    Era, Raw,
-    json::{Scanner, encode_string},
-    translate,
+    Era, Raw, Template, json::encode_string, translate, with_member, with_object_schema,
 };
 
 use self::pages::Pages;
@@ -25,8 +23,6 @@ use crate::{
     exposure::shown,
     method::ListKind,
     own_tool::OwnTool,
-    schema::with_object_schema,
-    template::Template,
     tool_set::{Defined, ToolSet},
 };
 
@@ -384,14 +380,4 @@ fn adapted(kind: ListKind, raw: &Bytes, from: Era, to: Era) -> Bytes {
         _ => return raw.clone(),
     };
     Bytes::copy_from_slice(&changed)
-}
-
-/// An object with one member's value replaced by a text; everything else is verbatim.
-pub(crate) fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
-    let object = Scanner::new(raw, 0, 0).object();
-    let Some(span) = object.ok().and_then(|object| object.get(raw, member)) else {
-        return raw.clone();
-    };
-    let range = span.range();
-    [&raw[..range.start], &encode_string(text), &raw[range.end..]].concat().into()
 }

@@ -29,7 +29,7 @@ use crate::{
 /// as anybody sees them, until they are there.
 const VIEW_PATIENCE: Duration = Duration::from_secs(3);
 
-pub(crate) use self::kept::KeptViews;
+pub(crate) use self::kept::Kept;
 
 impl Shared {
     pub(crate) async fn list(

@@ -231,10 +231,10 @@ fn write_runs(out: &mut String, results: &Results) {
     let Some(cost) = &results.runs else { return };
     section(out, "Runs");
     out.push_str(
-        "Runs of an agent with one server over HTTP, which all of them share, created over REST one\n\
-         after the other, with the store in SQLite. Each creation waits for the disk three times: the\n\
-         record that it begins, the run itself, and the record that it is done. Memory is what the\n\
-         daemon has more when all are alive that nobody has used.\n\n",
+        "Runs of an agent with one server over HTTP, which all of them share, created over REST\n\
+         one after the other, with the store in SQLite. Each creation waits for the disk three\n\
+         times: the record that it begins, the run itself, and the record that it is done.\n\
+         Memory is what the daemon has more when all are alive that nobody has used.\n\n",
     );
     let ms = |us: f64| format!("{:.1}", us / 1e3);
     let rows = [
@@ -264,8 +264,8 @@ fn write_runs(out: &mut String, results: &Results) {
     add(
         out,
         format_args!(
-            "\nInstructions of the daemon for one small call at `/mcp` (modern), by callgrind: beside one run\n\
-         and one server, and beside {} runs and {} servers.\n\n",
+            "\nInstructions of the daemon for a small call at `/mcp` by a modern client, by\n\
+             callgrind: beside one run and one server, and beside {} runs and {} servers.\n\n",
             cost.runs, cost.servers
         ),
     );

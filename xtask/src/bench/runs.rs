@@ -47,7 +47,7 @@ struct Size {
 
 const ONE: Size = Size { runs: 1, servers: 1 };
 const MANY: Size = Size { runs: 10_000, servers: 1000 };
-const QUICK_MANY: Size = Size { runs: 500, servers: 50 };
+const QUICK_MANY: Size = Size { runs: 1000, servers: 100 };
 
 /// A daemon with so many servers, and a catalog with an agent of one server.
 struct Stage {
@@ -149,10 +149,12 @@ impl Stage {
     fn start(options: &Options, size: Size, logs: &Path, narthex: Command) -> Result<Self> {
         let dir = tempfile::Builder::new().prefix("narthex-bench-").tempdir()?;
         let (config, data) = (dir.path().join("mcp.json"), dir.path().join("data"));
-        let fixture = Fixture::start(Era::Modern, &options.profile, 0, &logs.join("runs.log"))?;
+        let fixture = Fixture::start(Era::Legacy, &options.profile, 0, &logs.join("runs.log"))?;
         // One of its tools is enough: what is measured is the number of servers.
         let tools = json!({ "allow": ["echo"] });
-        let entry = json!({ "transport": "http", "url": fixture.url(), "tools": tools });
+        let mut entry = json!({ "transport": "http", "url": fixture.url(), "tools": tools });
+        // Where each instruction is watched, a thousand of them take their time.
+        entry["mountTimeout"] = json!("900s");
         let names: Vec<String> = (0..size.servers).map(|number| format!("s{number}")).collect();
         let servers: serde_json::Map<String, Value> =
             names.iter().map(|name| (name.clone(), entry.clone())).collect();

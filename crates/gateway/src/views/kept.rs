@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     hash::{Hash, Hasher},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, MutexGuard, PoisonError, Weak},
 };
 
 use narthex_model::{Alias, ServerDefinition};
@@ -21,12 +21,7 @@ const PRUNED_FROM: usize = 64;
 
 /// What is kept for as long as some run has it.
 #[derive(Debug, Default)]
-pub(crate) struct KeptViews {
-    kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
+pub(crate) struct Kept {
     views: HashMap<Vec<Source>, (Weak<View>, Weak<ToolSet>)>,
     /// By what is in them: other servers may have the same tools.
     sets: HashMap<DefinitionDigest, Weak<ToolSet>>,
@@ -73,12 +68,6 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Source> {
     seen_rows(snapshot, policy).map(source).collect()
 }
 
-impl KeptViews {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Kept {
     fn find(&self, sources: &[Source]) -> (Option<Arc<View>>, Option<Arc<ToolSet>>) {
         let found = self.views.get(sources);
@@ -91,8 +80,7 @@ impl Kept {
             return view;
         }
         if self.views.len() >= self.pruned_at.max(PRUNED_FROM) {
-            self.views
-                .retain(|_, (view, tools)| view.strong_count() > 0 || tools.strong_count() > 0);
+            self.views.retain(|_, (view, set)| view.strong_count() + set.strong_count() > 0);
             self.sets.retain(|_, tools| tools.strong_count() > 0);
             self.pruned_at = 2 * self.views.len();
         }
@@ -104,36 +92,38 @@ impl Kept {
     fn set_of(&mut self, view: &View) -> Arc<ToolSet> {
         let shared = |set: ToolSet| {
             let known = self.sets.get(&set.digest).and_then(Weak::upgrade);
-            known.unwrap_or_else(|| {
-                let set = Arc::new(set);
-                self.sets.insert(set.digest, Arc::downgrade(&set));
-                set
-            })
+            let set = known.unwrap_or_else(|| Arc::new(set));
+            self.sets.insert(set.digest, Arc::downgrade(&set));
+            set
         };
         view.tool_set(shared)
     }
 }
 
 impl Shared {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept_views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What a policy shows of a snapshot: everybody who sees the same has the same view.
     pub(crate) fn kept_view(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<View> {
         let sources = sources(snapshot, policy);
-        if let (Some(view), _) = self.kept_views.kept().find(&sources) {
+        if let (Some(view), _) = self.kept().find(&sources) {
             return view;
         }
         // Without the lock, as it may take long.
         let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, policy)));
-        self.kept_views.kept().keep(sources, view)
+        self.kept().keep(sources, view)
     }
 
     /// The tools that a policy shows of a snapshot. Nothing is built if a run has the same.
     pub(crate) fn kept_tools(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<ToolSet> {
-        let (_, tools) = self.kept_views.kept().find(&sources(snapshot, policy));
+        let (_, tools) = self.kept().find(&sources(snapshot, policy));
         tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, policy)))
     }
 
     /// The tools of a view, for the record.
     pub(crate) fn tools_of(&self, view: &View) -> Arc<ToolSet> {
-        self.kept_views.kept().set_of(view)
+        self.kept().set_of(view)
     }
 }

@@ -61,7 +61,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 
 /// The memory of this process that is not shared with files, in bytes.
 fn memory() -> usize {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let text = fs_err::read_to_string("/proc/self/status").unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
 }
