@@ -7,14 +7,14 @@ use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
 use narthex_upstream::{InUse, KeptAwake, Link};
 use narthex_wire::{
-    Era, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc, translate,
+    Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
+    translate,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answer, Outcome, Session, Step,
     exposure::hide,
-    log_level::LogLevel,
     own_tool::OwnCall,
     prepare::state_binding,
     record::CallRecord,

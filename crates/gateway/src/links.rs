@@ -4,6 +4,7 @@ mod heard;
 mod open;
 
 use std::{
+    collections::HashSet,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -261,6 +262,23 @@ impl Shared {
         Ok(own)
     }
 
+    /// Lets go of what is kept for the links of a run's own servers that are gone: others may have
+    /// the same.
+    pub(crate) fn forget_gone(&self, servers: impl Iterator<Item = ServerKey>) {
+        let is_gone = |server: &ServerKey| {
+            server.connection().is_some_and(|own| self.registry.mounted(own).is_none())
+        };
+        servers.filter(is_gone).for_each(|server| self.forget_pooled(&server));
+    }
+
+    /// The same for all of them: one may have been held a moment longer than its last run.
+    pub(crate) fn forget_all_gone(&self) {
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let pooled: HashSet<_> = pool.keys().map(|(server, _)| server.clone()).collect();
+        drop(pool);
+        self.forget_gone(pooled.into_iter().chain(self.hub.told()));
+    }
+
     /// Lets go of what is kept for the links of a server that is gone.
     pub(crate) fn forget_pooled(&self, server: &ServerKey) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
@@ -271,11 +289,10 @@ impl Shared {
 
     /// The row of a server, whoever's it is.
     fn row_of(&self, server: &ServerKey) -> Option<Arc<ServerRow>> {
-        let snapshot = match server.is_own() {
-            true => self.snapshot(&*self.owner(server)?),
-            false => self.registry.snapshot(),
-        };
-        snapshot.get(server.alias.as_str()).cloned()
+        match server.connection() {
+            Some(connection) => Some(self.registry.mounted(connection)?.row()),
+            None => self.registry.snapshot().get(server.alias.as_str()).cloned(),
+        }
     }
 
     /// How long a server may take to answer what is asked on its callers' behalf.
@@ -290,10 +307,8 @@ impl Shared {
         server: &ServerKey,
         kind: LinkKind,
     ) -> Arc<Link> {
-        let mut changes = match self.owner(server) {
-            Some(run) => run.changes(&self.registry),
-            None if server.is_own() => return std::future::pending().await,
-            None => Changes::of(&self.registry),
+        let Some(mut changes) = Changes::of(&self.registry, server) else {
+            return std::future::pending().await;
         };
         loop {
             changes.mark_seen();

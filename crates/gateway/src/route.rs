@@ -7,7 +7,7 @@ use std::{borrow::Cow, sync::Arc};
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc};
+use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
 use crate::{
     Caller, Endpoint, RunView,
@@ -16,7 +16,7 @@ use crate::{
     method::Handling,
     own_tool::OwnTool,
     refusal::{Refusal, unusable},
-    view::{View, with_member},
+    view::View,
 };
 
 /// A routed request.

@@ -1,6 +1,7 @@
 //! Runs, and the tokens that prove to belong to one.
 
 mod own;
+mod usage;
 
 use std::{
     collections::BTreeSet,
@@ -20,7 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::own::Changes;
 use self::own::OwnServers;
-pub(crate) use self::own::ServerKey;
+pub(crate) use self::{
+    own::ServerKey,
+    usage::{Held, Usage},
+};
 use crate::{tool_set::ToolSet, view::View};
 
 /// What every run token starts with, so that secret scanners can find leaked ones.
@@ -51,10 +55,18 @@ pub struct RunView {
     pub(crate) ended: CancellationToken,
     /// The tools that it was last recorded to see (E20).
     pub(crate) tools: ArcSwapOption<ToolSet>,
-    /// The last view that was built for it.
-    pub(crate) view: ArcSwapOption<View>,
+    /// What it saw last, while it is used.
+    pub(crate) view: ArcSwapOption<LastView>,
+    pub(crate) usage: Usage,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
+}
+
+/// A view, and the snapshot of the run that shows it.
+#[derive(Debug)]
+pub(crate) struct LastView {
+    pub(crate) seq: u64,
+    pub(crate) view: Arc<View>,
 }
 
 /// All live runs. Reading takes no lock.
@@ -126,6 +138,7 @@ impl RunView {
             tools: ArcSwapOption::empty(),
             token_hash: token.hash(),
             view: ArcSwapOption::empty(),
+            usage: Usage::default(),
             missing: Mutex::default(),
         }
     }
@@ -190,6 +203,13 @@ impl RunView {
         self.tools.load_full()
     }
 
+    /// Whether it has a view and a task that keeps it up to date: from its first use until it was
+    /// not used for a while.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.usage.is_watched()
+    }
+
     /// Whether it sees exactly what is shared: then its views are everybody's.
     pub(crate) fn is_plain(&self) -> bool {
         self.policy == RunPolicy::AllAttached && self.own.is_empty()
@@ -226,8 +246,22 @@ impl RunView {
         }
     }
 
+    /// The same for whoever looks once; nothing is kept.
+    pub(crate) fn snapshot_once(&self, registry: &Registry) -> Arc<Snapshot> {
+        match self.own.is_empty() {
+            true => registry.snapshot(),
+            false => self.own.snapshot_once(registry, &self.policy),
+        }
+    }
+
+    /// Forgets what is made anew when somebody uses the run.
+    pub(crate) fn forget_seen(&self) {
+        self.view.store(None);
+        self.own.forget_joined();
+    }
+
     pub(crate) fn changes(&self, registry: &Registry) -> Changes {
-        self.own.changes(registry)
+        self.own.changes(registry, &self.policy)
     }
 
     /// Tells whoever reads the log which servers the run names and cannot have: once for all of

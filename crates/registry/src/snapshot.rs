@@ -146,15 +146,15 @@ impl Snapshot {
         Self { seq, servers, index, is_settled, is_last: false }
     }
 
-    /// Rows of this snapshot, and after them rows of mounts, which have their aliases for
+    /// Rows of a snapshot, and after them rows of mounts, which have their aliases for
     /// themselves: what one owner sees that has servers of its own (E7). `seq` is the owner's.
     #[must_use]
-    pub fn joined(&self, seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
+    pub fn joined(seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
         let is_free = |row: &Arc<ServerRow>| own.iter().all(|own| own.alias != row.alias);
         let mut servers = shared;
         servers.retain(is_free);
         servers.extend_from_slice(own);
-        Self { is_last: self.is_last, ..Self::new(seq, servers) }
+        Self::new(seq, servers)
     }
 
     /// The row of an alias.

@@ -22,14 +22,12 @@ impl Control {
     /// whoever makes a plan of it is told so.
     ///
     /// # Errors
-    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
-    /// the store fails.
+    /// When there is no such agent or it cannot be read, or the store fails.
     pub(crate) async fn agent_parts(
-        &self,
+        store: &Store,
         workspace: &WorkspaceId,
         name: &AgentName,
     ) -> Result<AgentParts, ControlError> {
-        let store = self.catalog_store(workspace).await?;
         let kind = CatalogKind::Agent;
         let Some(text) = document(store, workspace, kind, name.as_str()).await? else {
             return Err(unknown(kind, name.as_str()).into());

@@ -23,7 +23,7 @@ use super::{
     keep::Told,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::{AgentEnv, By, ControlError};
+use crate::{AgentEnv, By, Control, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -249,13 +249,12 @@ impl Runs {
             None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        let parts =
-            self.control().agent_parts(workspace, &name).await.map_err(|error| {
-                match error.kind() {
-                    ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
-                    _ => error.into(),
-                }
-            })?;
+        let parts = Control::agent_parts(self.store()?, workspace, &name).await.map_err(
+            |error| match error.kind() {
+                ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
+                _ => error.into(),
+            },
+        )?;
         let inputs = match request.kind {
             RunKind::StartSession => Inputs {
                 params: request.params_for(&parts.agent),

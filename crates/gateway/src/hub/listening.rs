@@ -16,7 +16,7 @@ use crate::{
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
-    run::ServerKey,
+    run::{Held, ServerKey},
 };
 
 /// How many single resources one listener may follow, and how many tasks.
@@ -40,6 +40,7 @@ impl Shared {
             declares_tasks(&request)?;
         }
         // Before anything is followed, so that no change is missed.
+        let held = Held::of(&caller.run);
         let changes = self.hub.changes.subscribe();
         let followed = self.follow_all(caller, &request, &filter).await;
         Ok(Answering::listening(Listening {
@@ -51,6 +52,7 @@ impl Shared {
             filter,
             followed,
             is_acknowledged: false,
+            _held: held,
         }))
     }
 
@@ -182,6 +184,7 @@ pub(crate) struct Listening {
     filter: Filter,
     followed: Vec<Heard>,
     is_acknowledged: bool,
+    _held: Held,
 }
 
 impl Listening {

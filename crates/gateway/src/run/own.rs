@@ -27,8 +27,9 @@ impl ServerKey {
         Self { alias: alias.clone(), own: Some(connection) }
     }
 
-    pub(crate) fn is_own(&self) -> bool {
-        self.own.is_some()
+    /// The connection of a run's own server.
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        self.own
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) struct OwnServers {
 /// Shared and own servers as they were together.
 #[derive(Debug)]
 struct Joined {
-    shared: Arc<Snapshot>,
+    shared: Option<Arc<Snapshot>>,
     all: Arc<Snapshot>,
 }
 
@@ -74,6 +75,11 @@ impl OwnServers {
         ServerKey { alias: alias.clone(), own: own.map(|(_, connection)| *connection) }
     }
 
+    /// Forgets what is made anew when somebody looks.
+    pub(super) fn forget_joined(&self) {
+        self.joined.store(None);
+    }
+
     /// Gives everything back: each server ends after its open calls, if nobody else has it.
     pub(super) fn release(&self) {
         self.mounts.store(None);
@@ -84,7 +90,8 @@ impl OwnServers {
     /// has changed, and then one of the run alone. A run that has ended sees nothing.
     pub(super) fn snapshot(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
-        let is_fresh = |joined: &Joined| joined.is_of(&registry.snapshot(), &mounts);
+        let shared = || self.shared(registry, policy);
+        let is_fresh = |joined: &Joined| joined.is_of(&shared(), &mounts);
         if let Some(joined) = self.joined.load().as_ref().filter(|joined| is_fresh(joined)) {
             return joined.all.clone();
         }
@@ -93,12 +100,8 @@ impl OwnServers {
             return joined.all.clone();
         }
         *number += 1;
-        let shared = registry.snapshot();
-        let is_seen =
-            |alias: &Option<Alias>| alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
-        let seen = shared.servers.iter().filter(|row| is_seen(&row.alias)).cloned().collect();
-        let own: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
-        let all = Arc::new(shared.joined(*number, seen, &own));
+        let shared = shared();
+        let all = Arc::new(join(*number, &shared, policy, &mounts));
         self.joined.store(Some(Arc::new(Joined { shared, all: all.clone() })));
         // It may have ended meanwhile.
         if self.mounts.load().is_none() {
@@ -107,25 +110,60 @@ impl OwnServers {
         all
     }
 
+    /// The same for whoever looks once; nothing is kept.
+    pub(super) fn snapshot_once(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
+        let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
+        Arc::new(join(0, &self.shared(registry, policy), policy, &mounts))
+    }
+
+    /// The shared servers, if the run may see any: what it does not see changes nothing for it.
+    fn shared(&self, registry: &Registry, policy: &RunPolicy) -> Option<Arc<Snapshot>> {
+        self.sees_shared(policy).then(|| registry.snapshot())
+    }
+
+    /// Its own ones are among those that its policy attaches.
+    fn sees_shared(&self, policy: &RunPolicy) -> bool {
+        match policy {
+            RunPolicy::AllAttached => true,
+            RunPolicy::Attached(named) => named.len() > self.keys.len(),
+        }
+    }
+
     fn receivers(&self) -> Vec<watch::Receiver<u64>> {
         let mounts = self.mounts.load();
         let mounts = mounts.as_ref().map(|set| set.mounts()).unwrap_or_default();
         mounts.iter().map(|mount| mount.changes()).collect()
     }
 
-    pub(super) fn changes(&self, registry: &Registry) -> Changes {
+    pub(super) fn changes(&self, registry: &Registry, policy: &RunPolicy) -> Changes {
         let mut receivers = self.receivers();
-        receivers.push(registry.changes());
+        if self.sees_shared(policy) {
+            receivers.push(registry.changes());
+        }
         Changes(receivers)
     }
 }
 
+fn join(
+    number: u64,
+    shared: &Option<Arc<Snapshot>>,
+    policy: &RunPolicy,
+    mounts: &MountSet,
+) -> Snapshot {
+    let is_seen =
+        |alias: &Option<Alias>| alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
+    let rows = shared.as_ref().map(|shared| shared.servers.iter()).into_iter().flatten();
+    let seen = rows.filter(|row| is_seen(&row.alias)).cloned().collect();
+    let own: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
+    Snapshot::joined(number, seen, &own)
+}
+
 impl Joined {
     /// Whether nothing has changed since.
-    fn is_of(&self, shared: &Arc<Snapshot>, mounts: &MountSet) -> bool {
+    fn is_of(&self, shared: &Option<Arc<Snapshot>>, mounts: &MountSet) -> bool {
         let own = self.all.servers.len().saturating_sub(mounts.mounts().len());
         let rows = &self.all.servers[own..];
-        Arc::ptr_eq(&self.shared, shared)
+        self.shared.as_ref().map(Arc::as_ptr) == shared.as_ref().map(Arc::as_ptr)
             && mounts.mounts().iter().zip(rows).all(|(mount, row)| {
                 row.connection == Some(mount.id()) && Arc::ptr_eq(&row.found, &mount.found())
             })
@@ -137,9 +175,14 @@ impl Joined {
 pub struct Changes(Vec<watch::Receiver<u64>>);
 
 impl Changes {
-    /// Those of the servers that all share.
-    pub(crate) fn of(registry: &Registry) -> Self {
-        Self(vec![registry.changes()])
+    /// Those of one server that a run has for itself, or of all that are shared. `None` if the one
+    /// is gone.
+    pub(crate) fn of(registry: &Registry, server: &ServerKey) -> Option<Self> {
+        let changes = match server.connection() {
+            Some(connection) => registry.mounted(connection)?.changes(),
+            None => registry.changes(),
+        };
+        Some(Self(vec![changes]))
     }
 
     /// Takes everything until now as seen.
