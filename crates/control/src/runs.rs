@@ -54,6 +54,8 @@ pub struct RunsOptions {
     pub start_timeout: Duration,
     /// The run of the process itself, which lives as long.
     pub local: RunId,
+    /// Where callers reach the built-in server; `None` if nobody from outside comes in.
+    pub built_in_url: Option<String>,
 }
 
 /// The runs of all workspaces. Clones are handles to the same ones.
@@ -230,6 +232,7 @@ impl fmt::Debug for RunsOptions {
             .field("workspace_root", &self.workspace_root)
             .field("start_timeout", &self.start_timeout)
             .field("local", &self.local)
+            .field("built_in_url", &self.built_in_url)
             .finish_non_exhaustive()
     }
 }

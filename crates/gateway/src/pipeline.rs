@@ -39,7 +39,9 @@ impl Shared {
             return refuse(Refusal::unknown_method(&name));
         };
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
+        let is_built_in = own_alias(caller).is_some_and(|alias| caller.run.is_built_in(alias));
         let answered = match handling {
+            _ if is_built_in => Box::pin(self.built_in(caller, handling, request)).await,
             Handling::List(_) | Handling::TaskList if is_aggregated => {
                 self.answer_itself(caller, handling, request).await
             }
@@ -187,7 +189,7 @@ impl Shared {
     }
 
     /// Records a call that finds no server (S32). The name is the caller's own word.
-    fn refused(
+    pub(crate) fn refused(
         &self,
         caller: &Caller,
         handling: Handling,

@@ -44,6 +44,8 @@ pub struct RunView {
     pub began: SystemTime,
     token_hash: [u8; 32],
     own: OwnServers,
+    /// What it calls the built-in server besides its own name.
+    built_in: BTreeSet<Alias>,
     /// Ends what has no end of its own; open calls of modern clients get their answers.
     pub(crate) ended: CancellationToken,
     /// The tools that it was last recorded to see (E20).
@@ -118,6 +120,7 @@ impl RunView {
             policy,
             began: SystemTime::now(),
             own: OwnServers::default(),
+            built_in: BTreeSet::new(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
             token_hash: token.hash(),
@@ -144,6 +147,30 @@ impl RunView {
             }
         };
         Self { own, workspace, ..Self::new(token, policy) }
+    }
+
+    /// The same with further aliases for the built-in server.
+    #[must_use]
+    pub fn with_built_in(self, built_in: BTreeSet<Alias>) -> Self {
+        Self { built_in, ..self }
+    }
+
+    /// What the run calls the built-in server, if this text does (X-M1).
+    #[must_use]
+    pub fn built_in(&self, alias: &str) -> Option<Alias> {
+        match self.built_in.get(alias) {
+            Some(alias) => Some(alias.clone()),
+            None => Some(Alias::built_in()).filter(|own| own.as_str() == alias),
+        }
+    }
+
+    /// Whether an alias stands for the built-in server.
+    pub(crate) fn is_built_in(&self, alias: &Alias) -> bool {
+        alias.is_built_in() || self.built_in.contains(alias)
+    }
+
+    pub(crate) fn built_in_aliases(&self) -> impl Iterator<Item = Alias> {
+        std::iter::once(Alias::built_in()).chain(self.built_in.iter().cloned())
     }
 
     /// The aliases of the servers that it has for itself.
@@ -218,7 +245,8 @@ impl RunView {
             let row = snapshot.get(alias.as_str());
             row.is_none_or(|row| row.state.is_settled() && !row.is_ready())
         };
-        let missing: BTreeSet<Alias> = named.iter().filter(is_missing).cloned().collect();
+        let named = named.iter().filter(|alias| !self.is_built_in(alias));
+        let missing: BTreeSet<Alias> = named.filter(is_missing).cloned().collect();
         let mut told = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if !missing.is_empty() && missing != *told {
             let names = missing.iter().map(Alias::as_str).collect::<Vec<_>>().join(", ");

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -13,7 +14,7 @@ use narthex_gateway::{
     Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
 };
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Confinement, ErrorKind, Provenance, WorkspaceId};
+use narthex_model::{Alias, Confinement, ErrorKind, Provenance, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
@@ -95,6 +96,20 @@ pub struct Doors {
     pub socket_dirs: Vec<PathBuf>,
 }
 
+impl Doors {
+    /// Where callers on this machine reach the built-in server.
+    fn built_in_url(&self) -> Option<String> {
+        let mut address = self.listener.local_addr().ok()?;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        Some(format!("http://{address}/mcp/{}", Alias::built_in()))
+    }
+}
+
 /// A running gateway with everything that it needs. Drain it before it is dropped; what is
 /// dropped without loses its children at once.
 #[derive(Debug)]
@@ -148,6 +163,7 @@ impl App {
                     env: Arc::new(config::placeholder),
                     start_timeout: connections.deadlines.connect,
                     local: local.id,
+                    built_in_url: options.doors.as_ref().and_then(Doors::built_in_url),
                 };
                 let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
                 Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)

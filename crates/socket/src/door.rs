@@ -99,7 +99,7 @@ impl SocketDoor {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { place, aggregated, servers, folder } = self;
         let room = Arc::new(Semaphore::new(place.options.connections));
-        let mut changes = place.gateway.registry().changes();
+        let mut changes = place.gateway.changes(&place.run);
         let mut serving =
             Serving { place, room, tasks: TaskTracker::new(), stop, folder, open: BTreeMap::new() };
         let all = serving.stop.clone();
@@ -108,11 +108,12 @@ impl SocketDoor {
             serving.begin(name, alias, socket);
         }
         loop {
+            changes.mark_seen();
             serving.follow();
             tokio::select! {
                 biased;
                 () = serving.stop.cancelled() => break,
-                changed = changes.changed() => if changed.is_err() {
+                is_followed = changes.next() => if !is_followed {
                     break;
                 },
             }
@@ -125,11 +126,8 @@ impl SocketDoor {
 
 /// The sockets that the run's servers have, by the names of their files.
 fn wanted(place: &Place) -> BTreeMap<String, Alias> {
-    let snapshot = place.gateway.registry().snapshot();
-    let rows = snapshot.servers.iter().filter(|row| !row.is_overridden);
-    let aliases = rows.filter_map(|row| row.alias.clone());
-    let attached = aliases.filter(|alias| place.run.policy.is_attached(alias));
-    attached.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
+    let aliases = place.gateway.aliases(&place.run).into_iter();
+    aliases.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
 }
 
 /// What accepts connections.

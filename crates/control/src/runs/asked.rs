@@ -126,7 +126,15 @@ pub(super) fn read(
 }
 
 fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
-    Prepared { servers, policy, warnings, skipped: Vec::new(), failed: Vec::new(), direct: None }
+    Prepared {
+        servers,
+        policy,
+        warnings,
+        skipped: Vec::new(),
+        failed: Vec::new(),
+        direct: None,
+        built_in: BTreeSet::new(),
+    }
 }
 
 /// Takes out of the entries what only those of a run have.

@@ -1,6 +1,7 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -81,6 +82,7 @@ struct Making {
     skipped: Vec<RunFault>,
     warnings: Vec<String>,
     direct: Option<DirectServers>,
+    built_in: BTreeSet<Alias>,
 }
 
 impl Runs {
@@ -203,12 +205,12 @@ impl Runs {
             true => self.own(draft, isolation)?,
             false => self.of_agent(draft, isolation).await?,
         };
-        let Prepared { servers, policy, warnings, skipped, failed, direct } = prepared;
+        let Prepared { servers, policy, warnings, skipped, failed, direct, built_in } = prepared;
         if !failed.is_empty() {
             return Err(RunError::Entries(failed));
         }
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, made, skipped, warnings, direct })
+        Ok(Making { set, policy, made, skipped, warnings, direct, built_in })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -254,7 +256,8 @@ impl Runs {
         let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
         let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
-        let of = Of { workspace, run, session, inputs, scope, variables, is_direct };
+        let built_in_url = self.shared.options.built_in_url.as_deref();
+        let of = Of { workspace, run, session, inputs, scope, variables, is_direct, built_in_url };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
         let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions());
         Ok((prepared, Made::Agent(Box::new(frozen))))
@@ -267,7 +270,7 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, made, skipped, warnings: more, direct } = making;
+        let Making { set, policy, made, skipped, warnings: more, direct, built_in } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -285,8 +288,8 @@ impl Runs {
         }
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
-        let run =
-            Arc::new(RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set));
+        let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
+        let run = Arc::new(run.with_built_in(built_in));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let row = match self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await {
             Ok(row) => row,
@@ -382,7 +385,9 @@ fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
     match policy {
         RunPolicy::AllAttached => Vec::new(),
         RunPolicy::Attached(named) => {
-            named.iter().filter(|alias| snapshot.get(alias.as_str()).is_none()).cloned().collect()
+            let is_missing =
+                |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();
+            named.iter().filter(is_missing).cloned().collect()
         }
     }
 }

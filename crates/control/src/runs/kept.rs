@@ -137,11 +137,12 @@ impl Runs {
                     scope: &agent.scope(),
                     variables: self.control().variables(),
                     is_direct: false,
+                    built_in_url: self.shared.options.built_in_url.as_deref(),
                 };
                 prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
             }
         };
-        let Prepared { servers, policy, skipped, failed, .. } = prepared;
+        let Prepared { servers, policy, skipped, failed, built_in, .. } = prepared;
         for fault in skipped.iter().chain(&failed) {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
         }
@@ -152,7 +153,7 @@ impl Runs {
         }
         let mut run = RunView::with_servers(token, row.workspace.clone(), policy, set);
         run.began = row.created_at;
-        let run = Arc::new(run);
+        let run = Arc::new(run.with_built_in(built_in));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)

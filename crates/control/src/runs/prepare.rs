@@ -12,8 +12,8 @@ use narthex_model::{
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountIdentity, Mountable, Sharing};
 use narthex_resolve::{
-    EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun, ResolvedServer, RunInputs,
-    Surroundings,
+    BUILT_IN_URL, EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun,
+    ResolvedServer, RunInputs, Surroundings,
 };
 use narthex_vault::{Vault, VaultError};
 
@@ -32,6 +32,8 @@ pub(super) struct Prepared {
     pub(super) failed: Vec<RunFault>,
     /// The servers with all values, if whoever creates the run is to be told them.
     pub(super) direct: Option<DirectServers>,
+    /// What the run calls the built-in server besides its own name.
+    pub(super) built_in: BTreeSet<Alias>,
 }
 
 /// Which run it is, and of what.
@@ -45,6 +47,8 @@ pub(super) struct Of<'a> {
     pub(super) variables: &'a Variables,
     /// Whether the servers are told with all values.
     pub(super) is_direct: bool,
+    /// Where the built-in server is, if anybody from outside comes in.
+    pub(super) built_in_url: Option<&'a str>,
 }
 
 /// Values of secrets, each of one version.
@@ -155,7 +159,8 @@ pub(super) fn agent(
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         failed: Vec::new(),
-        direct: of.is_direct.then(DirectServers::default),
+        direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
+        built_in: BTreeSet::new(),
     };
     for server in servers.values() {
         match add(&mut prepared, of, server, opened, isolation) {
@@ -182,12 +187,17 @@ fn add(
             EnvValue::Set(value) => Some(value),
             EnvValue::Unset | EnvValue::NotAllowed => None,
         },
-        // This runner has no orchestrator, and no folder of scripts.
-        runner: &|_| None,
+        // There is no folder of scripts.
+        runner: &|key| of.built_in_url.filter(|_| key == BUILT_IN_URL).map(str::to_owned),
     };
     let definition = server.definition(opening)?;
     if let Some(direct) = &mut prepared.direct {
         direct.add(server, opening)?;
+    }
+    // It is asked in process, with the run that the caller's token is for.
+    if server.is_built_in() && !definition.is_disabled {
+        prepared.built_in.insert(server.alias.clone());
+        return Ok(());
     }
     let secrets = server.secrets().into_iter().filter_map(|needed| {
         let (_, version) = opened.values.get(&needed.name)?;

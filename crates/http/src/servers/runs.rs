@@ -136,11 +136,9 @@ impl Asked<'_> {
         // The very name under which we were reached, which the guard has let in.
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         let base = format!("http://{host}/mcp");
-        let snapshot = self.door.gateway.snapshot(run);
-        let aliases = snapshot.servers.iter().filter_map(|row| row.alias.as_ref());
-        let seen = aliases.filter(|alias| run.policy.is_attached(alias));
-        let endpoint = |alias: &Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
-        let endpoints: serde_json::Map<_, _> = seen.map(endpoint).collect();
+        let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
+        let aliases = self.door.gateway.aliases(run).into_iter();
+        let endpoints: serde_json::Map<_, _> = aliases.map(endpoint).collect();
         shown["token"] = json!(token.expose());
         shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
         let entry = |url: &Value| {
