@@ -114,8 +114,12 @@ impl RunView {
     /// A run which this token opens. Only the token's hash is kept.
     #[must_use]
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
+        Self::of(token.run_id(), token.hash(), policy)
+    }
+
+    fn of(id: RunId, token_hash: [u8; 32], policy: RunPolicy) -> Self {
         Self {
-            id: token.run_id(),
+            id,
             workspace: WorkspaceId::default(),
             policy,
             began: SystemTime::now(),
@@ -123,7 +127,7 @@ impl RunView {
             built_in: BTreeSet::new(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
-            token_hash: token.hash(),
+            token_hash,
             view: ArcSwapOption::empty(),
             missing: Mutex::default(),
         }
@@ -138,6 +142,18 @@ impl RunView {
         policy: RunPolicy,
         servers: MountSet,
     ) -> Self {
+        Self::kept(token.run_id(), token.hash(), workspace, policy, servers)
+    }
+
+    /// The same for a run that is begun again by whoever keeps its id and the hash of its token.
+    #[must_use]
+    pub fn kept(
+        id: RunId,
+        token_hash: [u8; 32],
+        workspace: WorkspaceId,
+        policy: RunPolicy,
+        servers: MountSet,
+    ) -> Self {
         let own = OwnServers::new(servers);
         let policy = match policy {
             RunPolicy::AllAttached => RunPolicy::AllAttached,
@@ -146,7 +162,7 @@ impl RunView {
                 RunPolicy::Attached(named)
             }
         };
-        Self { own, workspace, ..Self::new(token, policy) }
+        Self { own, workspace, ..Self::of(id, token_hash, policy) }
     }
 
     /// The same with further aliases for the built-in server.

@@ -27,6 +27,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     config,
     failure::{Failure, with_causes},
+    run_sockets::RunFolders,
 };
 
 /// What an [`App`] is made of.
@@ -153,6 +154,7 @@ impl App {
             .map_err(|error| no_randomness(&error))?;
         let local = Arc::new(RunView::new(&options.token, options.policy));
         begin_run(&gateway, &local)?;
+        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, audit).await?;
         let runs = match &control {
@@ -164,6 +166,11 @@ impl App {
                     start_timeout: connections.deadlines.connect,
                     local: local.id,
                     built_in_url: options.doors.as_ref().and_then(Doors::built_in_url),
+                    sockets: options.doors.as_ref().map(|doors| {
+                        let (dirs, gateway) = (doors.socket_dirs.clone(), gateway.clone());
+                        let (closing, tasks) = (closing.clone(), tasks.clone());
+                        Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
+                    }),
                 };
                 let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
                 Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)
@@ -174,8 +181,8 @@ impl App {
             control,
             runs,
             local,
-            closing: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            closing,
+            tasks,
             socket_dir: None,
             drained: OnceCell::new(),
             _workers: options

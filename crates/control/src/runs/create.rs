@@ -1,27 +1,29 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
+mod keeping;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
-use narthex_audit::{ActorKind, AuditEvent, kind};
+use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, ErrorKind, Secret, SessionId, WorkspaceId};
+use narthex_model::{Alias, ErrorKind, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
-use narthex_store::{NewRun, RunRow, SessionRow};
+use narthex_store::{RunRow, SessionRow};
 
 use super::{
-    DirectServers, RUNS_MAX, RunError, RunFault, Runs, asked,
+    DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::{By, ControlError, access::hex};
+use crate::{By, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -58,6 +60,8 @@ pub struct Created {
     pub missing: Vec<Alias>,
     /// The servers with all values, if that was asked for (C19).
     pub direct: Option<DirectServers>,
+    /// Its Unix sockets, if that was asked for (D2).
+    pub sockets: Option<OpenSockets>,
 }
 
 /// What is to be created.
@@ -291,8 +295,13 @@ impl Runs {
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = Arc::new(run.with_built_in(built_in));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
-        let row = match self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await {
-            Ok(row) => row,
+        let beginning = async {
+            let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
+            let row = self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await?;
+            Ok((row, sockets))
+        };
+        let (row, sockets) = match beginning.await {
+            Ok(begun) => begun,
             Err(error) => {
                 self.shared.gateway.end_run(id).await;
                 return Err(error);
@@ -300,77 +309,7 @@ impl Runs {
         };
         self.shared.expiries.add(instant(row.expires_at), id);
         let token = draft.token;
-        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct })
-    }
-
-    async fn keep_noted(
-        &self,
-        draft: &Draft,
-        session: &SessionRow,
-        sealed: &str,
-        direct: Option<&DirectServers>,
-    ) -> Result<RunRow, RunError> {
-        let event = |kind| {
-            AuditEvent::new(kind, draft.by.clone())
-                .in_workspace(&draft.workspace)
-                .on("agent", session.agent.clone())
-                .of_run(draft.token.run_id().to_text())
-                .of_session(session.id.to_text())
-        };
-        let noted = self.control().note(event(kind::RUN_CREATED)).await?;
-        let told = direct.map(|direct| event(kind::RUN_DIRECT).with("servers", direct.aliases()));
-        let told = match told {
-            Some(event) => Some(self.control().note(event).await?),
-            None => None,
-        };
-        let row = self.keep(draft, session, sealed).await?;
-        noted.done().await;
-        if let Some(told) = told {
-            told.done().await;
-        }
-        Ok(row)
-    }
-
-    async fn keep(
-        &self,
-        draft: &Draft,
-        session: &SessionRow,
-        sealed: &str,
-    ) -> Result<RunRow, RunError> {
-        let id = draft.token.run_id();
-        let token = hex(&draft.token.hash());
-        let new = NewRun {
-            id,
-            workspace: &draft.workspace,
-            session: session.id,
-            agent: &session.agent,
-            parent: draft.parent.as_ref().map(|parent| parent.row.id),
-            token: &token,
-            sealed,
-            created_by: &draft.by.id,
-            expires_at: draft.expires_at,
-        };
-        let is_new = draft.request.kind == RunKind::StartSession;
-        let runs = self.store()?.runs();
-        let stored = runs.create(new, is_new.then_some(session)).await;
-        if !stored.map_err(ControlError::Store)? {
-            return Err(match is_new {
-                true => RunError::NoParent,
-                false => RunError::SessionOver { id: session.id, why: "it has ended" },
-            });
-        }
-        let row = runs.find(id).await.map_err(ControlError::Store)?;
-        row.ok_or(RunError::HasEnded(id))
-    }
-
-    async fn seal(
-        &self,
-        workspace: &WorkspaceId,
-        place: &str,
-        text: &Secret,
-    ) -> Result<String, RunError> {
-        let sealed = self.vault()?.seal_document(workspace, place, text).await;
-        Ok(sealed.map_err(ControlError::from)?)
+        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct, sockets })
     }
 }
 

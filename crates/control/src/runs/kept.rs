@@ -17,7 +17,10 @@ use super::{
     frozen::Made,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::{ControlError, access::hex};
+use crate::{
+    ControlError,
+    access::{hex, unhex},
+};
 
 /// For how long a token that opens nothing is not looked for again.
 const ABSENT_FOR: Duration = Duration::from_secs(30);
@@ -98,29 +101,47 @@ impl Runs {
         if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
             return Ok(Some(run));
         }
-        let Some(row) = self.living_row(token).await? else {
+        // Hashes of random tokens tell nothing by the time that they take to be compared.
+        let hash = hex(&token.hash());
+        let Some(row) = self.living_row(id).await?.filter(|row| row.token == hash) else {
             self.shared.kept.note_absent(id);
             return Ok(None);
         };
-        let run = self.begin_again(token, &row).await?;
+        self.begin_again_if_living(&row).await
+    }
+
+    /// The same for a run whose token nobody has shown.
+    pub(super) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
+        let turn = self.shared.kept.turn(id);
+        let _turn = turn.lock().await;
+        if let Some(run) = self.shared.gateway.runs().get(id) {
+            return Ok(Some(run));
+        }
+        match self.living_row(id).await? {
+            Some(row) => self.begin_again_if_living(&row).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn begin_again_if_living(&self, row: &RunRow) -> Result<Option<Arc<RunView>>, RunError> {
+        let run = self.begin_again(row).await?;
         // It may have been ended meanwhile, by somebody who found nothing in the table.
-        if self.living_row(token).await?.is_none() {
-            self.shared.gateway.end_run(id).await;
+        if self.living_row(row.id).await?.is_none() {
+            self.shared.gateway.end_run(row.id).await;
             return Ok(None);
         }
         Ok(Some(run))
     }
 
-    /// The row of the run that a token opens, if it lives.
-    async fn living_row(&self, token: &RunToken) -> Result<Option<RunRow>, RunError> {
-        let row = self.store()?.runs().find(token.run_id()).await.map_err(ControlError::Store)?;
-        // Hashes of random tokens tell nothing by the time that they take to be compared.
-        let hash = hex(&token.hash());
+    /// The row of a run, if it lives.
+    async fn living_row(&self, id: RunId) -> Result<Option<RunRow>, RunError> {
+        let row = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
         let now = SystemTime::now();
-        Ok(row.filter(|row| row.ended.is_none() && row.token == hash && now < row.expires_at))
+        Ok(row.filter(|row| row.ended.is_none() && now < row.expires_at))
     }
 
-    async fn begin_again(&self, token: &RunToken, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+    async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+        let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let prepared = match &frozen.of {
@@ -151,10 +172,13 @@ impl Runs {
         for fault in set.faults() {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
-        let mut run = RunView::with_servers(token, row.workspace.clone(), policy, set);
+        let mut run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         run.began = row.created_at;
         let run = Arc::new(run.with_built_in(built_in));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        if let Err(error) = self.open_sockets(&run, row.has_sockets) {
+            tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
+        }
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
     }

@@ -6,6 +6,7 @@ mod direct;
 mod examples;
 mod family;
 mod going_on;
+mod sockets;
 
 use fs_err as fs;
 use hyper::StatusCode;

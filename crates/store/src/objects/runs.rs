@@ -22,8 +22,8 @@ const COUNT: Statement = Statement {
 const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome) \
-          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '' FROM run_counters \
+          created_by, expires_at, ended_at, outcome, has_sockets) \
+          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11 FROM run_counters \
           WHERE workspace = $1",
 };
 const PARENT_LIVES: Statement = Statement {
@@ -67,6 +67,8 @@ pub struct RunRow {
     pub created_by: String,
     /// When its time is over.
     pub expires_at: SystemTime,
+    /// Whether it has Unix sockets.
+    pub has_sockets: bool,
     /// When and how it ended; `None` while it lives.
     pub ended: Option<(SystemTime, RunEnd)>,
 }
@@ -92,6 +94,8 @@ pub struct NewRun<'a> {
     pub created_by: &'a str,
     /// When its time is over.
     pub expires_at: SystemTime,
+    /// Whether it has Unix sockets.
+    pub has_sockets: bool,
 }
 
 impl<'a> RunRows<'a> {
@@ -111,7 +115,7 @@ impl<'a> RunRows<'a> {
         new_session: Option<&SessionRow>,
     ) -> Result<bool, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
-        let NewRun { sealed, created_by, expires_at, .. } = run;
+        let NewRun { sealed, created_by, expires_at, has_sockets, .. } = run;
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
         let of_session = new_session.map(|row| (row.id.to_text(), sessions::parent(row)));
@@ -137,6 +141,7 @@ impl<'a> RunRows<'a> {
             Value::Integer(now_ms()),
             Value::Text(created_by),
             Value::Integer(ms(expires_at)),
+            Value::Integer(has_sockets.into()),
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await

@@ -113,6 +113,7 @@ impl Api {
             start_timeout: SOON,
             local: RunToken::generate().unwrap().run_id(),
             built_in_url: None,
+            sockets: None,
         };
         let runs = Runs::start(gateway.clone(), control.clone(), options).await.unwrap();
         let world = World::around(gateway, |options| {
