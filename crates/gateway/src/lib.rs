@@ -52,7 +52,7 @@ pub use exposure::shown;
 pub use gateway::{Gateway, GatewayOptions};
 pub use metrics::{Metrics, OpenCount};
 pub use narthex_model::RunId;
-pub use run::{Changes, RunTable, RunToken, RunView};
+pub use run::{Changes, FirstLists, KeptLists, RunTable, RunToken, RunView};
 pub use runs::{FindingRun, RunSource};
 pub use session::{Session, SessionId};
 pub use tool_set::{DefinitionDigest, SeenTool, ToolSet};

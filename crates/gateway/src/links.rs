@@ -209,7 +209,7 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row, session.client.clone()) => opened?,
+            opened = self.open_link(row, session.client.clone(), Some(&*session.run)) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));
@@ -250,10 +250,11 @@ impl Shared {
         let row = self.row_of(server).ok_or_else(|| unknown_server(&server.alias))?;
         let kind = LinkKind::Pooled(revision);
         let identity = ClientIdentity { revision, ..self.own_identity() };
+        let owner = self.owner(server);
         let (own, events) = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(&row, identity) => opened?,
+            opened = self.open_link(&row, identity, owner.as_deref()) => opened?,
         };
         let hearing = heard::hear(self.clone(), own.link.clone(), (server.clone(), kind), events);
         self.spawn(hearing);

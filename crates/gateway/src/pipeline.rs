@@ -184,6 +184,8 @@ impl Shared {
         let mut routed = self.route(caller, handling, request).await?.visible(handling)?;
         let chosen = self.choose_link(caller, &routed.row).await?;
         routed.row.clone_from(&chosen.row);
+        let is_frozen = caller.run.is_frozen(&routed.request.alias);
+        routed.frozen = is_frozen.then(|| chosen.inventory.clone());
         let hop = hop(&chosen, handling, &routed)?;
         Ok((routed, chosen, hop))
     }
@@ -319,7 +321,8 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refu
         Item::Tool(name) => name,
         // Where some are hidden, those that do not exist must not be told apart by another answer.
         Item::Prompt(name)
-            if !exposed(&routed.row).prompts.is_open() && !chosen.inventory.has_prompt(name) =>
+            if (routed.frozen.is_some() || !exposed(&routed.row).prompts.is_open())
+                && !chosen.inventory.has_prompt(name) =>
         {
             return Err(not_found(handling, name));
         }

@@ -1,5 +1,6 @@
 //! Runs, and the tokens that prove to belong to one.
 
+mod first_lists;
 mod own;
 
 use std::{
@@ -12,11 +13,14 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountSet, Registry, Snapshot};
+use narthex_registry::{MountFault, MountSet, Registry, Snapshot};
+use narthex_upstream::{ClientIdentity, Inventory};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::first_lists::unchanged;
+pub use self::first_lists::{FirstLists, KeptLists};
 pub use self::own::Changes;
 use self::own::OwnServers;
 pub(crate) use self::own::ServerKey;
@@ -155,13 +159,7 @@ impl RunView {
         servers: MountSet,
     ) -> Self {
         let own = OwnServers::new(servers);
-        let policy = match policy {
-            RunPolicy::AllAttached => RunPolicy::AllAttached,
-            RunPolicy::Attached(mut named) => {
-                named.extend(own.aliases().cloned());
-                RunPolicy::Attached(named)
-            }
-        };
+        let policy = with_own(policy, &own);
         Self { own, workspace, ..Self::of(id, token_hash, policy) }
     }
 
@@ -169,6 +167,35 @@ impl RunView {
     #[must_use]
     pub fn with_built_in(self, built_in: BTreeSet<Alias>) -> Self {
         Self { built_in, ..self }
+    }
+
+    /// The same with servers that it should have and that did not start: calls say why.
+    #[must_use]
+    pub fn with_failed(self, faults: Vec<MountFault>) -> Self {
+        let own = self.own.with_failed(faults);
+        let policy = with_own(self.policy, &own);
+        Self { own, policy, ..self }
+    }
+
+    /// The same, frozen to what its own servers had at first (D10).
+    #[must_use]
+    pub fn frozen_to(self, first: FirstLists) -> Self {
+        Self { own: self.own.with_first(first), ..self }
+    }
+
+    /// Whether what a server lists is frozen in this run.
+    pub(crate) fn is_frozen(&self, alias: &Alias) -> bool {
+        self.own.is_frozen(alias)
+    }
+
+    /// What a server listed first on a link of this kind; `None` if that is not frozen.
+    pub(crate) fn first_of(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: &Arc<Inventory>,
+    ) -> Option<Arc<Inventory>> {
+        self.own.first_of(alias, client, listed)
     }
 
     /// What the run calls the built-in server, if this text does (X-M1).
@@ -269,6 +296,17 @@ impl RunView {
             tracing::warn!(run.id = %self.id, "servers that this run names are not there: {names}");
         }
         *told = missing;
+    }
+}
+
+/// A run has its own servers whatever its policy names.
+fn with_own(policy: RunPolicy, own: &OwnServers) -> RunPolicy {
+    match policy {
+        RunPolicy::AllAttached => RunPolicy::AllAttached,
+        RunPolicy::Attached(mut named) => {
+            named.extend(own.aliases().cloned());
+            RunPolicy::Attached(named)
+        }
     }
 }
 

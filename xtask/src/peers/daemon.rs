@@ -117,8 +117,8 @@ pub(super) fn stdio(data: &Path, alias: Option<&str>) -> Endpoint {
     Endpoint::Stdio(words)
 }
 
-/// `socat`, as the answer to a new run has it for the sockets of the run: for the aggregated endpoint
-/// and for one server.
+/// `socat`, as the answer to a new run has it for the sockets of the run: for the aggregated
+/// endpoint and for one server.
 pub(super) fn socat(data: &Path, alias: &str) -> Result<[Endpoint; 2]> {
     let mut command = Command::new(workspace::built("narthex"));
     command.args(["runs", "create", "--json", "--sockets", "--tools", "*"]);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use narthex_audit::ActorKind;
-use narthex_gateway::{RunToken, RunView};
+use narthex_gateway::{FirstLists, RunToken, RunView};
 use narthex_model::{Alias, ErrorKind, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountSet, Snapshot};
@@ -21,14 +21,14 @@ use super::{
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
-    prepare::{self, Of, Opened, Prepared},
+    prepare::{self, Failed, Of, Opened, Prepared},
 };
 use crate::{By, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a run is made anew because what it is made of was taken away meanwhile.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// Who creates a run.
 #[derive(Debug, Clone)]
@@ -210,9 +210,13 @@ impl Runs {
             false => self.of_agent(draft, isolation).await?,
         };
         let Prepared { servers, policy, warnings, skipped, failed, direct, built_in } = prepared;
+        let (optional, failed): (Vec<_>, Vec<_>) =
+            failed.into_iter().partition(|server| server.is_optional);
         if !failed.is_empty() {
-            return Err(RunError::Entries(failed));
+            return Err(RunError::Entries(failed.iter().map(Failed::fault).collect()));
         }
+        let mut skipped = skipped;
+        skipped.extend(optional.iter().map(Failed::fault));
         let set = self.mount(servers, true).await?;
         Ok(Making { set, policy, made, skipped, warnings, direct, built_in })
     }
@@ -281,7 +285,9 @@ impl Runs {
             Made::Agent(agent) => Some(agent.inputs.text()),
             Made::Own(_) => None,
         };
-        let frozen = Frozen { prompt: draft.request.prompt.clone(), of: made };
+        let first = FirstLists::of(&set);
+        let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
+        let frozen = Frozen { prompt, of: made, lists };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let mut session = draft.session.clone();
         if let Some(inputs) = inputs
@@ -293,7 +299,7 @@ impl Runs {
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
-        let run = Arc::new(run.with_built_in(built_in));
+        let run = Arc::new(run.with_built_in(built_in).frozen_to(first));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let beginning = async {
             let sockets = self.open_sockets(&run, draft.request.has_sockets)?;

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use narthex_gateway::KeptLists;
 use narthex_model::{
     AgentName, CapabilityName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
 };
@@ -20,6 +21,9 @@ pub(super) struct Frozen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt: Option<String>,
     pub(super) of: Made,
+    /// What its servers had at first.
+    #[serde(default)]
+    pub(super) lists: KeptLists,
 }
 
 /// What its servers are made of.

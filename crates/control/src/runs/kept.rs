@@ -2,20 +2,23 @@
 //! from what it was frozen with (D10).
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
-use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
-use narthex_model::RunId;
+use narthex_gateway::{FindingRun, FirstLists, RunSource, RunToken, RunView};
+use narthex_model::{Alias, RunId};
+use narthex_policy::RunPolicy;
+use narthex_registry::{MountFault, MountSet};
 use narthex_store::RunRow;
 use tokio::time::Instant;
 
 use super::{
     RunError, Runs, Shared, asked,
-    frozen::Made,
-    prepare::{self, Of, Opened, Prepared},
+    create::ATTEMPTS,
+    frozen::{Frozen, Made},
+    prepare::{self, Failed, Of, Opened, Prepared},
 };
 use crate::{
     ControlError,
@@ -67,6 +70,9 @@ impl Kept {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// What a run has of its servers after a restart.
+type Mounted = (MountSet, RunPolicy, BTreeSet<Alias>, Vec<MountFault>);
 
 impl RunSource for Shared {
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
@@ -143,43 +149,65 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let prepared = match &frozen.of {
-            Made::Own(text) => asked::read(text, &self.shared.options, None, isolation)?,
-            Made::Agent(agent) => {
-                let parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
-                let vault = self.vault()?;
-                let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
-                let of = Of {
-                    workspace: &row.workspace,
-                    run: row.id,
-                    session: row.session,
-                    inputs: &agent.inputs,
-                    scope: &agent.scope(),
-                    variables: self.control().variables(),
-                    is_direct: false,
-                    built_in_url: self.shared.options.built_in_url.as_deref(),
-                };
-                prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
-            }
-        };
-        let Prepared { servers, policy, skipped, failed, built_in, .. } = prepared;
-        for fault in skipped.iter().chain(&failed) {
-            tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
-        }
-        // The run goes on with what there is.
-        let set = self.mount(servers, false).await?;
-        for fault in set.faults() {
+        let (set, policy, built_in, failed) = self.mounted_again(row, &frozen).await?;
+        for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
-        let mut run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
+        let first = FirstLists::again(&frozen.lists, &set);
+        let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
+        let mut run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
         run.began = row.created_at;
-        let run = Arc::new(run.with_built_in(built_in));
+        let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         if let Err(error) = self.open_sockets(&run, row.has_sockets) {
             tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
         }
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
+    }
+
+    /// Mounts the servers that a run was frozen with, as far as they start: calls of the others say
+    /// why they do not.
+    async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
+        for _ in 0..ATTEMPTS {
+            let cuts = self.control().cuts();
+            let prepared = self.prepared_again(row, frozen).await?;
+            let Prepared { servers, policy, skipped, failed, built_in, .. } = prepared;
+            for fault in &skipped {
+                tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
+            }
+            let set = self.mount(servers, false).await?;
+            // What was cut off before it was mounted here was not cut off here.
+            if self.control().cuts() == cuts {
+                let failed = failed.into_iter().map(Failed::into_mount_fault);
+                let failed = failed.chain(set.faults().iter().cloned()).collect();
+                return Ok((set, policy, built_in, failed));
+            }
+            set.unmount().await;
+        }
+        Err(RunError::Changed)
+    }
+
+    async fn prepared_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Prepared, RunError> {
+        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let agent = match &frozen.of {
+            Made::Own(text) => return asked::read(text, &self.shared.options, None, isolation),
+            Made::Agent(agent) => agent,
+        };
+        let mut parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
+        self.control().switch_off(&row.workspace, &mut parts).await?;
+        let vault = self.vault()?;
+        let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
+        let of = Of {
+            workspace: &row.workspace,
+            run: row.id,
+            session: row.session,
+            inputs: &agent.inputs,
+            scope: &agent.scope(),
+            variables: self.control().variables(),
+            is_direct: false,
+            built_in_url: self.shared.options.built_in_url.as_deref(),
+        };
+        prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)
     }
 }

@@ -1,12 +1,20 @@
 //! Servers that one run has for itself (E7), beside those that all share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
-use narthex_registry::{ConnectionId, MountSet, Registry, Snapshot};
+use narthex_registry::{ConnectionId, Found, MountFault, MountSet, Registry, ServerRow, Snapshot};
+use narthex_upstream::{ClientIdentity, Inventory};
+use narthex_wire::Revision;
 use tokio::sync::watch;
+
+use super::FirstLists;
 
 /// Which server of all an alias stands for: several runs may each have one of the same alias.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -37,6 +45,12 @@ impl ServerKey {
 pub(super) struct OwnServers {
     /// What there was at the beginning, which never changes.
     keys: Vec<(Alias, ConnectionId)>,
+    /// Those that it should have and that did not start, each with the reason.
+    failed: Vec<Arc<ServerRow>>,
+    /// What they had at first, if the run is frozen to that.
+    first: Option<FirstLists>,
+    /// The same for links besides the shared ones, by what their clients said of themselves.
+    variants: Mutex<HashMap<Variant, Arc<Inventory>>>,
     /// Gone when the run has ended.
     mounts: ArcSwapOption<MountSet>,
     joined: ArcSwapOption<Joined>,
@@ -48,8 +62,16 @@ pub(super) struct OwnServers {
 #[derive(Debug)]
 struct Joined {
     shared: Arc<Snapshot>,
+    /// As they were found, in the order of the mounts.
+    own: Vec<Arc<Found>>,
     all: Arc<Snapshot>,
 }
+
+/// A server as it lists for clients of some capabilities, in some revision.
+type Variant = (Alias, Bytes, Revision);
+
+/// The most variants whose first lists are kept; clients choose what they say of themselves.
+const VARIANTS_MAX: usize = 64;
 
 impl OwnServers {
     pub(super) fn new(set: MountSet) -> Self {
@@ -57,12 +79,49 @@ impl OwnServers {
         Self { keys, mounts: ArcSwapOption::from_pointee(set), ..Self::default() }
     }
 
+    pub(super) fn with_failed(self, faults: Vec<MountFault>) -> Self {
+        let row = |fault: MountFault| Arc::new(ServerRow::failed(fault.alias, fault.error));
+        Self { failed: faults.into_iter().map(row).collect(), ..self }
+    }
+
+    pub(super) fn with_first(self, first: FirstLists) -> Self {
+        Self { first: Some(first), ..self }
+    }
+
+    pub(super) fn is_frozen(&self, alias: &Alias) -> bool {
+        self.first.as_ref().is_some_and(|first| first.has(alias))
+    }
+
+    /// What a client is to see of what a server lists on a link besides the shared one: what it
+    /// listed at first on such a link.
+    pub(super) fn first_of(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: &Arc<Inventory>,
+    ) -> Option<Arc<Inventory>> {
+        if !self.is_frozen(alias) {
+            return None;
+        }
+        let variant = (alias.clone(), client.capabilities.clone(), client.revision);
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = variants.get(&variant) {
+            return Some(first.clone());
+        }
+        if variants.len() >= VARIANTS_MAX {
+            return Some(Arc::default());
+        }
+        variants.insert(variant, listed.clone());
+        Some(listed.clone())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_empty() && self.failed.is_empty()
     }
 
     pub(super) fn aliases(&self) -> impl Iterator<Item = &Alias> {
-        self.keys.iter().map(|(alias, _)| alias)
+        let failed = self.failed.iter().filter_map(|row| row.alias.as_ref());
+        self.keys.iter().map(|(alias, _)| alias).chain(failed)
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = ServerKey> {
@@ -97,9 +156,16 @@ impl OwnServers {
         let is_seen =
             |alias: &Option<Alias>| alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
         let seen = shared.servers.iter().filter(|row| is_seen(&row.alias)).cloned().collect();
-        let own: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
+        let rows: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
+        let found = rows.iter().map(|row| row.found.clone()).collect();
+        let row = |row| match &self.first {
+            Some(first) => first.row(row),
+            None => row,
+        };
+        let mut own: Vec<_> = rows.into_iter().map(row).collect();
+        own.extend_from_slice(&self.failed);
         let all = Arc::new(shared.joined(*number, seen, &own));
-        self.joined.store(Some(Arc::new(Joined { shared, all: all.clone() })));
+        self.joined.store(Some(Arc::new(Joined { shared, own: found, all: all.clone() })));
         // It may have ended meanwhile.
         if self.mounts.load().is_none() {
             self.joined.store(None);
@@ -123,12 +189,9 @@ impl OwnServers {
 impl Joined {
     /// Whether nothing has changed since.
     fn is_of(&self, shared: &Arc<Snapshot>, mounts: &MountSet) -> bool {
-        let own = self.all.servers.len().saturating_sub(mounts.mounts().len());
-        let rows = &self.all.servers[own..];
+        let own = mounts.mounts().iter().zip(&self.own);
         Arc::ptr_eq(&self.shared, shared)
-            && mounts.mounts().iter().zip(rows).all(|(mount, row)| {
-                row.connection == Some(mount.id()) && Arc::ptr_eq(&row.found, &mount.found())
-            })
+            && own.into_iter().all(|(mount, found)| Arc::ptr_eq(found, &mount.found()))
     }
 }
 

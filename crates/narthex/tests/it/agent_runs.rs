@@ -5,7 +5,9 @@ mod cutting;
 mod direct;
 mod examples;
 mod family;
+mod freezing;
 mod going_on;
+mod shapes;
 mod sockets;
 
 use fs_err as fs;
