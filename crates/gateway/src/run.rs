@@ -1,6 +1,5 @@
 //! Runs, and the tokens that prove to belong to one.
 
-mod first_lists;
 mod own;
 
 use std::{
@@ -13,14 +12,13 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountSet, Registry, Snapshot};
+use narthex_registry::{FirstLists, MountFault, MountSet, Registry, Snapshot};
+use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::{ClientIdentity, Inventory};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::first_lists::unchanged;
-pub use self::first_lists::{FirstLists, KeptLists};
 pub use self::own::Changes;
 use self::own::OwnServers;
 pub(crate) use self::own::ServerKey;
@@ -50,6 +48,8 @@ pub struct RunView {
     own: OwnServers,
     /// What it calls the built-in server besides its own name.
     built_in: BTreeSet<Alias>,
+    /// What counts its calls.
+    pub(crate) meters: RunMeters,
     /// Ends what has no end of its own; open calls of modern clients get their answers.
     pub(crate) ended: CancellationToken,
     /// The tools that it was last recorded to see (E20).
@@ -129,6 +129,7 @@ impl RunView {
             began: SystemTime::now(),
             own: OwnServers::default(),
             built_in: BTreeSet::new(),
+            meters: RunMeters::default(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
             token_hash,
@@ -159,8 +160,9 @@ impl RunView {
         servers: MountSet,
     ) -> Self {
         let own = OwnServers::new(servers);
+        let meters = RunMeters { servers: own.aliases().map(lone).collect(), ..<_>::default() };
         let policy = with_own(policy, &own);
-        Self { own, workspace, ..Self::of(id, token_hash, policy) }
+        Self { own, workspace, meters, ..Self::of(id, token_hash, policy) }
     }
 
     /// The same with further aliases for the built-in server.
@@ -214,6 +216,22 @@ impl RunView {
 
     pub(crate) fn built_in_aliases(&self) -> impl Iterator<Item = Alias> {
         std::iter::once(Alias::built_in()).chain(self.built_in.iter().cloned())
+    }
+
+    /// The same with meters for its calls (O100). A server of its own without one here is counted
+    /// in this run alone.
+    #[must_use]
+    pub fn with_meters(mut self, meters: RunMeters) -> Self {
+        let RunMeters { workspace, agent, servers } = meters;
+        self.meters.workspace = workspace;
+        self.meters.agent = agent;
+        for (alias, meter) in servers {
+            let own = self.meters.servers.iter_mut().find(|(own, _)| *own == alias);
+            if let Some((_, own)) = own {
+                *own = meter;
+            }
+        }
+        self
     }
 
     /// The aliases of the servers that it has for itself.
@@ -308,6 +326,13 @@ fn with_own(policy: RunPolicy, own: &OwnServers) -> RunPolicy {
             RunPolicy::Attached(named)
         }
     }
+}
+
+/// A meter for a server that nobody else has.
+fn lone(alias: &Alias) -> (Alias, Arc<Meter>) {
+    let (workspace, kind) = (WorkspaceId::default(), MeterKind::LocalServer);
+    let key = MeterKey { workspace, kind, name: alias.as_str().into() };
+    (alias.clone(), Arc::new(Meter::new(key)))
 }
 
 impl RunTable {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use narthex_model::{OutputLimits, ServerDefinition};
 use narthex_policy::Item;
 use narthex_upstream::Inventory;
-use narthex_wire::{Raw, Revision, meta_key, method};
+use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,6 @@ use crate::{
     exposure::shown,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
-    log_level::LogLevel,
     open::Open,
     own_tool::OwnCall,
     pipeline::{id_of, name_of},

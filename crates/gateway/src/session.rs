@@ -16,7 +16,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
-use narthex_wire::{Payload, Raw, Revision};
+use narthex_wire::{LogLevel, Payload, Raw, Revision};
 use tokio::{
     sync::{Notify, OnceCell, mpsc},
     time::Instant,
@@ -27,7 +27,6 @@ use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
-    log_level::LogLevel,
     metrics::OpenCount,
     tasks::TaskRoutes,
     view::View,

@@ -15,9 +15,9 @@ use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
 use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{
-    Era, Raw,
+    Era, Raw, Template,
     json::{Scanner, encode_string},
-    translate,
+    translate, with_object_schema,
 };
 
 use self::pages::Pages;
@@ -25,8 +25,6 @@ use crate::{
     exposure::shown,
     method::ListKind,
     own_tool::OwnTool,
-    schema::with_object_schema,
-    template::Template,
     tool_set::{Defined, ToolSet},
 };
 

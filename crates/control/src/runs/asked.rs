@@ -129,6 +129,8 @@ fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -
     Prepared {
         servers,
         policy,
+        // What such a run has for itself is counted in it alone.
+        counted: Vec::new(),
         warnings,
         skipped: Vec::new(),
         failed: Vec::new(),

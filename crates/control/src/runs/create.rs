@@ -9,12 +9,13 @@ use std::{
 };
 
 use narthex_audit::ActorKind;
-use narthex_gateway::{FirstLists, RunToken, RunView};
+use narthex_gateway::{RunToken, RunView};
 use narthex_model::{Alias, ErrorKind, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountSet, Snapshot};
+use narthex_registry::{FirstLists, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
+use narthex_traffic::RunMeters;
 
 use super::{
     DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
@@ -82,6 +83,7 @@ pub(super) struct Draft {
 struct Making {
     set: MountSet,
     policy: RunPolicy,
+    meters: RunMeters,
     made: Made,
     skipped: Vec<RunFault>,
     warnings: Vec<String>,
@@ -209,7 +211,8 @@ impl Runs {
             true => self.own(draft, isolation)?,
             false => self.of_agent(draft, isolation).await?,
         };
-        let Prepared { servers, policy, warnings, skipped, failed, direct, built_in } = prepared;
+        let Prepared { servers, policy, counted, warnings, .. } = prepared;
+        let Prepared { skipped, failed, direct, built_in, .. } = prepared;
         let (optional, failed): (Vec<_>, Vec<_>) =
             failed.into_iter().partition(|server| server.is_optional);
         if !failed.is_empty() {
@@ -217,8 +220,13 @@ impl Runs {
         }
         let mut skipped = skipped;
         skipped.extend(optional.iter().map(Failed::fault));
+        let agent = match &made {
+            Made::Agent(agent) => Some(agent.name.as_str()),
+            Made::Own(_) => None,
+        };
+        let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, made, skipped, warnings, direct, built_in })
+        Ok(Making { set, policy, meters, made, skipped, warnings, direct, built_in })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -278,7 +286,8 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, made, skipped, warnings: more, direct, built_in } = making;
+        let Making { set, policy, meters, made, skipped, .. } = making;
+        let Making { warnings: more, direct, built_in, .. } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -299,7 +308,8 @@ impl Runs {
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
-        let run = Arc::new(run.with_built_in(built_in).frozen_to(first));
+        let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
+        let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let beginning = async {
             let sockets = self.open_sockets(&run, draft.request.has_sockets)?;

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use narthex_gateway::KeptLists;
 use narthex_model::{
     AgentName, CapabilityName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
 };
+use narthex_registry::KeptLists;
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -7,10 +7,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_gateway::{FindingRun, FirstLists, RunSource, RunToken, RunView};
+use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
 use narthex_model::{Alias, RunId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountSet};
+use narthex_registry::{FirstLists, MountFault, MountSet};
 use narthex_store::RunRow;
 use tokio::time::Instant;
 
@@ -72,7 +72,13 @@ impl Kept {
 }
 
 /// What a run has of its servers after a restart.
-type Mounted = (MountSet, RunPolicy, BTreeSet<Alias>, Vec<MountFault>);
+struct Mounted {
+    set: MountSet,
+    policy: RunPolicy,
+    built_in: BTreeSet<Alias>,
+    failed: Vec<MountFault>,
+    counted: Vec<(Alias, String)>,
+}
 
 impl RunSource for Shared {
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
@@ -149,13 +155,20 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let (set, policy, built_in, failed) = self.mounted_again(row, &frozen).await?;
+        let Mounted { set, policy, built_in, failed, counted } =
+            self.mounted_again(row, &frozen).await?;
         for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
+        let agent = match &frozen.of {
+            Made::Agent(agent) => Some(agent.name.as_str()),
+            Made::Own(_) => None,
+        };
+        let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
-        let mut run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
+        let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
+        let mut run = run.with_meters(meters);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
@@ -172,7 +185,7 @@ impl Runs {
         for _ in 0..ATTEMPTS {
             let cuts = self.control().cuts();
             let prepared = self.prepared_again(row, frozen).await?;
-            let Prepared { servers, policy, skipped, failed, built_in, .. } = prepared;
+            let Prepared { servers, policy, counted, skipped, failed, built_in, .. } = prepared;
             for fault in &skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
@@ -181,7 +194,7 @@ impl Runs {
             if self.control().cuts() == cuts {
                 let failed = failed.into_iter().map(Failed::into_mount_fault);
                 let failed = failed.chain(set.faults().iter().cloned()).collect();
-                return Ok((set, policy, built_in, failed));
+                return Ok(Mounted { set, policy, built_in, failed, counted });
             }
             set.unmount().await;
         }

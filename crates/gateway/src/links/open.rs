@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use narthex_model::{CallError, CallErrorKind};
-use narthex_registry::{OpenError, ServerRow};
+use narthex_registry::{OpenError, ServerRow, unchanged};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{EVENT_QUEUE, Lent};
-use crate::{RunView, gateway::Shared, refusal::Refusal, run::unchanged, session::OwnLink};
+use crate::{RunView, gateway::Shared, refusal::Refusal, session::OwnLink};
 
 impl Shared {
     /// Opens a link besides the shared one, and lists what there is for it.

@@ -9,12 +9,12 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
-use narthex_registry::{ConnectionId, Found, MountFault, MountSet, Registry, ServerRow, Snapshot};
+use narthex_registry::{
+    ConnectionId, FirstLists, Found, MountFault, MountSet, Registry, ServerRow, Snapshot,
+};
 use narthex_upstream::{ClientIdentity, Inventory};
 use narthex_wire::Revision;
 use tokio::sync::watch;
-
-use super::FirstLists;
 
 /// Which server of all an alias stands for: several runs may each have one of the same alias.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

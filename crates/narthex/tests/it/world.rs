@@ -1,6 +1,12 @@
 //! The whole program in this process, over real sockets, and bare clients for it.
 
-use std::{collections::BTreeSet, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -10,7 +16,7 @@ use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_control::{ControlOptions, SecretRows, Variables};
 use narthex_gateway::{Audit, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
-use narthex_model::Alias;
+use narthex_model::{Alias, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     config,
@@ -18,6 +24,7 @@ use narthex_registry::{
 };
 use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
+use narthex_traffic::Meters;
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -87,6 +94,7 @@ impl World {
             variables,
             audit: Audit::disabled(),
             login: None,
+            meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };
         let servers = Servers::Followed(Box::new(followed));
@@ -210,6 +218,11 @@ fn told(mut record: Value) -> Value {
         record["item"] = json!({ "kind": resource["kind"], "name": resource["id"] });
     }
     record
+}
+
+/// Noon of a day, for ever, so that no count of a day ends in the middle of a test.
+fn noon() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(20_000 * 24 * 60 * 60 + 12 * 60 * 60)
 }
 
 pub(crate) fn http_entry(url: &str) -> Value {

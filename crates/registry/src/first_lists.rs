@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::Alias;
-use narthex_registry::{MountSet, ServerRow};
 use narthex_upstream::{Inventory, InventoryEntry, Listed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{MountSet, ServerRow};
 
 /// The first lists of a run's own servers.
 #[derive(Debug, Clone, Default)]
@@ -73,12 +74,15 @@ impl FirstLists {
         KeptLists(kept.collect())
     }
 
-    pub(super) fn has(&self, alias: &Alias) -> bool {
+    /// Whether a server is among them.
+    #[must_use]
+    pub fn has(&self, alias: &Alias) -> bool {
         self.0.contains_key(alias)
     }
 
     /// A row as the run sees it.
-    pub(super) fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
+    #[must_use]
+    pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
         let first = row.alias.as_ref().and_then(|alias| self.0.get(alias));
         let Some(first) = first else { return row };
         let seen = first.of(&row.inventory);
@@ -103,7 +107,8 @@ impl First {
 }
 
 /// What of an inventory is as it was in an earlier one.
-pub(crate) fn unchanged(first: &Arc<Inventory>, now: &Arc<Inventory>) -> Arc<Inventory> {
+#[must_use]
+pub fn unchanged(first: &Arc<Inventory>, now: &Arc<Inventory>) -> Arc<Inventory> {
     if Arc::ptr_eq(first, now) {
         return now.clone();
     }

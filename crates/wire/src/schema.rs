@@ -1,14 +1,15 @@
 //! Input schemas as clients of the aggregated endpoint can rely on them (E81, R-E27).
 
+use crate::{Raw, json::Scanner};
 use bytes::Bytes;
-use narthex_wire::{Raw, json::Scanner};
 
 /// The schema of a tool that takes nothing.
 const EMPTY: &[u8] = br#"{"type":"object","properties":{},"required":[]}"#;
 
 /// A tool whose input schema is one of an object with properties, be they none. A schema of
 /// something else, or none at all, becomes the empty one; others stay byte for byte.
-pub(crate) fn with_object_schema(tool: &Bytes) -> Bytes {
+#[must_use]
+pub fn with_object_schema(tool: &Bytes) -> Bytes {
     let Some(schema) = Raw::new(tool).get("inputSchema") else {
         return with_members(tool, &[("inputSchema", EMPTY)]);
     };
