@@ -22,6 +22,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (10, "logins", include_str!("../migrations/0010_logins.sql")),
     (11, "traffic", include_str!("../migrations/0011_traffic.sql")),
     (12, "sockets of runs", include_str!("../migrations/0012_run_sockets.sql")),
+    (13, "env bindings", include_str!("../migrations/0013_env_bindings.sql")),
 ];
 
 /// The version that this program writes.

@@ -1,16 +1,14 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
-mod keeping;
-
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, ErrorKind, SessionId, WorkspaceId};
+use narthex_model::{AgentName, Alias, EnvName, ErrorKind, SecretName, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
@@ -22,9 +20,10 @@ use super::{
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
+    keep::Told,
     prepare::{self, Failed, Of, Opened, Prepared},
 };
-use crate::{By, ControlError};
+use crate::{AgentEnv, By, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -63,6 +62,8 @@ pub struct Created {
     pub direct: Option<DirectServers>,
     /// Its Unix sockets, if that was asked for (D2).
     pub sockets: Option<OpenSockets>,
+    /// The values for the agent's own environment; empty for a run that was created by another.
+    pub agent_env: AgentEnv,
 }
 
 /// What is to be created.
@@ -89,6 +90,7 @@ struct Making {
     warnings: Vec<String>,
     direct: Option<DirectServers>,
     built_in: BTreeSet<Alias>,
+    agent_env: AgentEnv,
 }
 
 impl Runs {
@@ -207,8 +209,11 @@ impl Runs {
     /// Has everything ready that the run needs, with its servers mounted.
     async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (prepared, made) = match draft.request.has_own_servers {
-            true => self.own(draft, isolation)?,
+        let (prepared, made, agent_env) = match draft.request.has_own_servers {
+            true => {
+                let (prepared, made) = self.own(draft, isolation)?;
+                (prepared, made, AgentEnv::default())
+            }
             false => self.of_agent(draft, isolation).await?,
         };
         let Prepared { servers, policy, counted, warnings, .. } = prepared;
@@ -226,7 +231,7 @@ impl Runs {
         };
         let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, meters, made, skipped, warnings, direct, built_in })
+        Ok(Making { set, policy, meters, made, skipped, warnings, direct, built_in, agent_env })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -241,11 +246,15 @@ impl Runs {
         Ok((prepared, Made::Own(draft.text.clone())))
     }
 
-    async fn of_agent(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
+    async fn of_agent(
+        &self,
+        draft: &Draft,
+        isolation: u64,
+    ) -> Result<(Prepared, Made, AgentEnv), RunError> {
         let Draft { workspace, request, session, .. } = draft;
         let name = match &request.agent_name {
             Some(name) => name.clone(),
-            None => narthex_model::AgentName::new(&session.agent)
+            None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
         let parts =
@@ -268,15 +277,41 @@ impl Runs {
         };
         let vault = self.vault()?;
         let variables = self.control().variables();
-        let opened = Opened::newest(vault, workspace, &parts, variables).await;
+        let env = self.bound_env(draft, &parts.agent.name).await?;
+        let opened = Opened::newest(vault, workspace, &parts, variables, &env).await;
         let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
         let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
         let built_in_url = self.shared.options.built_in_url.as_deref();
-        let of = Of { workspace, run, session, inputs, scope, variables, is_direct, built_in_url };
+        let env_names = &env;
+        let of = Of {
+            workspace,
+            run,
+            session,
+            inputs,
+            scope,
+            variables,
+            env: env_names,
+            is_direct,
+            built_in_url,
+        };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
-        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions());
-        Ok((prepared, Made::Agent(Box::new(frozen))))
+        let agent_env = opened.agent_env(&env);
+        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env);
+        Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
+    }
+
+    /// What the agent gets into its own environment. A run that creates another is told no values
+    /// (X-M32): it could hand them on to whom they are not meant for.
+    async fn bound_env(
+        &self,
+        draft: &Draft,
+        agent: &AgentName,
+    ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
+        match draft.by.kind {
+            ActorKind::Run => Ok(BTreeMap::new()),
+            _ => Ok(self.control().env_names(&draft.workspace).await?.secrets(agent)),
+        }
     }
 
     /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
@@ -287,7 +322,7 @@ impl Runs {
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
         let Making { set, policy, meters, made, skipped, .. } = making;
-        let Making { warnings: more, direct, built_in, .. } = making;
+        let Making { warnings: more, direct, built_in, agent_env, .. } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -311,9 +346,10 @@ impl Runs {
         let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        let told = Told { direct: direct.as_ref(), env: &agent_env };
         let beginning = async {
             let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
-            let row = self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await?;
+            let row = self.keep_noted(&draft, &session, &sealed, told).await?;
             Ok((row, sockets))
         };
         let (row, sockets) = match beginning.await {
@@ -325,7 +361,18 @@ impl Runs {
         };
         self.shared.expiries.add(instant(row.expires_at), id);
         let token = draft.token;
-        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct, sockets })
+        Ok(Created {
+            row,
+            run,
+            token,
+            faults,
+            skipped,
+            warnings,
+            missing,
+            direct,
+            sockets,
+            agent_env,
+        })
     }
 }
 

@@ -218,6 +218,7 @@ impl Runs {
             inputs: &agent.inputs,
             scope: &agent.scope(),
             variables: self.control().variables(),
+            env: &agent.env,
             is_direct: false,
             built_in_url: self.shared.options.built_in_url.as_deref(),
         };

@@ -1,6 +1,6 @@
 //! Runs and sessions of workspaces: created, seen and ended.
 
-use std::{fmt, path::Path};
+use std::{collections::BTreeSet, fmt, path::Path};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -9,10 +9,10 @@ use narthex_control::{
     Created, Creator, FieldError, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow,
 };
 use narthex_gateway::{RunView, ToolSet};
-use narthex_model::{Alias, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
+use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
@@ -47,7 +47,9 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         let page = self.known_runs()?;
         let page = page.sessions(&workspace, query.text("after"), query.limit()?).await?;
-        let items: Vec<_> = page.items.iter().map(shown_session).collect();
+        let env = |row: &SessionRow| page.agent_env.get(&row.id);
+        let shown = |row| shown_session(row, env(row).into_iter().flatten());
+        let items: Vec<_> = page.items.iter().map(shown).collect();
         Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
     }
 
@@ -60,7 +62,8 @@ impl Asked<'_> {
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
         let (session, runs) = self.known_runs()?.session(&workspace, &id).await?;
-        let mut shown = shown_session(&session);
+        let env: BTreeSet<_> = runs.iter().flat_map(|run| &run.agent_env).collect();
+        let mut shown = shown_session(&session, env);
         shown["pids"] = runs.iter().map(|run| run.pid.get()).collect();
         shown["runs"] = runs.iter().map(shown_row).collect();
         Ok(ok(&shown))
@@ -134,14 +137,13 @@ impl Asked<'_> {
 
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) {
-        let Created { row: _, run, token, faults, skipped, warnings, missing, direct, sockets } =
-            created;
+        let Created { row: _, run, token, faults, skipped, warnings, missing, .. } = created;
         // The very name under which we were reached, which the guard has let in.
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         let base = format!("http://{host}/mcp");
         let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
         let aliases = self.door.gateway.aliases(run).into_iter();
-        let endpoints: serde_json::Map<_, _> = aliases.map(endpoint).collect();
+        let endpoints: Map<_, _> = aliases.map(endpoint).collect();
         shown["token"] = json!(token.expose());
         shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
         let entry = |url: &Value| {
@@ -149,14 +151,19 @@ impl Asked<'_> {
             json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
         };
         shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
-        let own: serde_json::Map<_, _> =
+        let own: Map<_, _> =
             endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
         shown["mcpServersByAlias"] = json!(own);
-        if let Some(sockets) = sockets {
+        if let Some(sockets) = &created.sockets {
             shown["endpoints"]["sockets"] = json!(sockets.folder);
             shown["socat"] = socat(sockets);
         }
-        if let Some(direct) = direct {
+        if !created.agent_env.is_empty() {
+            let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));
+            let values: Map<_, _> = created.agent_env.expose().map(value).collect();
+            shown["agent_env"] = values.into();
+        }
+        if let Some(direct) = &created.direct {
             shown["resolved_mcp_servers"] = json!(direct.expose());
         }
         let failed = faults
@@ -208,7 +215,7 @@ fn socat(sockets: &OpenSockets) -> Value {
     let servers = sockets.servers.iter().map(|(alias, path)| (alias.to_string(), entry(path)));
     json!({
         "mcpServers": { "narthex": entry(&sockets.aggregated) },
-        "mcpServersByAlias": servers.collect::<serde_json::Map<_, _>>(),
+        "mcpServersByAlias": servers.collect::<Map<_, _>>(),
     })
 }
 
@@ -243,6 +250,8 @@ fn shown_row(row: &RunRow) -> Value {
         "session_id": session.to_text(),
         "pid": pid.get(),
         "agent_name": (!agent.is_empty()).then_some(agent),
+        // What is said to hold credentials from outside the gateway (X-E60).
+        "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
         "status": row.ended.map_or("running", |(_, how)| how.as_str()),
         "created_at": Timestamp::new(*created_at).to_string(),
@@ -252,11 +261,12 @@ fn shown_row(row: &RunRow) -> Value {
     })
 }
 
-fn shown_session(session: &SessionRow) -> Value {
+fn shown_session<'n>(session: &SessionRow, env: impl IntoIterator<Item = &'n EnvName>) -> Value {
     let SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } = session;
     json!({
         "session_id": id.to_text(),
         "agent_name": (!agent.is_empty()).then_some(agent),
+        "agent_env_names": env.into_iter().collect::<Vec<_>>(),
         "parent_run_id": parent.map(RunId::to_text),
         "status": if ended_at.is_some() { "ended" } else { "running" },
         "created_at": Timestamp::new(*created_at).to_string(),

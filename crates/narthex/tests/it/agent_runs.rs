@@ -3,6 +3,7 @@
 mod built_in;
 mod cutting;
 mod direct;
+mod env;
 mod examples;
 mod family;
 mod freezing;

@@ -1,24 +1,28 @@
-//! How a run that begins is kept, and noted.
+//! The row of a run that begins, and the events of it.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{Secret, WorkspaceId};
+use narthex_model::{EnvName, Secret, WorkspaceId};
 use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 
-use super::Draft;
-use crate::{
-    ControlError,
-    access::hex,
-    runs::{DirectServers, RunError, Runs},
-};
+use super::{DirectServers, RunError, Runs, create::Draft};
+use crate::{AgentEnv, ControlError, access::hex};
+
+/// What whoever creates the run is told of values.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub(super) direct: Option<&'a DirectServers>,
+    pub(super) env: &'a AgentEnv,
+}
 
 impl Runs {
+    /// Keeps a run, with what its creator is told in the audit.
     pub(super) async fn keep_noted(
         &self,
         draft: &Draft,
         session: &SessionRow,
         sealed: &str,
-        direct: Option<&DirectServers>,
+        told: Told<'_>,
     ) -> Result<RunRow, RunError> {
         let event = |kind| {
             AuditEvent::new(kind, draft.by.clone())
@@ -27,16 +31,20 @@ impl Runs {
                 .of_run(draft.token.run_id().to_text())
                 .of_session(session.id.to_text())
         };
-        let noted = self.control().note(event(kind::RUN_CREATED)).await?;
-        let told = direct.map(|direct| event(kind::RUN_DIRECT).with("servers", direct.aliases()));
-        let told = match told {
-            Some(event) => Some(self.control().note(event).await?),
-            None => None,
-        };
-        let row = self.keep(draft, session, sealed).await?;
-        noted.done().await;
-        if let Some(told) = told {
-            told.done().await;
+        let mut noted = vec![self.control().note(event(kind::RUN_CREATED)).await?];
+        if let Some(direct) = told.direct {
+            let event = event(kind::RUN_DIRECT).with("servers", direct.aliases());
+            noted.push(self.control().note(event).await?);
+        }
+        let names = told.env.names();
+        if !names.is_empty() {
+            let texts: Vec<_> = names.iter().map(EnvName::as_str).collect();
+            let event = event(kind::RUN_ENV_INJECTED).with("names", texts);
+            noted.push(self.control().note(event).await?);
+        }
+        let row = self.keep(draft, session, sealed, &names).await?;
+        for one in noted {
+            one.done().await;
         }
         Ok(row)
     }
@@ -46,6 +54,7 @@ impl Runs {
         draft: &Draft,
         session: &SessionRow,
         sealed: &str,
+        agent_env: &[EnvName],
     ) -> Result<RunRow, RunError> {
         let id = draft.token.run_id();
         let token = hex(&draft.token.hash());
@@ -55,6 +64,7 @@ impl Runs {
             session: session.id,
             agent: &session.agent,
             parent: draft.parent.as_ref().map(|parent| parent.row.id),
+            agent_env,
             token: &token,
             sealed,
             created_by: &draft.by.id,
