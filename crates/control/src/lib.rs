@@ -46,8 +46,8 @@ pub use narthex_store::{
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{
-    Created, Creator, DirectServers, RunError, RunFault, RunPage, RunStatus, Runs, RunsOptions,
-    SeenRun, SessionPage,
+    Created, Creator, DirectServers, OpenSockets, RunError, RunFault, RunPage, RunSockets,
+    RunStatus, Runs, RunsOptions, SeenRun, SessionPage, SocketsError,
 };
 pub use secrets::SecretRows;
 pub use servers::Saved;

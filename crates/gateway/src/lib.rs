@@ -6,6 +6,7 @@
 
 mod answering;
 mod audit;
+mod built_in;
 mod caller;
 mod errand;
 mod exposure;

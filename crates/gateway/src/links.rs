@@ -142,7 +142,13 @@ impl Shared {
             (LinkKind::Pooled(revision), _, Some(alias)) => {
                 drop(link);
                 let server = caller.run.key(alias);
-                Box::pin(checked(|| self.pooled_link(&server, revision))).await
+                let opened = Box::pin(checked(|| self.pooled_link(&server, revision))).await;
+                // Several runs may have it, each frozen to what it saw first.
+                opened.map(|Lent { link, inventory }| {
+                    let client = ClientIdentity { revision, ..self.own_identity() };
+                    let inventory = caller.run.unchanged(alias, &client, inventory);
+                    Lent { link, inventory }
+                })
             }
             _ => {
                 let inventory = row.inventory.clone();
@@ -210,7 +216,7 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row, session.client.clone()) => opened?,
+            opened = self.open_link(row, session.client.clone(), Some(&*session.run)) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));
@@ -254,7 +260,7 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(&row, identity) => opened?,
+            opened = self.open_link(&row, identity, None) => opened?,
         };
         let hearing = heard::hear(self.clone(), own.link.clone(), (server.clone(), kind), events);
         self.spawn(hearing);

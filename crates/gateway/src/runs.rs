@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
+use narthex_model::Alias;
 use narthex_registry::Snapshot;
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
@@ -92,6 +93,27 @@ impl Gateway {
     #[must_use]
     pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
         run.snapshot_once(&self.shared.registry)
+    }
+
+    /// The servers that a run has an endpoint for, with the built-in one.
+    #[must_use]
+    pub fn aliases(&self, run: &RunView) -> Vec<Alias> {
+        let snapshot = self.snapshot(run);
+        let rows = snapshot.servers.iter().filter(|row| !row.is_overridden);
+        let aliases = rows.filter_map(|row| row.alias.as_ref());
+        let attached = aliases.filter(|alias| run.policy.is_attached(alias)).cloned();
+        attached.chain(run.built_in_aliases()).collect()
+    }
+
+    /// The endpoint of a server; `None` if the run has none of this name (D5).
+    #[must_use]
+    pub fn endpoint(&self, run: &RunView, alias: &str) -> Option<Endpoint> {
+        if let Some(alias) = run.built_in(alias) {
+            return Some(Endpoint::Transparent(alias));
+        }
+        let snapshot = self.snapshot(run);
+        let alias = snapshot.get(alias)?.alias.as_ref()?;
+        run.policy.is_attached(alias).then(|| Endpoint::Transparent(alias.clone()))
     }
 
     /// Sees changes of what a run may see.

@@ -100,6 +100,8 @@ pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
     /// What the server lists for a client with these capabilities.
     pub(crate) inventory: ArcSwap<Inventory>,
+    /// What it listed first on such a link, if the run is frozen to that.
+    pub(crate) first: Option<Arc<Inventory>>,
 }
 
 impl Session {

@@ -39,6 +39,16 @@ impl Shared {
         request: &Message,
     ) -> Result<Answering, Refusal> {
         let view = self.view(caller).await;
+        Self::page(&view, caller, kind, request)
+    }
+
+    /// One page out of a view.
+    pub(crate) fn page(
+        view: &View,
+        caller: &Caller,
+        kind: ListKind,
+        request: &Message,
+    ) -> Result<Answering, Refusal> {
         let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
         let cursor = match cursor {
             None => None,

@@ -217,9 +217,7 @@ impl Door {
         if route.target == Target::Aggregated {
             return Some(Endpoint::Aggregated);
         }
-        let snapshot = self.gateway.snapshot(run);
-        let alias = snapshot.get(segment)?.alias.as_ref()?;
-        run.policy.is_attached(alias).then(|| Endpoint::Transparent(alias.clone()))
+        self.gateway.endpoint(run, segment)
     }
 
     fn health(&self, route: &Route, method: &Method) -> Response {

@@ -175,6 +175,31 @@ fn is_settled(servers: &[Arc<ServerRow>]) -> bool {
 }
 
 impl ServerRow {
+    /// A server that could not be mounted, for an owner that should have it: it says why.
+    #[must_use]
+    pub fn failed(alias: Alias, error: CallError) -> Self {
+        let found = Found { error: Some(error), ..Found::new(ServerState::Error) };
+        Self {
+            name: alias.as_str().to_owned(),
+            alias: Some(alias),
+            provenance: Provenance::Programmatic,
+            file: None,
+            is_overridden: false,
+            definition: None,
+            found: Arc::new(found),
+            connection: None,
+            listing: Arc::default(),
+            mounted: None,
+        }
+    }
+
+    /// The same row for somebody who sees only this of what the server has.
+    #[must_use]
+    pub fn with_inventory(&self, inventory: Arc<Inventory>) -> Self {
+        let found = Found { inventory, ..(*self.found).clone() };
+        Self { found: Arc::new(found), ..self.clone() }
+    }
+
     /// Whether calls can go to the server now.
     #[must_use]
     pub fn is_ready(&self) -> bool {

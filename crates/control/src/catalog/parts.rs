@@ -42,6 +42,28 @@ impl Control {
     }
 }
 
+impl Control {
+    /// Notes in the parts of an earlier time which of their servers are switched off now (D10).
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub(crate) async fn switch_off(
+        &self,
+        workspace: &WorkspaceId,
+        parts: &mut AgentParts,
+    ) -> Result<(), ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        for (id, server) in &mut parts.catalog.servers {
+            let text = document(store, workspace, CatalogKind::Server, id.as_str()).await?;
+            let parsed = text.map(|text| ServerEntry::parse(text.as_bytes(), Some(id)));
+            if let Some(Ok(Parsed { value: now, .. })) = parsed {
+                server.settings.disabled |= now.settings.disabled;
+            }
+        }
+        Ok(())
+    }
+}
+
 async fn capabilities(
     store: &Store,
     workspace: &WorkspaceId,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
@@ -29,7 +30,8 @@ impl Shared {
         caller: &Caller,
         request: Message,
     ) -> Result<Answering, Refusal> {
-        if let Some(alias) = own_alias(caller) {
+        let is_server = |alias: &&Alias| !caller.run.is_built_in(alias);
+        if let Some(alias) = own_alias(caller).filter(is_server) {
             let row = self.settled(&caller.run, alias).await?;
             if row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern()) {
                 return self.forward(caller, Handling::Listen, request).await;

@@ -9,6 +9,7 @@ use std::{
 use narthex_model::{Alias, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ConnectionId, Snapshot};
+use narthex_upstream::Inventory;
 
 use crate::{
     DefinitionDigest, ToolSet,
@@ -34,13 +35,16 @@ struct Source {
     alias: Alias,
     connection: Option<ConnectionId>,
     inventory_version: u64,
+    /// What runs see of a server may be frozen, and then is not all that it lists (D10).
+    inventory: Weak<Inventory>,
     definition: Option<Weak<ServerDefinition>>,
 }
 
 impl Source {
-    fn identity(&self) -> (&Alias, Option<ConnectionId>, u64, Option<*const ServerDefinition>) {
+    fn identity(&self) -> impl PartialEq + Hash {
         let definition = self.definition.as_ref().map(Weak::as_ptr);
-        (&self.alias, self.connection, self.inventory_version, definition)
+        let inventory = (self.inventory_version, self.inventory.as_ptr());
+        (&self.alias, self.connection, inventory, definition)
     }
 }
 
@@ -63,6 +67,7 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Source> {
         alias,
         connection: row.connection,
         inventory_version: row.inventory_version,
+        inventory: Arc::downgrade(&row.inventory),
         definition: row.definition.as_ref().map(Arc::downgrade),
     };
     seen_rows(snapshot, policy).map(source).collect()

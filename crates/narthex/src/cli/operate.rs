@@ -141,7 +141,8 @@ pub(crate) enum RunCommand {
 #[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
     narthex runs create task.json\n  \
     narthex runs create --tools git,docs\n  \
-    narthex runs create --json - < task.json | jq .data.mcpServers\n\n\
+    narthex runs create --json - < task.json | jq .data.mcpServers\n  \
+    narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
     A scope may hold credentials, so it is given in the file alone.")]
 pub(crate) struct CreateArgs {
     /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
@@ -156,6 +157,9 @@ pub(crate) struct CreateArgs {
     /// The shared servers that it has as well, separated by commas; `*` is all of them
     #[arg(long, value_name = "ALIAS,…")]
     pub(crate) tools: Option<String>,
+    /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
+    #[arg(long)]
+    pub(crate) sockets: bool,
     #[command(flatten)]
     pub(crate) place: WorkspaceArgs,
 }

@@ -62,12 +62,14 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
     let config = json!({ "API_TOKEN": "canary-secret", "CONTEXT": "canary-scope",
         "TOPIC": "auth", "RUN": id });
     assert_eq!(servers["library"]["config"], config);
-    assert_eq!(servers.as_object().unwrap().len(), 2);
+    let built_in = format!("http://{}/mcp/narthex", world.address);
+    assert_eq!(servers["narthex"], json!({ "type": "http", "url": built_in, "config": {} }));
+    assert_eq!(servers.as_object().unwrap().len(), 3);
     operator.works(begun["token"].as_str().unwrap()).await;
     let events = operator.direct_events().await;
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!((&events[0]["run"], &events[0]["outcome"]), (&json!(id), &json!("ok")));
-    assert_eq!(events[0]["details"]["servers"], json!(["docs", "library"]));
+    assert_eq!(events[0]["details"]["servers"], json!(["docs", "library", "narthex"]));
 
     let session = begun["session_id"].as_str().unwrap();
     let mut shown = Vec::new();
@@ -143,7 +145,7 @@ async fn x_m50_each_server_can_be_pasted_by_itself() {
     operator.has_reader("secret").await;
     let begun = operator.begin(&request()).await;
     let entries = begun["mcpServersByAlias"].as_object().unwrap();
-    assert_eq!(entries.keys().collect::<Vec<_>>(), ["library"]);
+    assert_eq!(entries.keys().collect::<Vec<_>>(), ["library", "narthex"]);
     let entry = &entries["library"];
     assert_eq!(entry["type"], "http");
     let path = entry["url"].as_str().unwrap().strip_prefix(&format!("http://{}", world.address));
