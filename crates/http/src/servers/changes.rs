@@ -26,6 +26,7 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
+        self.query(&[])?;
         let name = self.name()?;
         let (control, by) = (self.control()?, self.by());
         match self.parts.method {
@@ -49,21 +50,25 @@ impl Asked<'_> {
     }
 
     pub(super) async fn disable(&self) -> Answered {
+        self.query(&[])?;
         self.control()?.disable(&self.name()?, &self.by()).await?;
         Ok(self.done(None))
     }
 
     pub(super) async fn enable(&self) -> Answered {
+        self.query(&[])?;
         let result = self.control()?.enable(&self.name()?, &self.by()).await?;
         Ok(self.done(Some(result)))
     }
 
     pub(super) async fn reconnect(&self) -> Answered {
+        self.query(&[])?;
         let result = self.control()?.reconnect(&self.name()?).await?;
         Ok(self.done(Some(result)))
     }
 
     pub(super) async fn reauthorize(&self) -> Answered {
+        self.query(&[])?;
         let name = self.name()?;
         let result = self.control()?.reauthorize(&name).await?;
         Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
@@ -72,7 +77,7 @@ impl Asked<'_> {
     /// How the verb came out, and the row as it is now, which another verb may have changed or
     /// removed by then.
     fn done(&self, result: Option<ServerResult>) -> respond::Response {
-        ok(&json!({ "result": result, "server": self.row().ok() }))
+        ok(&json!({ "result": result, "server": self.row(false).ok() }))
     }
 
     fn saved(&self, saved: &Saved) -> respond::Response {
@@ -90,7 +95,7 @@ impl Asked<'_> {
             "name": name,
             "created": !was_there,
             "warnings": warnings,
-            "server": self.row().ok(),
+            "server": self.row(false).ok(),
         });
         document(status, &shown)
     }

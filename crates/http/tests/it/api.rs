@@ -7,6 +7,7 @@ mod catalog;
 mod changes;
 mod golden;
 mod isolation;
+mod openapi;
 mod reading;
 mod secrets;
 mod tenants;

@@ -88,7 +88,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     place.run(["secrets", "clear", "OTHER"]).failed(1, &["not_found", "narthex secrets set OTHER"]);
     assert_eq!(place.run(["secrets", "list", "--quiet"]).succeeded().stdout, "LINEAR_API_KEY\n");
     let listed = data(place.run(["secrets", "list", "--json"]));
-    assert_eq!(listed["secrets"][1]["is_set"], false);
+    assert_eq!(listed["items"][1]["is_set"], false);
     let elsewhere = place.run(["secrets", "list", "--workspace", "a/b"]);
     elsewhere.failed(1, &["not_found", "workspace"]);
     daemon.signal("TERM");
