@@ -11,6 +11,7 @@ mod conformance;
 mod openapi;
 mod peers;
 mod process;
+mod schemathesis;
 mod tally;
 mod test;
 mod tidy;

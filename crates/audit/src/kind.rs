@@ -55,6 +55,8 @@ kinds! {
     WORKSPACE_CREATED = "workspace.created";
     /// A workspace has another name.
     WORKSPACE_UPDATED = "workspace.updated";
+    /// A workspace has other limits of traffic.
+    LIMITS_UPDATED = "workspace.limits.updated";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

@@ -17,6 +17,7 @@ use narthex_registry::{
     watch::{LayerFiles, LayerOptions},
 };
 use narthex_store::Store;
+use narthex_traffic::Meters;
 use narthex_vault::Vault;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -44,6 +45,8 @@ pub struct ControlOptions {
     pub audit: Audit,
     /// How humans sign in. Without it nobody does.
     pub login: Option<LoginOptions>,
+    /// What counts calls; the gateway has the same.
+    pub meters: Meters,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -74,6 +77,9 @@ pub(crate) struct Shared {
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while the catalog changes, so that what was checked against it still holds.
     pub(crate) cataloguing: tokio::sync::Mutex<()>,
+    /// Held while counts of calls are stored, so that none is stored twice.
+    pub(crate) counting: tokio::sync::Mutex<()>,
+    pub(crate) meters: Meters,
     /// What was applied last; held while that changes, so that the newest comes last (E128).
     pub(crate) applied: std::sync::Mutex<Option<Arc<[Declared]>>>,
     /// How often something was cut off that runs are made of.
@@ -90,8 +96,16 @@ impl Control {
     /// # Errors
     /// When the store fails, or the registry is closed.
     pub async fn start(registry: Registry, options: ControlOptions) -> Result<Self, ControlError> {
-        let ControlOptions { files: layers, store, vault, variables, audit, login, defaults } =
-            options;
+        let ControlOptions {
+            files: layers,
+            store,
+            vault,
+            variables,
+            audit,
+            login,
+            meters,
+            defaults,
+        } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
         let settings_path = layers.settings.clone();
         let settings = settings_path
@@ -115,6 +129,8 @@ impl Control {
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
+            meters,
             applied: std::sync::Mutex::default(),
             cuts: AtomicU64::new(0),
             tasks,
@@ -132,7 +148,9 @@ impl Control {
             let closing = shared.closing.clone();
             shared.tasks.spawn(shared.access.clone().follow(store, closing));
         }
-        Ok(Self { shared })
+        let control = Self { shared };
+        control.begin_counting().await?;
+        Ok(control)
     }
 
     /// The servers.
@@ -168,6 +186,9 @@ impl Control {
         shared.tasks.close();
         shared.tasks.wait().await;
         audit::end(shared).await;
+        if let Err(error) = self.store_counts().await {
+            tracing::warn!("the last calls of today are not stored: {error}");
+        }
         if let Some(store) = &shared.store {
             store.close().await;
         }

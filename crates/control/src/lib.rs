@@ -19,6 +19,7 @@ mod runs;
 mod secrets;
 mod seeding;
 mod servers;
+mod traffic;
 mod variables;
 
 pub use access::{AccessError, Account, CreatedToken, KnownToken, POLL, STALE, ServiceToken};
@@ -46,4 +47,5 @@ pub use runs::{
 };
 pub use secrets::SecretRows;
 pub use servers::Saved;
+pub use traffic::{Usage, UsageRow};
 pub use variables::{LookUp, Variables, VariablesError};

@@ -31,6 +31,8 @@ pub struct Answer {
     pub payload: Payload,
     /// The HTTP status that goes with it where the door is HTTP and nothing was sent before.
     pub status: u16,
+    /// When another try may succeed, if the call was refused because a limit was reached.
+    pub retry_after: Option<Duration>,
 }
 
 /// A call that is being answered. Dropping it before the answer gives the call up: the server is
@@ -64,7 +66,15 @@ impl Answering {
     /// An answer that is known at once.
     #[must_use]
     pub fn ready(payload: Payload, status: u16) -> Self {
-        Self { state: State::Ready(Some(Answer { payload, status })) }
+        Self { state: State::Ready(Some(Answer { payload, status, retry_after: None })) }
+    }
+
+    /// The same, which says when to try again.
+    pub(crate) fn retry_after(mut self, wait: Option<Duration>) -> Self {
+        if let State::Ready(Some(answer)) = &mut self.state {
+            answer.retry_after = wait;
+        }
+        self
     }
 
     /// No answer: the caller has taken its request back.

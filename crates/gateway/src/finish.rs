@@ -186,7 +186,8 @@ impl Finish {
         rewrite.id = Some(self.id.to_vec().into());
         self.record.finish(outcome);
         let status = message.error_code().map_or(200, |code| status_of_code(code, self.down.era()));
-        Step::Answer(Answer { payload: with_id(&rewrite, message, &self.id), status })
+        let payload = with_id(&rewrite, message, &self.id);
+        Step::Answer(Answer { payload, status, retry_after: None })
     }
 
     /// What the caller hears when there is no answer of the server.
@@ -201,9 +202,8 @@ impl Finish {
     fn step(&self, refusal: Refusal) -> Step {
         let mut answering =
             refusal.into_answering(Raw::new(&self.id), &self.method, self.down.era());
-        answering
-            .take_answer()
-            .map_or(Step::Answer(Answer { payload: Payload::default(), status: 500 }), Step::Answer)
+        let none = || Answer { payload: Payload::default(), status: 500, retry_after: None };
+        Step::Answer(answering.take_answer().unwrap_or_else(none))
     }
 
     fn translated(&self, message: &Message) -> Rewrite<'static> {

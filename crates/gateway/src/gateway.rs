@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
+use narthex_traffic::Meters;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
     sync::OnceCell,
@@ -58,6 +59,8 @@ pub struct GatewayOptions {
     pub server_info: Bytes,
     /// How long open calls may take to finish when the gateway stops.
     pub drain_timeout: Duration,
+    /// What counts calls against limits (O100).
+    pub meters: Meters,
     /// Makes spans of calls, if anybody wants them.
     pub tracer: Option<Arc<dyn Tracer>>,
 }
@@ -77,6 +80,7 @@ impl Default for GatewayOptions {
             name_limit: QUALIFIED_NAME_MAX,
             server_info: format!(r#"{{"name":"narthex","version":"{version}"}}"#).into(),
             drain_timeout: Duration::from_secs(10),
+            meters: Meters::default(),
             tracer: None,
         }
     }

@@ -38,6 +38,7 @@ mod tasks;
 mod template;
 mod tool_set;
 mod trace;
+mod traffic;
 mod view;
 mod views;
 

@@ -16,6 +16,7 @@ use std::{
 };
 
 use narthex_model::Alias;
+use narthex_traffic::{LimitKind, LimitScope};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{counter::Counter, family::Family, gauge::Gauge, info::Info},
@@ -52,11 +53,18 @@ struct Shared {
     audit_lag: Gauge<f64, AtomicU64>,
     audit: Audit,
     refused: Family<ReasonLabel, Counter>,
+    limited: Family<LimitLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabel {
     reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LimitLabels {
+    scope: &'static str,
+    limit: &'static str,
 }
 
 impl Metrics {
@@ -84,6 +92,9 @@ impl Metrics {
         registry.register("audit_lag_seconds", help, Gauge::clone(&audit_lag));
         let refused = Family::default();
         registry.register("refused", "Messages refused before they became calls", refused.clone());
+        let limited = Family::default();
+        let help = "Calls refused because a limit of traffic was reached";
+        registry.register("calls_limited", help, limited.clone());
         let registry = Mutex::new(all);
         let audit = audit.clone();
         let shared = Shared {
@@ -96,6 +107,7 @@ impl Metrics {
             audit_lag,
             audit,
             refused,
+            limited,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -130,6 +142,12 @@ impl Metrics {
     /// program's own words, never text of a client.
     pub fn refused(&self, reason: &'static str) {
         self.shared.refused.get_or_create(&ReasonLabel { reason }).inc();
+    }
+
+    /// Counts a call that was refused because a limit was reached.
+    pub fn limited(&self, scope: LimitScope, limit: LimitKind) {
+        let labels = LimitLabels { scope: scope.as_str(), limit: limit.as_str() };
+        self.shared.limited.get_or_create(&labels).inc();
     }
 
     /// Counts a legacy session as open.

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Permitted, Request};
 use narthex_registry::{ServerRow, Snapshot};
+use narthex_traffic::Admission;
 use narthex_upstream::{Hop, InUse, Link, LinkError};
 use narthex_wire::{Message, Raw, Revision, method, rpc};
 use tokio::time::Instant;
@@ -97,16 +98,18 @@ impl Shared {
         let asked = request.clone();
         let refused = |refusal| self.refused(caller, handling, &asked, refusal);
         let open_call = open_call(caller, &asked).map_err(refused)?;
-        let finding = self.find(caller, handling, request);
-        let (routed, chosen, hop) =
-            unless_given_up(open_call.as_ref(), finding).await.map_err(refused)?;
+        let finding = self.find(caller, handling, request, false);
+        let (routed, chosen, hop, admission) =
+            unless_given_up(open_call.as_ref(), finding).await.map_err(refused)??;
         let row = routed.row.clone();
         let lost = (!chosen.link.is_one_channel() && !chosen.link.facts().revision.is_modern())
             .then(|| Arc::clone(&chosen.link));
         if let Some(call) = &open_call {
             call.goes_to(&routed.request.alias);
         }
-        let open = Open { record: self.record(caller, &routed.request)?, open_call };
+        let mut record = self.record(caller, &routed.request)?;
+        record.admitted(admission);
+        let open = Open { record, open_call };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
@@ -132,12 +135,12 @@ impl Shared {
                 (Refusal::Mismatch, _) => self.list_anew(&first.row).await,
                 (refusal, _) => return Err(refusal),
             }
-            self.find(caller, handling, first.asked).await
+            self.find(caller, handling, first.asked, true).await?
         };
         let found = unless_given_up(open.open_call.as_ref(), finding).await;
         let Failed { refusal, mut open } = match found {
             Err(refusal) => Failed { refusal, open },
-            Ok((routed, chosen, hop)) => {
+            Ok((routed, chosen, hop, _counted)) => {
                 match self.forward_on(caller, routed, chosen.link, hop, open).await {
                     Ok(answering) => return Ok(answering),
                     Err(failed) => *failed,
@@ -173,17 +176,45 @@ impl Shared {
         }
     }
 
+    /// Finds where a request goes, and counts it unless it is counted already. One that a limit
+    /// refuses is recorded: that is the inner error.
     async fn find(
         self: &Arc<Self>,
         caller: &Caller,
         handling: Handling,
         request: Message,
-    ) -> Result<(Routed, Chosen, Hop), Refusal> {
+        is_counted: bool,
+    ) -> Result<Result<(Routed, Chosen, Hop, Admission), Refusal>, Refusal> {
         let mut routed = self.route(caller, handling, request).await?.visible(handling)?;
+        let admission = match is_counted {
+            true => Admission::default(),
+            false => match self.admitted(caller, &routed) {
+                Ok(admission) => admission,
+                Err(refusal) => return Ok(Err(refusal)),
+            },
+        };
         let chosen = self.choose_link(caller, &routed.row).await?;
         routed.row.clone_from(&chosen.row);
         let hop = hop(&chosen, handling, &routed)?;
-        Ok((routed, chosen, hop))
+        Ok(Ok((routed, chosen, hop, admission)))
+    }
+
+    /// Counts a call against the limits of traffic, before anything is sent (O100). One that is
+    /// refused is recorded.
+    fn admitted(&self, caller: &Caller, routed: &Routed) -> Result<Admission, Refusal> {
+        // A stream has no end of its own: it would keep its place for ever.
+        let is_stream = routed.request.message.method() == method::SUBSCRIPTIONS_LISTEN;
+        self.admit(caller, &routed.row, !is_stream).map_err(|refusal| {
+            let Request { alias, item, message, .. } = &routed.request;
+            let (alias, item) = (Some(alias.clone()), item.clone());
+            match self.begin_record(caller, alias, message, item, None) {
+                Ok(mut record) => {
+                    record.finish(crate::finish::outcome_of_refusal(&refusal));
+                    refusal
+                }
+                Err(full) => unrecorded(full),
+            }
+        })
     }
 
     /// Records a call that finds no server (S32). The name is the caller's own word.
@@ -214,10 +245,15 @@ impl Shared {
     ) -> Result<Answering, Box<Failed>> {
         let mut routed = routed;
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
+        // Until it is known to be unsent: who gives it up meanwhile has made it.
+        open.record.set_sent(true);
         let sending = self.send(caller, routed, link, hop);
         match unless_given_up(open.open_call.as_ref(), sending).await {
             Ok(sent) => Ok(Answering::forwarded(sent.into_call(open))),
-            Err(refusal) => Err(Box::new(Failed { refusal, open })),
+            Err(refusal) => {
+                open.record.set_sent(!refusal.is_unsent());
+                Err(Box::new(Failed { refusal, open }))
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use narthex_model::Alias;
 use narthex_policy::Item;
+use narthex_traffic::Admission;
 use narthex_wire::Message;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -24,6 +25,8 @@ pub(crate) struct CallRecord {
     method: Cow<'static, str>,
     last: Duration,
     span: Option<Box<dyn CallSpan>>,
+    /// Its place among the open calls of those that are limited.
+    admission: Option<Admission>,
     /// What drain waits for.
     _open: Option<TaskTrackerToken>,
 }
@@ -40,6 +43,18 @@ impl CallRecord {
         self.slot.as_ref().map_or(self.last, AuditSlot::elapsed)
     }
 
+    /// Keeps what the call has taken of the limits until its end.
+    pub(crate) fn admitted(&mut self, admission: Admission) {
+        self.admission = Some(admission);
+    }
+
+    /// Notes whether the call has been sent, or may have been.
+    pub(crate) fn set_sent(&mut self, is_sent: bool) {
+        if let Some(admission) = &mut self.admission {
+            admission.set_sent(is_sent);
+        }
+    }
+
     /// Notes that the result was cut.
     pub(crate) fn result_cut(&self) {
         self.metrics.result_cut(self.server.as_ref());
@@ -54,6 +69,7 @@ impl CallRecord {
                 span.end(outcome.as_str(), outcome != Outcome::Ok);
             }
             slot.commit(outcome);
+            self.admission = None;
         }
     }
 }
@@ -97,6 +113,7 @@ impl Shared {
             method,
             last: Duration::ZERO,
             span: None,
+            admission: None,
             _open: open,
         })
     }

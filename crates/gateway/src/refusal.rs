@@ -1,10 +1,13 @@
 //! Answers that the gateway gives itself, and the numbers of each door they go to (D24).
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use narthex_model::{CallError, CallErrorKind, ErrorKind, ServerState};
 use narthex_registry::ServerRow;
 use narthex_upstream::LinkError;
 use narthex_wire::{Era, Raw, method, rpc};
+use serde_json::json;
 
 use crate::Answering;
 
@@ -49,6 +52,16 @@ impl Refusal {
         Self::Call(CallError::new(kind, message))
     }
 
+    /// Whether the server certainly did not see the request that ended with this: what policy and
+    /// the gateway say themselves comes before it is sent.
+    pub(crate) fn is_unsent(&self) -> bool {
+        match self {
+            Self::Unsent(_) | Self::Rpc { .. } | Self::Kind(..) => true,
+            Self::Call(error) => error.kind == CallErrorKind::ToolNotFound,
+            Self::Mismatch | Self::Cancelled => false,
+        }
+    }
+
     /// The same, when nothing more is tried: what we got wrong is none of the caller's business.
     pub(crate) fn settled(self) -> Self {
         match self {
@@ -70,11 +83,15 @@ impl Refusal {
             }
             Self::Call(error) | Self::Unsent(error) => {
                 let kind = kind_of(error.kind);
-                let data = format!(r#"{{"kind":"{}"}}"#, error.kind);
-                let code = rpc::code_for(kind);
+                let mut data = json!({ "kind": error.kind });
+                if let Some(details) = &error.details {
+                    data["details"] = details.clone();
+                }
+                let (code, data) = (rpc::code_for(kind), data.to_string());
                 let payload =
                     rpc::error_response(Some(id), code, &error.message, Some(data.as_bytes()));
-                Answering::ready(payload, status_of_kind(kind, era))
+                let answering = Answering::ready(payload, status_of_kind(kind, era));
+                answering.retry_after(retry_after(&error))
             }
             Self::Rpc { code, message, data } => {
                 // An absent resource has a code of its own in the legacy revisions.
@@ -95,6 +112,12 @@ impl Refusal {
             Self::Mismatch | Self::Cancelled => Answering::nothing(),
         }
     }
+}
+
+/// When there is room again, if a limit was reached.
+fn retry_after(error: &CallError) -> Option<Duration> {
+    let wait = error.details.as_ref()?.get("retry_after_ms")?.as_u64()?;
+    (error.kind == CallErrorKind::LimitExceeded).then(|| Duration::from_millis(wait))
 }
 
 impl From<LinkError> for Refusal {

@@ -13,6 +13,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountSet, Registry, Snapshot};
+use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,8 @@ pub struct RunView {
     pub began: SystemTime,
     token_hash: [u8; 32],
     own: OwnServers,
+    /// What counts its calls.
+    pub(crate) meters: RunMeters,
     /// Ends what has no end of its own; open calls of modern clients get their answers.
     pub(crate) ended: CancellationToken,
     /// The tools that it was last recorded to see (E20).
@@ -118,6 +121,7 @@ impl RunView {
             policy,
             began: SystemTime::now(),
             own: OwnServers::default(),
+            meters: RunMeters::default(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
             token_hash: token.hash(),
@@ -136,6 +140,7 @@ impl RunView {
         servers: MountSet,
     ) -> Self {
         let own = OwnServers::new(servers);
+        let meters = RunMeters { servers: own.aliases().map(lone).collect(), ..<_>::default() };
         let policy = match policy {
             RunPolicy::AllAttached => RunPolicy::AllAttached,
             RunPolicy::Attached(mut named) => {
@@ -143,7 +148,23 @@ impl RunView {
                 RunPolicy::Attached(named)
             }
         };
-        Self { own, workspace, ..Self::new(token, policy) }
+        Self { own, workspace, meters, ..Self::new(token, policy) }
+    }
+
+    /// The same with meters for its calls (O100). A server of its own without one here is counted
+    /// in this run alone.
+    #[must_use]
+    pub fn with_meters(mut self, meters: RunMeters) -> Self {
+        let RunMeters { workspace, agent, servers } = meters;
+        self.meters.workspace = workspace;
+        self.meters.agent = agent;
+        for (alias, meter) in servers {
+            let own = self.meters.servers.iter_mut().find(|(own, _)| *own == alias);
+            if let Some((_, own)) = own {
+                *own = meter;
+            }
+        }
+        self
     }
 
     /// The aliases of the servers that it has for itself.
@@ -226,6 +247,13 @@ impl RunView {
         }
         *told = missing;
     }
+}
+
+/// A meter for a server that nobody else has.
+fn lone(alias: &Alias) -> (Alias, Arc<Meter>) {
+    let (workspace, kind) = (WorkspaceId::default(), MeterKind::LocalServer);
+    let key = MeterKey { workspace, kind, name: alias.as_str().into() };
+    (alias.clone(), Arc::new(Meter::new(key)))
 }
 
 impl RunTable {

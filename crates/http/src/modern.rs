@@ -1,6 +1,6 @@
 //! Requests of the modern era: each stands alone, and its stream is its life.
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use narthex_gateway::{Answer, Caller, Step};
 use narthex_wire::{
     Message, MessageKind, Raw, Revision, headers::check_request, meta_key, method, rpc::code,
@@ -106,5 +106,11 @@ async fn whole_only(opening: Opening) -> Response {
 /// An answer that comes before anything else.
 pub(crate) fn whole(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json(status, answer.payload)
+    let mut response = json(status, answer.payload);
+    if let Some(wait) = answer.retry_after {
+        let seconds = wait.as_millis().div_ceil(1000).max(1);
+        let value = HeaderValue::from_str(&seconds.to_string()).expect("digits are a value");
+        response.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    response
 }

@@ -41,7 +41,7 @@ const PROBLEM: &str = "application/problem+json";
 const SEGMENTS: [(&str, &str, &str); 16] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
-    ("oidc", "Alias", "The provider."),
+    ("oidc", "ProviderName", "The provider."),
     ("servers", "ServerName", "The server."),
     ("principals", "PrincipalRef", "The id or the name of a human or a service."),
     ("passkeys", "PasskeyId", "The passkey."),
@@ -150,8 +150,11 @@ fn responses(route: &Route, said: &Operation, is_head: bool) -> Map<String, Valu
         if !is_head {
             response["content"] = refusal(route, said);
         }
-        if status == 401 && !matches!(route.access, Access::Own(_)) {
-            response["headers"] = referred(&["WwwAuthenticate"]);
+        match (status, route.access) {
+            (429, _) => response["headers"] = referred(&["RetryAfter"]),
+            (401, Access::Own(_)) => {}
+            (401, _) => response["headers"] = referred(&["WwwAuthenticate"]),
+            _ => {}
         }
         all.insert(status.to_string(), response);
     }
@@ -228,13 +231,13 @@ fn refusal(route: &Route, said: &Operation) -> Value {
 
 fn content(answer: &Answer) -> Map<String, Value> {
     let schema = |name| json!({ "schema": reference("schemas", name) });
-    let text = || json!({ "schema": { "type": "string" } });
-    let events = |name| {
-        let mut described = text();
-        // The data of each event; a stream as a whole has no schema.
-        described["x-event"] = reference("schemas", name);
-        described
+    let text = |media| match media {
+        // Messages of others, which have their own description.
+        JSON | EVENTS => json!({}),
+        _ => json!({ "schema": { "type": "string" } }),
     };
+    // The data of each event; a stream as a whole has no schema.
+    let events = |name| json!({ "x-event": reference("schemas", name) });
     let media: Vec<(&str, Value)> = match answer.content {
         Content::None => Vec::new(),
         Content::Json(name) => vec![(JSON, schema(name))],
@@ -244,8 +247,8 @@ fn content(answer: &Answer) -> Map<String, Value> {
         }
         Content::Events(event) => vec![(EVENTS, events(event))],
         Content::JsonOrEvents(name, event) => vec![(JSON, schema(name)), (EVENTS, events(event))],
-        Content::JsonOrLines(name) => vec![(JSON, schema(name)), (LINES, text())],
-        Content::Text(all) => all.iter().map(|media| (*media, text())).collect(),
+        Content::JsonOrLines(name) => vec![(JSON, schema(name)), (LINES, text(LINES))],
+        Content::Text(all) => all.iter().map(|media| (*media, text(*media))).collect(),
     };
     media.into_iter().map(|(media, described)| (media.to_owned(), described)).collect()
 }

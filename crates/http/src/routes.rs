@@ -47,6 +47,7 @@ const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// Which secrets there are and who may what, which tells no value.
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
+const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
 /// Runs, and who sees that they are.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
@@ -108,6 +109,8 @@ pub(crate) enum Target {
     Attachment,
     Export,
     Import,
+    Limits,
+    Usage,
     Validate,
     Preview,
     Audit,
@@ -243,6 +246,9 @@ pub const ROUTES: &[Route] = &[
     // Of what belongs to no workspace.
     route("/api/audit", READ, Access::Operator, Target::Audit),
     route("/api/audit/settings", "GET, HEAD, PUT", Access::Operator, Target::AuditSettings),
+    member("/api/workspaces/{workspace}/limits", READ, EVERY, Target::Limits),
+    member("/api/workspaces/{workspace}/limits", "PUT", ADMIN, Target::Limits),
+    member("/api/workspaces/{workspace}/usage", READ, EVERY, Target::Usage),
 ];
 
 const fn route(

@@ -10,6 +10,7 @@ mod logins;
 mod query;
 mod runs;
 mod secrets;
+mod traffic;
 mod transfer;
 mod watching;
 
@@ -121,6 +122,8 @@ impl Asked<'_> {
             Target::Attachment => self.attachment(body).await,
             Target::Export => self.export().await,
             Target::Import => self.import(body).await,
+            Target::Limits => self.limits(body).await,
+            Target::Usage => self.usage().await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
             Target::Audit => self.audit().await,

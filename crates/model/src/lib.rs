@@ -20,6 +20,7 @@ mod secret;
 mod secrets;
 mod server;
 mod timestamp;
+mod traffic;
 mod workspace;
 
 pub use alias::{Alias, AliasError};
@@ -50,4 +51,5 @@ pub use server::{
     TransportKind, is_secret_variable,
 };
 pub use timestamp::Timestamp;
+pub use traffic::{CallRate, LimitProblem, TrafficLimits};
 pub use workspace::{WorkspaceId, WorkspaceIdError};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, CallError, Confinement, Exposed, Secret, ServerAuth};
+use crate::{Alias, CallError, Confinement, Exposed, Secret, ServerAuth, TrafficLimits};
 
 /// The state of a connection (decision D21): exactly these five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +79,8 @@ pub struct ServerDefinition {
     pub mount_timeout: Option<Duration>,
     /// How long its results may be.
     pub output: OutputLimits,
+    /// How much traffic it takes (O100).
+    pub traffic: TrafficLimits,
     /// What callers may see of it.
     pub exposed: Box<Exposed>,
     /// Whether the configuration itself switches the server off: its row starts as `disabled`.
@@ -108,6 +110,7 @@ impl ServerDefinition {
             timeout: None,
             mount_timeout: None,
             output: OutputLimits::default(),
+            traffic: TrafficLimits::default(),
             exposed: Box::default(),
             is_disabled: false,
             filled_in: Vec::new(),

@@ -18,6 +18,7 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
+use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
 use narthex_upstream::{ClientIdentity, Deadlines, Supervision};
 use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
@@ -134,9 +135,15 @@ impl App {
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
-        let gateway = Gateway::new(registry.clone(), audit.clone(), options.gateway)
+        // Counted by the gateway, limited and stored by control.
+        let meters = match &options.servers {
+            Servers::Followed(followed) => followed.meters.clone(),
+            Servers::Fixed(_) => Meters::default(),
+        };
+        let local = local_run(&options.token, options.policy, &meters);
+        let gateway = GatewayOptions { meters, ..options.gateway };
+        let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
             .map_err(|error| no_randomness(&error))?;
-        let local = Arc::new(RunView::new(&options.token, options.policy));
         begin_run(&gateway, &local)?;
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, audit).await?;
@@ -270,6 +277,15 @@ async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
 fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     let root = is_strict.then(config::workspace_root).transpose()?;
     Ok(Supervision { confinement: root.map(Confinement::strict), ..Supervision::default() })
+}
+
+/// The run of this process, which belongs to the workspace of the local configuration.
+fn local_run(token: &RunToken, policy: RunPolicy, meters: &Meters) -> Arc<RunView> {
+    let workspace = WorkspaceId::default();
+    let name = workspace.as_str().into();
+    let meter = meters.get(&MeterKey { workspace, kind: MeterKind::Workspace, name });
+    let meters = RunMeters { workspace: Some(meter), ..RunMeters::default() };
+    Arc::new(RunView::new(token, policy).with_meters(meters))
 }
 
 /// Lets the run of this process begin.

@@ -5,6 +5,7 @@ mod audit;
 mod catalog;
 mod operate;
 mod secrets;
+mod traffic;
 mod users;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
@@ -34,6 +35,7 @@ pub(crate) use operate::{
     StopArgs,
 };
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 /// How long what still runs after a command may hold up the end of the program.
@@ -123,6 +125,11 @@ enum Command {
     /// The tokens of a workspace's services
     #[command(subcommand)]
     Tokens(TokensCommand),
+    /// Show what was used today, and what may be
+    Usage(UsageArgs),
+    /// Show and set the limits of traffic of a workspace
+    #[command(subcommand)]
+    Limits(LimitsCommand),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -308,6 +315,8 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
+        Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,
+        Command::Limits(command) => Box::pin(commands::traffic::limits(command, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,

@@ -19,6 +19,7 @@ mod source;
 pub(crate) mod status;
 pub(crate) mod tokens;
 pub(crate) mod tools;
+pub(crate) mod traffic;
 pub(crate) mod transfer;
 pub(crate) mod trust;
 pub(crate) mod up;

@@ -35,6 +35,7 @@ impl DigestKey {
             filled_in,
             // What callers see and how much of it is the gateway's part, which reads the row.
             output: _,
+            traffic: _,
             exposed: _,
         } = definition;
         let mut fields = Fields(self.0.clone());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use narthex_model::{
-    AgentName, CapabilityName, NameError,
+    AgentName, CapabilityName, NameError, TrafficLimits,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -42,9 +42,12 @@ pub struct Agent {
     /// The agents that it may start.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub spawnable_agents: BTreeSet<AgentName>,
+    /// How much traffic all runs of it together may have (O100); never frozen with one.
+    #[serde(skip_serializing_if = "TrafficLimits::is_none")]
+    pub limits: TrafficLimits,
 }
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "name",
     "description",
     "active",
@@ -54,6 +57,7 @@ const KEYS: [&str; 9] = [
     "mcp_servers",
     "params_schema",
     "spawnable_agents",
+    "limits",
 ];
 
 impl Agent {
@@ -91,6 +95,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         let text = reader.as_text(node, &at);
         spawnable_agents.extend(text.and_then(|text| reader.name(&at, text, AgentName::new)));
     }
+    let limits = reader.traffic(object, "limits");
     let description = reader.owned(object, "description");
     let active = reader.flag(object, "active").unwrap_or(true);
     Some(Agent {
@@ -102,6 +107,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         servers,
         params_schema,
         spawnable_agents,
+        limits,
     })
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use narthex_model::{
-    SecretName,
+    LimitProblem, SecretName, TrafficLimits,
     json::{Node, Place, TextProblem, field, shortened},
 };
 
@@ -209,6 +209,23 @@ impl Reader {
             self.wrong_type(&object.at.key(key), node, "a whole number above 0");
         }
         amount
+    }
+
+    /// How much traffic something may have (O100).
+    pub(crate) fn traffic(&mut self, object: &Object<'_>, key: &str) -> TrafficLimits {
+        let Some(node) = object.get(key) else { return TrafficLimits::default() };
+        TrafficLimits::read(node, &object.at.key(key), &mut |place, problem| {
+            let code = match &problem {
+                LimitProblem::NotAnObject(_) | LimitProblem::NotAnAmount { .. } => {
+                    FaultCode::TypeWrong
+                }
+                LimitProblem::Unknown(_) => FaultCode::UnknownField,
+                LimitProblem::TwoRates => FaultCode::FieldsExclude,
+                LimitProblem::BurstAlone => FaultCode::FieldMissing,
+                LimitProblem::Twice => FaultCode::DuplicateKey,
+            };
+            self.fault(place, code, problem.to_string(), problem.remedy());
+        })
     }
 
     /// The elements of an array, each with its place.

@@ -81,7 +81,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 30] = [
+const KEYS: [&str; 31] = [
     "id",
     "name",
     "display_name",
@@ -107,6 +107,7 @@ const KEYS: [&str; 30] = [
     "mountTimeoutMs",
     "maxOutputTokens",
     "maxOutputBytes",
+    "limits",
     "tools",
     "resources",
     "prompts",

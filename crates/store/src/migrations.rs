@@ -20,6 +20,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (7, "principals", include_str!("../migrations/0007_principals.sql")),
     (8, "runs", include_str!("../migrations/0008_runs.sql")),
     (10, "logins", include_str!("../migrations/0010_logins.sql")),
+    (11, "traffic", include_str!("../migrations/0011_traffic.sql")),
 ];
 
 /// The version that this program writes.

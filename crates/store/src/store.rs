@@ -6,8 +6,8 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
     Audit, CatalogRows, CatalogStep, ConnectError, Logins, OpenError, Principals, Proofs, RunRows,
-    Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrustedFiles,
-    Workspaces, connect, database::Database, open,
+    Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows,
+    TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -129,6 +129,12 @@ impl Store {
     #[must_use]
     pub fn service_tokens(&self) -> ServiceTokens<'_> {
         ServiceTokens::new(&self.database)
+    }
+
+    /// Limits of workspaces, and the calls of days.
+    #[must_use]
+    pub fn traffic(&self) -> TrafficRows<'_> {
+        TrafficRows::new(&self.database)
     }
 
     /// The objects of one kind of the catalog.

@@ -107,9 +107,9 @@ impl Contract {
             let pointer = pointer("x-event");
             return events(body).try_for_each(|event| self.fits(&pointer, event?));
         }
-        match media.ends_with("json") && described["schema"]["type"] != "string" {
-            true => self.fits(&pointer("schema"), serde_json::from_slice(body)?),
-            false => Ok(()),
+        match described.get("schema").filter(|schema| schema["type"] != "string") {
+            Some(_) => self.fits(&pointer("schema"), serde_json::from_slice(body)?),
+            None => Ok(()),
         }
     }
 

@@ -252,6 +252,7 @@ impl Control {
             let is_meant = |identity: &MountIdentity| identity.server.as_ref() == Some(&key);
             self.cut(&CutReason::SwitchedOff, is_meant);
         }
+        self.limits_changed(workspace, *kind, &row);
         let kind = *kind;
         let object = self.catalog_work(move || object(kind, &row)).await?;
         Ok(CatalogWritten { object, was_there, warnings })

@@ -126,7 +126,16 @@ pub(super) fn read(
 }
 
 fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
-    Prepared { servers, policy, warnings, skipped: Vec::new(), failed: Vec::new(), direct: None }
+    Prepared {
+        servers,
+        policy,
+        // What such a run has for itself is counted in it alone.
+        counted: Vec::new(),
+        warnings,
+        skipped: Vec::new(),
+        failed: Vec::new(),
+        direct: None,
+    }
 }
 
 /// Takes out of the entries what only those of a run have.

@@ -12,6 +12,7 @@ use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{NewRun, RunRow, SessionRow};
+use narthex_traffic::RunMeters;
 
 use super::{
     DirectServers, RUNS_MAX, RunError, RunFault, Runs, asked,
@@ -77,6 +78,7 @@ pub(super) struct Draft {
 struct Making {
     set: MountSet,
     policy: RunPolicy,
+    meters: RunMeters,
     made: Made,
     skipped: Vec<RunFault>,
     warnings: Vec<String>,
@@ -203,12 +205,17 @@ impl Runs {
             true => self.own(draft, isolation)?,
             false => self.of_agent(draft, isolation).await?,
         };
-        let Prepared { servers, policy, warnings, skipped, failed, direct } = prepared;
+        let Prepared { servers, policy, counted, warnings, skipped, failed, direct } = prepared;
         if !failed.is_empty() {
             return Err(RunError::Entries(failed));
         }
+        let agent = match &made {
+            Made::Agent(agent) => Some(agent.name.as_str()),
+            Made::Own(_) => None,
+        };
+        let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, made, skipped, warnings, direct })
+        Ok(Making { set, policy, meters, made, skipped, warnings, direct })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -267,7 +274,7 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, made, skipped, warnings: more, direct } = making;
+        let Making { set, policy, meters, made, skipped, warnings: more, direct } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -285,8 +292,8 @@ impl Runs {
         }
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
-        let run =
-            Arc::new(RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set));
+        let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
+        let run = Arc::new(run.with_meters(meters));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let row = match self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await {
             Ok(row) => row,

@@ -141,16 +141,22 @@ impl Runs {
                 prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
             }
         };
-        let Prepared { servers, policy, skipped, failed, .. } = prepared;
+        let Prepared { servers, policy, counted, skipped, failed, .. } = prepared;
         for fault in skipped.iter().chain(&failed) {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
         }
+        let agent = match &frozen.of {
+            Made::Agent(agent) => Some(agent.name.as_str()),
+            Made::Own(_) => None,
+        };
+        let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
         // The run goes on with what there is.
         let set = self.mount(servers, false).await?;
         for fault in set.faults() {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
-        let mut run = RunView::with_servers(token, row.workspace.clone(), policy, set);
+        let run = RunView::with_servers(token, row.workspace.clone(), policy, set);
+        let mut run = run.with_meters(meters);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;

@@ -25,6 +25,8 @@ use crate::{Variables, catalog::AgentParts};
 pub(super) struct Prepared {
     pub(super) servers: Vec<Mountable>,
     pub(super) policy: RunPolicy,
+    /// The servers of the catalog among them, by alias.
+    pub(super) counted: Vec<(Alias, String)>,
     pub(super) warnings: Vec<String>,
     /// Optional servers that the run does without, and why.
     pub(super) skipped: Vec<RunFault>,
@@ -149,9 +151,12 @@ pub(super) fn agent(
         scope: of.scope,
     });
     let ResolvedRun { servers, skipped, warnings, .. } = resolved.map_err(RunError::Refused)?;
+    let counted =
+        servers.values().map(|server| (server.alias.clone(), server.reference.to_string()));
     let mut prepared = Prepared {
         servers: Vec::new(),
         policy: RunPolicy::default(),
+        counted: counted.collect(),
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         failed: Vec::new(),

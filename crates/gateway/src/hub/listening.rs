@@ -302,6 +302,7 @@ impl Listening {
         let body =
             format!(r#"{{"resultType":"complete","_meta":{{"{}":"#, meta_key::SUBSCRIPTION_ID);
         let body = [body.as_bytes(), &self.id, b"}}"].concat();
-        Answer { payload: rpc::result_response(Raw::new(&self.id), &body.into()), status: 200 }
+        let payload = rpc::result_response(Raw::new(&self.id), &body.into());
+        Answer { payload, status: 200, retry_after: None }
     }
 }

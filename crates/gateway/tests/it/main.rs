@@ -35,6 +35,8 @@ mod tasks;
 #[cfg(test)]
 mod timeouts;
 #[cfg(test)]
+mod traffic;
+#[cfg(test)]
 mod world;
 
 /// Not a test: links start this program again with this name.

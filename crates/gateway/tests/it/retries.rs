@@ -26,7 +26,7 @@ async fn caller(world: &World, endpoint: Endpoint, capabilities: serde_json::Val
 async fn four_calls(world: &World, caller: &Caller, prefix: &str) {
     let call = |id: u64| world.call(caller, echo(id, prefix));
     let calls = async { tokio::join!(call(1), call(2), call(3), call(4)) };
-    let answers: [_; 4] = timeout(SOON, calls).await.unwrap().into();
+    let answers: [_; 4] = timeout(SOON, Box::pin(calls)).await.unwrap().into();
     for answer in answers {
         let text = answer["result"]["content"][0]["text"].as_str();
         assert!(text.is_some_and(|text| text.contains("hello")), "{prefix} {answer}");

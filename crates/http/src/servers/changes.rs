@@ -3,9 +3,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_control::{ControlError, Saved};
+use narthex_control::{ControlError, Precondition, Saved};
 use narthex_model::{ErrorKind, Provenance};
 use narthex_registry::{ServerResult, layers::EditError};
 use serde_json::json;
@@ -31,8 +31,9 @@ impl Asked<'_> {
         let (control, by) = (self.control()?, self.by());
         match self.parts.method {
             Method::PUT => {
+                let is_new = self.is_for_new_only()?;
                 let entry = self.entry(body, &[]).await?;
-                let saved = match self.is_for_new_only() {
+                let saved = match is_new {
                     true => control.add_server(&name, &entry, &by).await.map_err(refused)?,
                     false => control.put_server(&name, &entry, &by).await?,
                 };
@@ -101,9 +102,15 @@ impl Asked<'_> {
     }
 
     /// `If-None-Match: *` asks not to overwrite (E142).
-    fn is_for_new_only(&self) -> bool {
-        let value = self.parts.headers.get(header::IF_NONE_MATCH);
-        value.is_some_and(|value| value.as_bytes() == b"*")
+    fn is_for_new_only(&self) -> Result<bool, Problem> {
+        match self.precondition()? {
+            Precondition::None => Ok(false),
+            Precondition::New => Ok(true),
+            Precondition::Exists | Precondition::Tags(_) => {
+                let text = "an entry has no tag: it takes `If-None-Match: *` alone";
+                Err(Problem::new(ErrorKind::Invalid, text))
+            }
+        }
     }
 
     /// The body, which is the text of an entry.

@@ -15,6 +15,7 @@ use narthex_registry::{
     watch::{Approve, LayerOptions, ProjectFile, Refused},
 };
 use narthex_store::Store;
+use narthex_traffic::Meters;
 use narthex_vault::Vault;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
@@ -75,6 +76,7 @@ pub(crate) async fn followed(
         variables: settings.variables.clone(),
         audit: Audit::disabled(),
         login: None,
+        meters: Meters::default(),
         defaults,
     })
 }

@@ -22,6 +22,7 @@ mod fidelity;
 mod help;
 mod identity;
 mod init;
+mod limits;
 mod mcp;
 mod outcomes;
 mod recorder;

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::{Arc, LazyLock},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_control::{ControlOptions, SecretRows, Variables};
 use narthex_gateway::{Audit, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers, openapi};
-use narthex_model::Alias;
+use narthex_model::{Alias, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     config,
@@ -25,6 +25,7 @@ use narthex_registry::{
 use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::contract::{Contract, Seen};
+use narthex_traffic::Meters;
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -94,6 +95,7 @@ impl World {
             variables,
             audit: Audit::disabled(),
             login: None,
+            meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };
         let servers = Servers::Followed(Box::new(followed));
@@ -217,6 +219,11 @@ fn told(mut record: Value) -> Value {
         record["item"] = json!({ "kind": resource["kind"], "name": resource["id"] });
     }
     record
+}
+
+/// Noon of a day, for ever, so that no count of a day ends in the middle of a test.
+fn noon() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(20_000 * 24 * 60 * 60 + 12 * 60 * 60)
 }
 
 pub(crate) fn http_entry(url: &str) -> Value {

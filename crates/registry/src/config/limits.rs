@@ -1,8 +1,9 @@
-//! The part of an entry that limits calls: how long they take, and how much they bring.
+//! The part of an entry that limits calls: how long they take, how much they bring, how many there
+//! may be.
 
 use std::{num::NonZeroU64, time::Duration};
 
-use narthex_model::OutputLimits;
+use narthex_model::{OutputLimits, TrafficLimits};
 
 use super::{
     node::{Node, Place, field, shortened},
@@ -92,6 +93,14 @@ impl Reader<'_> {
             tokens: self.amount(fields, at, TOKENS),
             bytes: self.amount(fields, at, BYTES),
         }
+    }
+
+    /// How much traffic the server takes (O100).
+    pub(super) fn traffic(&mut self, fields: &Fields, at: &Place) -> TrafficLimits {
+        let Some(node) = field(fields, "limits") else { return TrafficLimits::default() };
+        TrafficLimits::read(node, &at.key("limits"), &mut |place, problem| {
+            self.tolerated(place, EntryProblem::Limits(problem));
+        })
     }
 
     /// A whole number above zero under one of two keys; anything less means the default.

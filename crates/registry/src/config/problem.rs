@@ -1,6 +1,6 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
-use narthex_model::AliasError;
+use narthex_model::{AliasError, LimitProblem};
 
 use super::placeholder::PlaceholderError;
 
@@ -63,6 +63,8 @@ pub(super) enum EntryProblem {
     ConfinementWord { wanted: &'static str },
     #[error("this limits nothing; say what is to be limited, or write `\"strict\"` or `\"none\"`")]
     ConfinementEmpty,
+    #[error("{0}; {remedy}", remedy = .0.remedy())]
+    Limits(LimitProblem),
     #[error(transparent)]
     Placeholder(#[from] PlaceholderError),
 }
@@ -98,6 +100,7 @@ impl EntryProblem {
             Self::ConfinementKey { .. } => "confinement_key_unknown",
             Self::ConfinementWord { .. } => "confinement_invalid",
             Self::ConfinementEmpty => "confinement_empty",
+            Self::Limits(_) => "limits_invalid",
             Self::Placeholder(error) => error.code(),
         }
     }

@@ -32,6 +32,7 @@ fn definition(
     let timeout = reader.timeout(fields, at);
     let mount_timeout = reader.mount_timeout(fields, at);
     let output = reader.output(fields, at);
+    let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
     let Some(wanted) = wanted(reader, fields, at) else {
@@ -41,7 +42,8 @@ fn definition(
     };
     let target = reader.target(fields, at, wanted, "url")?;
     let server = ServerDefinition::new(alias?, target);
-    Some(ServerDefinition { timeout, mount_timeout, output, exposed, is_disabled, ..server })
+    let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
+    Some(ServerDefinition { exposed, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {

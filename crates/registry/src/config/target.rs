@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 25] = [
+pub(super) const ENTRY_KEYS: [&str; 26] = [
     "transport",
     "url",
     "command",
@@ -34,6 +34,7 @@ pub(super) const ENTRY_KEYS: [&str; 25] = [
     "max_output_tokens",
     "maxOutputBytes",
     "max_output_bytes",
+    "limits",
     "tools",
     "resources",
     "prompts",

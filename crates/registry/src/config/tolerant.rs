@@ -62,6 +62,7 @@ fn definition(
     let timeout = reader.timeout(fields, at);
     let mount_timeout = reader.mount_timeout(fields, at);
     let output = reader.output(fields, at);
+    let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled") == Some(true)
         || reader.flag(fields, at, "enabled") == Some(false);
@@ -75,7 +76,8 @@ fn definition(
     let wanted = wanted(reader, fields, at, url_key)?;
     let target = reader.target(fields, at, wanted, url_key)?;
     let server = ServerDefinition::new(alias, target);
-    Some(ServerDefinition { timeout, mount_timeout, output, exposed, is_disabled, ..server })
+    let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
+    Some(ServerDefinition { exposed, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {

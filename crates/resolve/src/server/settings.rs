@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU64, time::Duration};
 
-use narthex_model::{Exposed, NameRule, OutputLimits, json::Node};
+use narthex_model::{Exposed, NameRule, OutputLimits, TrafficLimits, json::Node};
 use serde::Serialize;
 
 use crate::{
@@ -27,6 +27,9 @@ pub struct ServerSettings {
     /// How many bytes of text a result may have (D23).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<NonZeroU64>,
+    /// How much traffic it takes (O100). No part of what a run is frozen with.
+    #[serde(skip_serializing_if = "TrafficLimits::is_none")]
+    pub limits: TrafficLimits,
     /// Which tools callers see.
     #[serde(skip_serializing_if = "NameRules::is_open")]
     pub tools: NameRules,
@@ -108,6 +111,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
         mount_timeout_ms: timeout(reader, object, "mountTimeoutMs"),
         max_output_tokens: reader.amount(object, "maxOutputTokens").and_then(NonZeroU64::new),
         max_output_bytes: reader.amount(object, "maxOutputBytes").and_then(NonZeroU64::new),
+        limits: reader.traffic(object, "limits"),
         tools: rules(reader, object, "tools"),
         resources: rules(reader, object, "resources"),
         prompts: rules(reader, object, "prompts"),

@@ -19,4 +19,5 @@ mod refusals;
 mod runs;
 mod secrets;
 mod support;
+mod traffic;
 mod versions;

@@ -211,12 +211,13 @@ async fn workspaces_end_with_everything_in_them() {
 /// Whoever adds a table says whether a workspace with rows in it may go.
 #[tokio::test]
 async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
-    // What is counted; what goes along: flags of files, roles of people, what has ended, and what
-    // hangs on something that is counted; and what stays, as it is the record of all this.
+    // What is counted; what goes along: flags of files, roles of people, limits and counts of
+    // calls, what has ended, and what hangs on something that is counted; and what stays, as it
+    // is the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
     let along = ["memberships", "secrets", "seeded_defaults", "server_flags", "service_tokens"];
-    let ended = ["run_counters", "sessions"];
+    let ended = ["call_counts", "run_counters", "sessions", "workspace_limits"];
     let stays = ["audit_chains", "audit_events", "audit_settings"];
     let known = counted.into_iter().chain(along).chain(ended).chain(stays);
     let mut known: Vec<_> = known.map(str::to_owned).collect();

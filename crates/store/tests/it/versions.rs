@@ -107,6 +107,12 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
         let sessions = store.logins().sessions().await.unwrap();
         assert_eq!(sessions.len(), usize::from(version >= 10));
+        let limits = store.traffic().limits(&id("team")).await.unwrap();
+        let kept = (version >= 11).then(|| r#"{"calls_per_day":9}"#.to_owned());
+        assert_eq!(limits, kept);
+        let counts = store.traffic().of_workspace(&id("team"), 20_000).await.unwrap();
+        let counts: Vec<_> = counts.iter().map(|one| (one.name.as_str(), one.calls)).collect();
+        assert_eq!(counts, if version >= 11 { vec![("reader", 7)] } else { Vec::new() });
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

@@ -95,6 +95,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     delete("/api/workspaces/{workspace}/secrets/{name}", "secret_clear", "Clears a secret")
         .ends()
         .refuses(&[400]),
+    get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of traffic")
+        .gives("TrafficLimits"),
+    put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of traffic")
+        .takes("TrafficLimitsNew")
+        .gives("TrafficLimits"),
+    get("/api/workspaces/{workspace}/usage", "usage_show", "Shows what was used today")
+        .gives("Usage"),
     get("/api/workspaces/{workspace}/audit", "audit_list", "Lists events of the workspace")
         .asks(AUDIT)
         .answers(200, Content::JsonOrLines("AuditPage"), &[]),

@@ -7,7 +7,7 @@ const ANSWERS: &[&str] = &["application/json", EVENT_STREAM];
 const HEADERS: &[&str] = &["McpSessionId", "McpProtocolVersion"];
 const TEXT: &[&str] = &["text/plain"];
 /// What a message is refused with; where it was read, the body is a JSON-RPC error.
-const MESSAGE: &[u16] = &[400, 406, 408, 413, 415, 500];
+const MESSAGE: &[u16] = &[400, 406, 408, 409, 413, 415, 429, 500, 503, 504];
 
 pub(super) const OPERATIONS: &[Operation] = &[
     post("/mcp", "mcp_send", "Takes a message of MCP, for all servers of the run")

@@ -19,20 +19,23 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .merges("FileEntryChange")
         .gives("FileEntrySaved"),
     delete("/api/servers/{name}", "server_delete", "Removes an entry of the user's settings")
-        .ends(),
+        .ends()
+        .refuses(&[400]),
     post("/api/servers/{name}/disable", "server_disable", "Switches a server off")
-        .gives("VerbDone"),
-    post("/api/servers/{name}/enable", "server_enable", "Switches a server on").gives("VerbDone"),
+        .gives("VerbDone")
+        .refuses(&[400]),
+    post("/api/servers/{name}/enable", "server_enable", "Switches a server on")
+        .gives("VerbDone")
+        .refuses(&[400]),
     post("/api/servers/{name}/reconnect", "server_reconnect", "Connects to a server anew")
-        .gives("VerbDone"),
+        .gives("VerbDone")
+        .refuses(&[400]),
     post("/api/servers/{name}/reauthorize", "server_reauthorize", "Asks a human to consent anew")
-        .gives("VerbDone"),
-    post("/api/servers/{name}/test", "server_test", "Tries a server, stage by stage").answers(
-        200,
-        Content::JsonOrEvents("Probe", "ProbeEvent"),
-        &[],
-    )
-    .refuses(&[400]),
+        .gives("VerbDone")
+        .refuses(&[400]),
+    post("/api/servers/{name}/test", "server_test", "Tries a server, stage by stage")
+        .answers(200, Content::JsonOrEvents("Probe", "ProbeEvent"), &[])
+        .refuses(&[400]),
     get("/api/servers/{name}/logs", "server_logs", "Tells the last lines that a server wrote")
         .answers(200, Content::JsonOrEvents("Logs", "LogEvent"), &[]),
     post("/api/reload", "file_reload", "Reads the configuration files anew").gives("Reloaded"),

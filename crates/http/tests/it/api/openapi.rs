@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 26] = [
+const ORDER: [&str; 27] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -138,6 +138,7 @@ const ORDER: [&str; 26] = [
     "object_validate",
     "agent_preview",
     "run_create",
+    "limits_set",
     "audit_settings_set",
     "installation_audit_settings_set",
     "server_put",

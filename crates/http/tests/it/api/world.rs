@@ -15,6 +15,7 @@ use narthex_registry::{
 };
 use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
+use narthex_traffic::Meters;
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -101,6 +102,7 @@ impl Api {
             variables,
             audit: audit.clone(),
             login,
+            meters: Meters::default(),
             defaults: Vec::new(),
         };
         let registry = registry();

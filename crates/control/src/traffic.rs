@@ -1,0 +1,376 @@
+//! Limits of traffic (O100): set here, held by the gateway, with counts of days that outlive a
+//! restart. Nothing of it is waited for by a call.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_model::{Alias, CatalogKind, TrafficLimits, WorkspaceId};
+use narthex_resolve::{Agent, ServerEntry};
+use narthex_store::{CallCount, CatalogRow, Store};
+use narthex_traffic::{DayCount, Meter, MeterKey, MeterKind, RunMeters};
+use serde_json::json;
+
+use crate::{By, CatalogError, Control, ControlError, FieldError};
+
+/// How often counts are stored, and so about how much of them a crash may lose.
+const STORE_EVERY: Duration = Duration::from_secs(5);
+/// How many days are kept.
+const KEPT_DAYS: u32 = 31;
+/// How many counts are stored by one transaction.
+const BATCH: usize = 500;
+
+/// The kinds of the catalog whose calls are counted.
+const COUNTED: [(CatalogKind, MeterKind); 2] = [AGENT, SERVER];
+const AGENT: (CatalogKind, MeterKind) = (CatalogKind::Agent, MeterKind::Agent);
+const SERVER: (CatalogKind, MeterKind) = (CatalogKind::Server, MeterKind::Server);
+
+/// What a workspace has used today, and what it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Usage {
+    /// Days since 1970, in UTC.
+    pub day: u32,
+    /// How long the day still is, in milliseconds.
+    pub day_left_ms: u64,
+    /// The workspace, and everything in it that is limited or was used today.
+    pub rows: Vec<UsageRow>,
+}
+
+/// What one thing has used today, and what it may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsageRow {
+    /// Of what kind it is.
+    pub kind: MeterKind,
+    /// Its id or name.
+    pub name: String,
+    /// How many calls there were today, also at other daemons as far as they have told.
+    pub calls: u64,
+    /// How many are open here.
+    pub open: u32,
+    /// Its limits.
+    pub limits: TrafficLimits,
+}
+
+impl Control {
+    /// The limits of a workspace.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn workspace_limits(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<TrafficLimits, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let text = store.traffic().limits(workspace).await.map_err(ControlError::Store)?;
+        Ok(text.map(|text| stored_limits(&text)).unwrap_or_default())
+    }
+
+    /// Gives a workspace limits as a JSON text has them, in place of those that it had. They hold
+    /// for every call from now on, also of runs that have begun.
+    ///
+    /// # Errors
+    /// When anything is wrong with the text, there is no store or no such workspace, or the store
+    /// fails.
+    pub async fn set_workspace_limits(
+        &self,
+        workspace: &WorkspaceId,
+        text: &[u8],
+        by: By,
+    ) -> Result<TrafficLimits, ControlError> {
+        let limits = read_limits(text).map_err(CatalogError::Refused)?;
+        let workspace = workspace.clone();
+        let set = async move |this: Self| {
+            let _together = this.shared.cataloguing.lock().await;
+            let store = this.catalog_store(&workspace).await?;
+            let document = json!(limits).to_string();
+            let event = AuditEvent::new(kind::LIMITS_UPDATED, by.clone()).in_workspace(&workspace);
+            let event = event.on("workspace", workspace.to_string());
+            let noted = this.note(event.with("limits", json!(limits))).await?;
+            let stored = store.traffic().set_limits(&workspace, &document, &by.id).await;
+            stored.map_err(ControlError::Store)?;
+            let meter =
+                this.shared.meters.get(&key(&workspace, MeterKind::Workspace, workspace.as_str()));
+            meter.set_limits(limits);
+            noted.done().await;
+            tracing::info!(%workspace, limits = document, by = %by.id, "the limits are others");
+            Ok(limits)
+        };
+        self.to_the_end(set).await
+    }
+
+    /// What a workspace has used today, and what it may.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn usage(&self, workspace: &WorkspaceId) -> Result<Usage, ControlError> {
+        let limits = self.workspace_limits(workspace).await?;
+        self.store_counts().await?;
+        let (meters, store) = (&self.shared.meters, self.catalog_store(workspace).await?);
+        let day = meters.today();
+        let mut rows = Rows::default();
+        rows.row(MeterKind::Workspace, workspace.as_str()).limits = limits;
+        for (kind, of) in COUNTED {
+            let all = store.catalog(kind).all(workspace).await.map_err(ControlError::Store)?;
+            for one in &all {
+                rows.row(of, &one.id).limits = limits_of(kind, one);
+            }
+        }
+        if *workspace == self.shared.workspace {
+            for row in &self.shared.registry.snapshot().servers {
+                let definition = row.definition.as_ref().filter(|_| !row.is_overridden);
+                if let (Some(alias), Some(definition)) = (&row.alias, definition) {
+                    rows.row(MeterKind::LocalServer, alias.as_str()).limits = definition.traffic;
+                }
+            }
+        }
+        let stored = store.traffic().of_workspace(workspace, day).await;
+        for count in stored.map_err(ControlError::Store)? {
+            if let Some(kind) = MeterKind::parse(&count.kind) {
+                rows.row(kind, &count.name).calls = u64::try_from(count.calls).unwrap_or(0);
+            }
+        }
+        for meter in meters.all().iter().filter(|meter| meter.key().workspace == *workspace) {
+            let row = rows.row(meter.key().kind, &meter.key().name);
+            row.calls = row.calls.max(meter.calls(day));
+            row.open = meter.open();
+        }
+        Ok(Usage { day, day_left_ms: meters.day_left_ms(), rows: rows.told() })
+    }
+
+    /// The meters of a run: of its workspace, its agent, and the servers of the catalog that it
+    /// has, by alias. Their limits are those that are stored now.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn run_meters(
+        &self,
+        workspace: &WorkspaceId,
+        agent: Option<&str>,
+        servers: Vec<(Alias, String)>,
+    ) -> Result<RunMeters, ControlError> {
+        // So that no change falls between what is read and what is set.
+        let _together = self.shared.cataloguing.lock().await;
+        let of_workspace = key(workspace, MeterKind::Workspace, workspace.as_str());
+        let limits = self.workspace_limits(workspace).await?;
+        let mut meters =
+            RunMeters { workspace: Some(self.meter(&of_workspace, limits)), ..<_>::default() };
+        if let Some(agent) = agent {
+            meters.agent = Some(self.stored_meter(workspace, AGENT, agent).await?);
+        }
+        for (alias, id) in servers {
+            let meter = self.stored_meter(workspace, SERVER, &id).await?;
+            meters.servers.push((alias, meter));
+        }
+        Ok(meters)
+    }
+
+    /// The meter of an object of the catalog, with the limits that are stored. What is gone keeps
+    /// those that it had.
+    async fn stored_meter(
+        &self,
+        workspace: &WorkspaceId,
+        (kind, of): (CatalogKind, MeterKind),
+        id: &str,
+    ) -> Result<Arc<Meter>, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let found = store.catalog(kind).find(workspace, id).await.map_err(ControlError::Store)?;
+        let meter = self.shared.meters.get(&key(workspace, of, id));
+        if let Some(row) = found {
+            meter.set_limits(limits_of(kind, &row));
+        }
+        Ok(meter)
+    }
+
+    fn meter(&self, key: &MeterKey, limits: TrafficLimits) -> Arc<Meter> {
+        let meter = self.shared.meters.get(key);
+        meter.set_limits(limits);
+        meter
+    }
+
+    /// Has an object of the catalog that was just stored limit the runs that there are.
+    pub(crate) fn limits_changed(
+        &self,
+        workspace: &WorkspaceId,
+        kind: CatalogKind,
+        row: &CatalogRow,
+    ) {
+        let Some((_, of)) = COUNTED.into_iter().find(|(counted, _)| *counted == kind) else {
+            return;
+        };
+        if let Some(meter) = self.shared.meters.find(&key(workspace, of, &row.id)) {
+            meter.set_limits(limits_of(kind, row));
+        }
+    }
+
+    /// Begins with what was counted today, and with the limits of the workspace of the local
+    /// configuration; stores counts from then on.
+    pub(crate) async fn begin_counting(&self) -> Result<(), ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(()) };
+        let meters = &self.shared.meters;
+        let counts = store.traffic().of_day(meters.today()).await.map_err(ControlError::Store)?;
+        for count in counts {
+            let Some(kind) = MeterKind::parse(&count.kind) else { continue };
+            let calls = u64::try_from(count.calls).unwrap_or(0);
+            let meter = meters.get(&key(&count.workspace, kind, &count.name));
+            meter.restore(DayCount { day: count.day, calls });
+        }
+        let home = &self.shared.workspace;
+        let limits = self.workspace_limits(home).await?;
+        self.meter(&key(home, MeterKind::Workspace, home.as_str()), limits);
+        let (this, closing) = (self.clone(), self.shared.closing.clone());
+        self.shared.tasks.spawn(async move {
+            closing.run_until_cancelled(Box::pin(this.count())).await;
+        });
+        Ok(())
+    }
+
+    async fn count(&self) {
+        let meters = &self.shared.meters;
+        let mut forgotten = 0;
+        loop {
+            meters.set_clock();
+            let today = meters.today();
+            if let Err(error) = self.store_counts().await {
+                tracing::warn!("the calls of today are not stored yet: {error}");
+            } else if forgotten != today {
+                match self.forget_counts(today).await {
+                    Ok(()) => forgotten = today,
+                    Err(error) => tracing::warn!("counts of calls are kept too long: {error}"),
+                }
+            }
+            tokio::time::sleep(STORE_EVERY).await;
+        }
+    }
+
+    async fn forget_counts(&self, today: u32) -> Result<(), ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(()) };
+        {
+            let _nobody_asks = self.shared.cataloguing.lock().await;
+            self.shared.meters.forget_unused();
+        }
+        let forgotten = store.traffic().forget_before(today.saturating_sub(KEPT_DAYS)).await;
+        forgotten.map_err(ControlError::Store)
+    }
+
+    /// Stores what was counted since the last time, and learns what others have counted.
+    pub(crate) async fn store_counts(&self) -> Result<(), ControlError> {
+        let Some(store) = &self.shared.store else { return Ok(()) };
+        let _alone = self.shared.counting.lock().await;
+        let mut unstored = Vec::new();
+        for meter in self.shared.meters.all() {
+            for (counted, more) in meter.unstored() {
+                unstored.push((meter.clone(), counted, more));
+            }
+        }
+        for batch in unstored.chunks(BATCH) {
+            let more: Vec<_> = batch
+                .iter()
+                .map(|(meter, counted, more)| count(meter, counted.day, *more))
+                .collect();
+            store.traffic().add(&more).await.map_err(ControlError::Store)?;
+            // They are stored, whatever becomes of what others have counted.
+            for (meter, counted, _) in batch {
+                meter.note_stored(*counted, counted.calls);
+            }
+        }
+        let totals = totals(store, &unstored).await.map_err(ControlError::Store)?;
+        for (meter, counted, _) in unstored {
+            if let Some(total) = totals.get(&(counted.day, meter.key().clone())) {
+                meter.note_stored(counted, *total);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is stored of the days of these, of everybody.
+async fn totals(
+    store: &Store,
+    of: &[(Arc<Meter>, DayCount, i64)],
+) -> Result<HashMap<(u32, MeterKey), u64>, narthex_store::StatementError> {
+    let days: std::collections::BTreeSet<u32> = of.iter().map(|(_, one, _)| one.day).collect();
+    let mut found = HashMap::new();
+    for day in days {
+        for count in store.traffic().of_day(day).await? {
+            let Some(kind) = MeterKind::parse(&count.kind) else { continue };
+            let key = key(&count.workspace, kind, &count.name);
+            found.insert((day, key), u64::try_from(count.calls).unwrap_or(0));
+        }
+    }
+    Ok(found)
+}
+
+fn count(meter: &Meter, day: u32, more: i64) -> CallCount {
+    let MeterKey { workspace, kind, name } = meter.key().clone();
+    let (kind, name) = (kind.as_str().to_owned(), name.to_string());
+    CallCount { workspace, day, kind, name, calls: more }
+}
+
+fn key(workspace: &WorkspaceId, kind: MeterKind, name: &str) -> MeterKey {
+    MeterKey { workspace: workspace.clone(), kind, name: name.into() }
+}
+
+/// The limits of an object as it is stored; what cannot be read has none.
+fn limits_of(kind: CatalogKind, row: &CatalogRow) -> TrafficLimits {
+    let text = row.document.as_bytes();
+    // Most have none, and need not be read.
+    if !row.document.contains("\"limits\"") {
+        return TrafficLimits::default();
+    }
+    match kind {
+        CatalogKind::Server => {
+            let read = ServerEntry::parse(text, None);
+            read.map(|parsed| parsed.value.settings.limits).unwrap_or_default()
+        }
+        CatalogKind::Agent => {
+            Agent::parse(text, None).map(|parsed| parsed.value.limits).unwrap_or_default()
+        }
+        CatalogKind::Capability => TrafficLimits::default(),
+    }
+}
+
+/// Limits as they were stored after they had been checked.
+fn stored_limits(text: &str) -> TrafficLimits {
+    read_limits(text.as_bytes()).unwrap_or_else(|faults| {
+        tracing::warn!("limits of a workspace cannot be read as they are stored: {faults:?}");
+        TrafficLimits::default()
+    })
+}
+
+fn read_limits(text: &[u8]) -> Result<TrafficLimits, Vec<FieldError>> {
+    let mut faults = Vec::new();
+    let limits = TrafficLimits::parse(text, &mut |place, problem| {
+        faults.push(FieldError::invalid(&place.to_string(), problem.to_string(), problem.remedy()));
+    });
+    let limits = limits.map_err(|problem| {
+        vec![FieldError::invalid("", problem.to_string(), "send a JSON object of limits")]
+    })?;
+    if faults.is_empty() { Ok(limits) } else { Err(faults) }
+}
+
+/// Rows by kind and name.
+#[derive(Default)]
+struct Rows(BTreeMap<(MeterKind, String), UsageRow>);
+
+impl Rows {
+    fn row(&mut self, kind: MeterKind, name: &str) -> &mut UsageRow {
+        self.0.entry((kind, name.to_owned())).or_insert_with(|| UsageRow {
+            kind,
+            name: name.to_owned(),
+            calls: 0,
+            open: 0,
+            limits: TrafficLimits::default(),
+        })
+    }
+
+    fn told(self) -> Vec<UsageRow> {
+        let is_told = |row: &UsageRow| {
+            let is_used = row.calls > 0 || row.open > 0;
+            row.kind == MeterKind::Workspace || is_used || !row.limits.is_none()
+        };
+        self.0.into_values().filter(is_told).collect()
+    }
+}

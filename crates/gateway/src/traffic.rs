@@ -1,0 +1,54 @@
+//! Holds calls to the limits of traffic (O100), and says to callers that one is reached.
+
+use narthex_model::{Alias, CallError, CallErrorKind};
+use narthex_registry::ServerRow;
+use narthex_traffic::{Admission, Exceeded, LimitScope};
+use serde_json::json;
+
+use crate::{Caller, gateway::Shared, refusal::Refusal};
+
+impl Shared {
+    /// Counts a call that goes to a server. `has_place` says whether it is one of those that are
+    /// open: a stream is not.
+    ///
+    /// # Errors
+    /// When a limit of the server, the agent or the workspace is reached: then nothing counts it.
+    pub(crate) fn admit(
+        &self,
+        caller: &Caller,
+        row: &ServerRow,
+        has_place: bool,
+    ) -> Result<Admission, Refusal> {
+        let (meters, of_run) = (&self.options.meters, &caller.run.meters);
+        let alias = row.alias.as_ref();
+        let own = alias.and_then(|alias| of_run.server(alias));
+        let shared = alias.filter(|_| own.is_none()).map(|alias| meters.local(alias));
+        let configured = || row.definition.as_ref().map(|one| one.traffic).unwrap_or_default();
+        let server = own.or(shared.as_ref()).map(|meter| (meter, meter.limits_or(configured)));
+        let [workspace, agent] = [&of_run.workspace, &of_run.agent]
+            .map(|meter| meter.as_ref().map(|meter| (meter, meter.limits())));
+        meters.admit([server, agent, workspace], has_place).map_err(|exceeded| {
+            self.metrics.limited(exceeded.scope(), exceeded.kind);
+            Refusal::Call(error(alias, &exceeded))
+        })
+    }
+}
+
+/// What the caller is told (D16).
+fn error(alias: Option<&Alias>, exceeded: &Exceeded) -> CallError {
+    let (scope, wait) = (exceeded.scope(), exceeded.retry_after_ms);
+    let whose = match (scope, alias) {
+        (LimitScope::Workspace, _) => "this workspace".to_owned(),
+        (LimitScope::Agent, _) => "this agent".to_owned(),
+        (LimitScope::Server, Some(alias)) => format!("server `{alias}`"),
+        (LimitScope::Server, None) => "this server".to_owned(),
+    };
+    let most = exceeded.most();
+    let message = format!("{whose} is limited to {most}; try again in {wait} ms");
+    let details = json!({
+        "limit": exceeded.kind.as_str(),
+        "scope": scope.as_str(),
+        "retry_after_ms": wait,
+    });
+    CallError { kind: CallErrorKind::LimitExceeded, message, details: Some(details) }
+}

@@ -1,0 +1,49 @@
+//! Limits of traffic of a workspace, and what it has used today (O100).
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::Method;
+use http_body::Body;
+use narthex_control::UsageRow;
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, ok};
+
+impl Asked<'_> {
+    /// The limits of a workspace: shown, or replaced.
+    pub(super) async fn limits<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, control) = (self.workspace()?, self.control()?);
+        self.query(&[])?;
+        let limits = match self.parts.method {
+            Method::PUT => {
+                let text = self.entry(body, &[]).await?.into_bytes();
+                control.set_workspace_limits(&workspace, &text, self.by()).await?
+            }
+            _ => control.workspace_limits(&workspace).await?,
+        };
+        Ok(ok(&json!(limits)))
+    }
+
+    /// What a workspace has used today, and what it may.
+    pub(super) async fn usage(&self) -> Answered {
+        self.query(&[])?;
+        let usage = self.control()?.usage(&self.workspace()?).await?;
+        let rows: Vec<_> = usage.rows.iter().map(shown).collect();
+        Ok(ok(&json!({ "resets_in_ms": usage.day_left_ms, "items": rows })))
+    }
+}
+
+fn shown(row: &UsageRow) -> Value {
+    let UsageRow { kind, name, calls, open, limits } = row;
+    json!({
+        "kind": kind.as_str(),
+        "name": name,
+        "calls_today": calls,
+        "open_calls": open,
+        "limits": limits,
+    })
+}

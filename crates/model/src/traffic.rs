@@ -1,0 +1,266 @@
+//! How much traffic something may have: a rate, calls at one time, calls a day (O100).
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use serde::Serialize;
+
+use crate::json::{Node, Place, TextProblem, field, shortened};
+
+/// How much traffic a workspace, an agent or a server may have. What is `None` is not limited.
+///
+/// Serializes to its one normal form, which [`TrafficLimits::read`] reads as the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TrafficLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls_per_second: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls_per_minute: Option<NonZeroU32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<NonZeroU32>,
+    /// The most calls that are open at one time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrent_calls: Option<NonZeroU32>,
+    /// The most calls of one day, in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_per_day: Option<NonZeroU64>,
+}
+
+/// How fast calls may follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRate {
+    /// How many calls a period has in the long run.
+    pub calls: NonZeroU32,
+    /// The name of the period: `second` or `minute`.
+    pub period: &'static str,
+    /// The time that each call takes up, in nanoseconds: above zero, rounded up, so that no more
+    /// than `calls` fit into a period.
+    pub interval_ns: u64,
+    /// How many calls may come at once after a pause.
+    pub burst: NonZeroU32,
+}
+
+/// What is wrong with limits that somebody wrote.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LimitProblem {
+    /// The whole is something else.
+    #[error("{0} stands where an object belongs")]
+    NotAnObject(&'static str),
+    /// A key that nothing reads.
+    #[error("`{0}` is not known here")]
+    Unknown(String),
+    /// A limit that is no whole number, or out of range.
+    #[error("{found} stands where a whole number from 1 to {most} belongs")]
+    NotAnAmount {
+        /// What it is.
+        found: &'static str,
+        /// The largest that is taken.
+        most: u64,
+    },
+    /// Two rates.
+    #[error("`calls_per_second` and `calls_per_minute` are two rates")]
+    TwoRates,
+    /// A burst of no rate.
+    #[error("`burst` belongs to a rate, and there is none")]
+    BurstAlone,
+    /// A key that stands twice.
+    #[error("the key is given twice")]
+    Twice,
+}
+
+/// The keys of limits, each with the largest number that it takes.
+const KEYS: [(&str, u64); 5] = [
+    ("calls_per_second", COUNT_MAX),
+    ("calls_per_minute", COUNT_MAX),
+    ("burst", COUNT_MAX),
+    ("concurrent_calls", COUNT_MAX),
+    ("calls_per_day", PER_DAY_MAX),
+];
+/// More than any server answers.
+const COUNT_MAX: u64 = 1_000_000;
+/// The largest quota: counters of a day have 40 bits.
+const PER_DAY_MAX: u64 = 1_000_000_000_000;
+
+impl TrafficLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The rate, if there is one. A burst that nobody set is as large as the number of calls of one
+    /// period.
+    #[must_use]
+    pub fn rate(&self) -> Option<CallRate> {
+        let (calls, period, period_ns) = match (self.calls_per_second, self.calls_per_minute) {
+            (Some(calls), _) => (calls, "second", 1_000_000_000_u64),
+            (None, Some(calls)) => (calls, "minute", 60_000_000_000),
+            (None, None) => return None,
+        };
+        let interval_ns = period_ns.div_ceil(u64::from(calls.get()));
+        Some(CallRate { calls, period, interval_ns, burst: self.burst.unwrap_or(calls) })
+    }
+
+    /// Reads a whole text that consists of limits alone.
+    ///
+    /// # Errors
+    /// When it is no JSON. What is wrong with the limits is told to `tell`.
+    pub fn parse(
+        text: &[u8],
+        tell: &mut dyn FnMut(&Place, LimitProblem),
+    ) -> Result<Self, TextProblem> {
+        let node = Node::parse(text)?;
+        let root = Place::default();
+        node.keys_given_twice().iter().for_each(|place| tell(place, LimitProblem::Twice));
+        Ok(Self::read(&node, &root, tell))
+    }
+
+    /// Reads limits, and tells everything that is wrong with them, each with its place; what is
+    /// wrong is then left out of what is given back.
+    pub fn read(node: &Node, at: &Place, tell: &mut dyn FnMut(&Place, LimitProblem)) -> Self {
+        let Node::Object(fields) = node else {
+            tell(at, LimitProblem::NotAnObject(node.found()));
+            return Self::default();
+        };
+        for (key, _) in fields {
+            if !KEYS.iter().any(|(known, _)| known == key) {
+                tell(&at.key(key), LimitProblem::Unknown(shortened(key)));
+            }
+        }
+        let [per_second, per_minute, burst, concurrent, per_day] = KEYS.map(|(key, most)| {
+            let node = field(fields, key)?;
+            let amount = amount(node, most);
+            if amount.is_none() {
+                tell(&at.key(key), LimitProblem::NotAnAmount { found: node.found(), most });
+            }
+            amount
+        });
+        let has = |key| field(fields, key).is_some();
+        let is_second = has("calls_per_second");
+        if is_second && has("calls_per_minute") {
+            tell(&at.key("calls_per_minute"), LimitProblem::TwoRates);
+        }
+        if has("burst") && !is_second && !has("calls_per_minute") {
+            tell(&at.key("burst"), LimitProblem::BurstAlone);
+        }
+        let count = |amount: Option<NonZeroU64>| {
+            amount.and_then(|amount| NonZeroU32::try_from(amount).ok())
+        };
+        let (calls_per_second, calls_per_minute) = match is_second {
+            true => (count(per_second), None),
+            false => (None, count(per_minute)),
+        };
+        let has_rate = calls_per_second.is_some() || calls_per_minute.is_some();
+        Self {
+            calls_per_second,
+            calls_per_minute,
+            burst: count(burst).filter(|_| has_rate),
+            concurrent_calls: count(concurrent),
+            calls_per_day: per_day,
+        }
+    }
+}
+
+impl CallRate {
+    /// The time that a full burst takes up, in nanoseconds.
+    #[must_use]
+    pub fn burst_ns(&self) -> u64 {
+        // At most a million minutes, which are some 10^17.
+        u64::from(self.burst.get()) * self.interval_ns
+    }
+}
+
+impl LimitProblem {
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        match self {
+            Self::NotAnObject(_) => r#"write `{"calls_per_minute": 60}` or the like"#.to_owned(),
+            Self::Unknown(_) => {
+                format!("remove it; the keys here are `{}`", KEYS.map(|(key, _)| key).join("`, `"))
+            }
+            Self::NotAnAmount { .. } => {
+                "write such a number, or leave it out for no limit".to_owned()
+            }
+            Self::TwoRates | Self::Twice => "keep one".to_owned(),
+            Self::BurstAlone => "add `calls_per_second` or `calls_per_minute`".to_owned(),
+        }
+    }
+}
+
+fn amount(node: &Node, most: u64) -> Option<NonZeroU64> {
+    let Node::Number(number) = node else { return None };
+    NonZeroU64::new(number.as_u64().filter(|number| *number <= most)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(value: &Value) -> (TrafficLimits, Vec<String>) {
+        let mut told = Vec::new();
+        let text = value.to_string();
+        let limits = TrafficLimits::parse(text.as_bytes(), &mut |place, problem| {
+            assert!(!problem.remedy().is_empty());
+            told.push(format!("{place}: {problem}"));
+        });
+        (limits.unwrap(), told)
+    }
+
+    /// O100: what is written is read as the same, and a burst is a period's calls by default.
+    #[test]
+    fn o100_limits_have_one_normal_form() {
+        for value in [
+            json!({}),
+            json!({"calls_per_second": 3, "burst": 9, "concurrent_calls": 2, "calls_per_day": 5}),
+            json!({"calls_per_minute": 1_000_000, "calls_per_day": 1_000_000_000_000_u64}),
+        ] {
+            let (limits, told) = read(&value);
+            assert_eq!((json!(limits), told), (value.clone(), Vec::new()));
+            assert_eq!(limits.is_none(), value == json!({}));
+        }
+        let rate = |value| read(&value).0.rate().unwrap();
+        let third = rate(json!({"calls_per_second": 3}));
+        assert_eq!(
+            (third.interval_ns, third.burst.get(), third.period),
+            (333_333_334, 3, "second")
+        );
+        let minute = rate(json!({"calls_per_minute": 60, "burst": 1}));
+        assert_eq!((minute.interval_ns, minute.burst.get()), (1_000_000_000, 1));
+        assert_eq!(read(&json!({"calls_per_day": null})).0.rate(), None);
+    }
+
+    /// O100, D9: everything that is wrong is told at once, each with its place.
+    #[test]
+    fn o100_everything_wrong_is_told_at_once() {
+        let (limits, told) = read(&json!({
+            "calls_per_second": 0, "calls_per_minute": 6, "burst": "many", "concurrent_calls": -1,
+            "calls_per_day": 1_000_000_000_001_u64, "calls_per_hour": 1,
+        }));
+        assert!(limits.is_none(), "{limits:?}");
+        let places: Vec<_> = told.iter().map(|told| told.split(": ").next().unwrap()).collect();
+        assert_eq!(
+            places,
+            [
+                "calls_per_hour",
+                "calls_per_second",
+                "burst",
+                "concurrent_calls",
+                "calls_per_day",
+                "calls_per_minute"
+            ]
+        );
+        assert_eq!(
+            read(&json!({"burst": 3})).1,
+            ["burst: `burst` belongs to a rate, and there is none"]
+        );
+        assert_eq!(read(&json!([])).1.len(), 1);
+        assert_eq!(read(&json!({"calls_per_second": 1.5})).1.len(), 1);
+        let mut told = 0;
+        let twice = br#"{"calls_per_day": 1, "calls_per_day": 2}"#;
+        TrafficLimits::parse(twice, &mut |_, _| told += 1).unwrap();
+        assert_eq!(told, 1);
+        assert!(TrafficLimits::parse(b"{", &mut |_, _| ()).is_err());
+    }
+}

@@ -1,0 +1,52 @@
+//! The part of the command line that is about limits of traffic.
+
+use clap::{Args, Subcommand};
+
+use super::WorkspaceArgs;
+
+/// What can be done with the limits of a workspace. Those of servers and agents stand in their own
+/// definitions.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LimitsCommand {
+    /// Show the limits of a workspace
+    #[command(after_help = "Example:\n  narthex limits get --json | jq .data.calls_per_day")]
+    Get {
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Replace the limits of a workspace; what is not said is not limited
+    Set(SetLimitsArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex limits set --calls-per-minute 600 --burst 50\n  \
+    narthex limits set --concurrent-calls 20 --calls-per-day 10000\n  narthex limits set\n\n\
+    They hold at once, also for runs that have begun. Without any, nothing is limited.")]
+pub(crate) struct SetLimitsArgs {
+    /// Calls a second, in the long run
+    #[arg(long, value_name = "N", conflicts_with = "calls_per_minute")]
+    pub(crate) calls_per_second: Option<u64>,
+    /// Calls a minute, in the long run
+    #[arg(long, value_name = "N")]
+    pub(crate) calls_per_minute: Option<u64>,
+    /// Calls that may come at once after a pause
+    #[arg(long, value_name = "N")]
+    pub(crate) burst: Option<u64>,
+    /// Calls that are open at one time
+    #[arg(long, value_name = "N")]
+    pub(crate) concurrent_calls: Option<u64>,
+    /// Calls of one day, in UTC
+    #[arg(long, value_name = "N")]
+    pub(crate) calls_per_day: Option<u64>,
+    #[command(flatten)]
+    pub(crate) place: WorkspaceArgs,
+}
+
+/// Shows what a workspace, its agents and its servers have used today, and what they may.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex usage\n  \
+    narthex usage --json | jq '.data.items[] | select(.kind == \"agent\")'")]
+pub(crate) struct UsageArgs {
+    #[command(flatten)]
+    pub(crate) place: WorkspaceArgs,
+}

@@ -1,0 +1,199 @@
+//! A call on its way past the meters that count it.
+
+use std::{fmt, sync::Arc};
+
+use narthex_model::TrafficLimits;
+
+use crate::{Meter, Meters, clock::Moment, meter::Excess};
+
+/// What a limit is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LimitKind {
+    /// How fast calls follow each other.
+    Rate,
+    /// How many are open at one time.
+    Concurrency,
+    /// How many there are on one day.
+    Daily,
+}
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LimitScope {
+    /// That of everything in a workspace.
+    Workspace,
+    /// That of all runs of an agent.
+    Agent,
+    /// That of all calls to a server.
+    Server,
+}
+
+/// A call that was admitted.
+///
+/// Its places among the open calls are given back when this is dropped, however that comes; if it
+/// was not sent, it does not count for the day. The time of a rate that it took stays taken.
+#[derive(Debug, Default)]
+#[must_use = "dropping it ends the call"]
+pub struct Admission {
+    meters: [Option<Arc<Meter>>; 3],
+    day: u32,
+    has_place: bool,
+    is_sent: bool,
+}
+
+/// Whose limits a call comes under, with those limits.
+pub type Counted<'a> = (&'a Arc<Meter>, TrafficLimits);
+
+/// A limit that is reached.
+#[derive(Debug)]
+pub struct Exceeded {
+    /// Who counted.
+    pub meter: Arc<Meter>,
+    /// The limits that it was held to.
+    pub limits: TrafficLimits,
+    /// Which of them.
+    pub kind: LimitKind,
+    /// After how many milliseconds there may be room again.
+    pub retry_after_ms: u64,
+}
+
+impl Meters {
+    /// Counts a call, by all of these or by none. `has_place` says whether it is one of those that
+    /// are open: a stream is not.
+    ///
+    /// # Errors
+    /// When a limit is reached; of several, the one that lasts longest.
+    pub fn admit(
+        &self,
+        all: [Option<Counted<'_>>; 3],
+        has_place: bool,
+    ) -> Result<Admission, Exceeded> {
+        take_all(all, self.shared.clock.now(), has_place)
+    }
+}
+
+impl Exceeded {
+    fn new(meter: &Arc<Meter>, limits: TrafficLimits, excess: Excess) -> Self {
+        let Excess { kind, retry_after_ms } = excess;
+        Self { meter: meter.clone(), limits, kind, retry_after_ms }
+    }
+
+    /// Whose limit it is.
+    #[must_use]
+    pub fn scope(&self) -> LimitScope {
+        self.meter.key().kind.scope()
+    }
+
+    /// What there may be at most, in words.
+    #[must_use]
+    pub fn most(&self) -> String {
+        match self.kind {
+            LimitKind::Rate => self.limits.rate().map_or_else(String::new, |rate| {
+                format!("{} calls a {} in bursts of {}", rate.calls, rate.period, rate.burst)
+            }),
+            LimitKind::Concurrency => {
+                let most = self.limits.concurrent_calls.map_or(0, std::num::NonZeroU32::get);
+                format!("{most} calls at one time")
+            }
+            LimitKind::Daily => {
+                let most = self.limits.calls_per_day.map_or(0, std::num::NonZeroU64::get);
+                format!("{most} calls a day, until midnight in UTC")
+            }
+        }
+    }
+}
+
+/// Has all meters count a call, or none.
+fn take_all(
+    all: [Option<Counted<'_>>; 3],
+    now: Moment,
+    has_place: bool,
+) -> Result<Admission, Exceeded> {
+    // First without counting: what one refuses must not take time from the others.
+    let limited = all.iter().flatten().filter(|(_, limits)| !limits.is_none());
+    let excess = limited
+        .filter_map(|&(meter, limits)| {
+            let excess = meter.excess(&limits, now)?;
+            // A stream takes no place, so it needs none.
+            (has_place || excess.kind != LimitKind::Concurrency).then_some((meter, limits, excess))
+        })
+        .max_by_key(|(_, _, excess)| excess.retry_after_ms);
+    if let Some((meter, limits, excess)) = excess {
+        return Err(Exceeded::new(meter, limits, excess));
+    }
+    let mut admission =
+        Admission { meters: [const { None }; 3], day: now.day, has_place, is_sent: false };
+    let mut times = [None; 3];
+    for (index, (meter, limits)) in
+        all.into_iter().enumerate().filter_map(|(index, counted)| Some((index, counted?)))
+    {
+        match meter.take(&limits, now, has_place) {
+            Ok(time) => {
+                times[index] = time;
+                admission.meters[index] = Some(meter.clone());
+            }
+            Err(excess) => {
+                // The others are done with it when the admission is dropped, but for their time.
+                for (counted, time) in all.iter().zip(times) {
+                    counted.iter().for_each(|(meter, _)| meter.give_time_back(time));
+                }
+                return Err(Exceeded::new(meter, limits, excess));
+            }
+        }
+    }
+    Ok(admission)
+}
+
+impl Admission {
+    /// Notes whether the call has been sent, or may have been: from then on it counts.
+    pub fn set_sent(&mut self, is_sent: bool) {
+        self.is_sent = is_sent;
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        for meter in self.meters.iter().flatten() {
+            meter.end(self.has_place);
+            if !self.is_sent {
+                meter.uncount(self.day);
+            }
+        }
+    }
+}
+
+impl LimitKind {
+    /// Its spelling in JSON and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Concurrency => "concurrency",
+            Self::Daily => "daily",
+        }
+    }
+}
+
+impl LimitScope {
+    /// Its spelling in JSON and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::Agent => "agent",
+            Self::Server => "server",
+        }
+    }
+}
+
+impl fmt::Display for LimitKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Display for LimitScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
