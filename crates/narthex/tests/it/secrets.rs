@@ -289,7 +289,7 @@ fn x_f6_a_daemon_that_is_killed_while_it_changes_the_key_loses_nothing() {
     assert_eq!(keys(&place).older().count(), 0);
     assert_ne!(*keys(&place).current().id(), first);
     let listed = data(place.run(["secrets", "list", "--json"]));
-    for secret in listed["secrets"].as_array().unwrap() {
+    for secret in listed["items"].as_array().unwrap() {
         assert_eq!(secret["versions"][0]["key"], rotated["key"]);
     }
 }
