@@ -11,15 +11,8 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 /// Headers that an answer has only if its description says so.
-const SAID: [&str; 7] = [
-    "etag",
-    "location",
-    "mcp-session-id",
-    "retry-after",
-    "set-cookie",
-    "www-authenticate",
-    "idempotency-replayed",
-];
+const SAID: [&str; 6] =
+    ["etag", "location", "mcp-session-id", "retry-after", "set-cookie", "www-authenticate"];
 const PROBLEM: &str = "application/problem+json";
 
 /// An OpenAPI document that answers are held against.

@@ -1,6 +1,6 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
-//! told, the header-adding forwarder, the load generator, an authenticator in software, and a check of
-//! answers against an OpenAPI document.
+//! told, the header-adding forwarder, the load generator, an authenticator in software, and a check
+//! of answers against an OpenAPI document.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.

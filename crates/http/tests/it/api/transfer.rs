@@ -38,8 +38,11 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
     assert_eq!(fields, ["secrets[1]", "servers[0].name", "further"], "{}", refused.text());
     assert!(!refused.text().contains(CANARY), "{}", refused.text());
     document["servers"][0]["name"] = json!("Docs");
-    document["secrets"][1] = json!({ "name": "OTHER" });
+    document["secrets"][1] = json!({ "name": "OTHER", "is_set": "yes" });
     document.as_object_mut().unwrap().remove("further");
+    let refused = place.post(import, &document).await;
+    assert_eq!(faults(&refused)[0], of("secrets[1]", "value_invalid"));
+    document["secrets"][1] = json!({ "name": "OTHER" });
     let refused = place.post(import, &document).await;
     assert_eq!(faults(&refused), [of("agents[0].capabilities[0]", "capability_missing")]);
     document["agents"][0]["capabilities"] = json!(["papers"]);
