@@ -17,6 +17,10 @@ kinds! {
     SECRET_REPLACED = "workspace.secret.replaced";
     /// A secret lost all its values.
     SECRET_CLEARED = "workspace.secret.cleared";
+    /// A secret is told to agents for their own environment, under a name.
+    ENV_BOUND = "workspace.env_binding.set";
+    /// And is not any more.
+    ENV_UNBOUND = "workspace.env_binding.removed";
     /// The values of all secrets are sealed under another key.
     KEY_ROTATED = "vault.key.rotated";
     /// A server came into the catalog.
@@ -95,6 +99,8 @@ kinds! {
     RUN_CREATED = "session.run.created";
     /// Who created a run was told the values of its configuration, to start its servers itself.
     RUN_DIRECT = "session.run.direct";
+    /// Who created a run was told values for the agent's own environment.
+    RUN_ENV_INJECTED = "session.run.env_injected";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
     /// Somebody came without a proof of who it is; `details.count` says how often.

@@ -5,6 +5,7 @@
 //! store has changed it. A table that could not be compared with the store for [`STALE`] lets
 //! nobody in.
 
+mod agent_env;
 mod change;
 mod error;
 mod fields;
@@ -33,6 +34,7 @@ pub(crate) use self::principals::{new_id, of_principal};
 use self::table::AccessTable;
 pub(crate) use self::token::hex;
 pub use self::{
+    agent_env::{AgentEnv, EnvNames},
     error::AccessError,
     table::{Account, KnownToken},
     token::ServiceToken,

@@ -22,7 +22,9 @@ mod servers;
 mod traffic;
 mod variables;
 
-pub use access::{AccessError, Account, CreatedToken, KnownToken, POLL, STALE, ServiceToken};
+pub use access::{
+    AccessError, Account, AgentEnv, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
+};
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
     CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
@@ -37,7 +39,7 @@ pub use login::{
 };
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_store::{
-    AuditPlace, AuditSettings, PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
+    AuditPlace, AuditSettings, EnvBindingRow, PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
 };
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};

@@ -8,6 +8,7 @@ mod error;
 mod expiry;
 mod family;
 mod frozen;
+mod keep;
 mod kept;
 pub(crate) mod prepare;
 mod seen;

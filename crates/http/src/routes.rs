@@ -102,6 +102,9 @@ pub(crate) enum Target {
     Secrets,
     Secret,
     RotateKey,
+    EnvBindings,
+    EnvBindingCreate,
+    EnvBinding,
     Objects(CatalogKind),
     Object(CatalogKind),
     Attachments,
@@ -199,6 +202,15 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/secrets", READ, NAMES, Target::Secrets),
     // There is no way to read one (X-M21).
     member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),
+    // A grant of its own: what is bound leaves the gateway (X-M32).
+    member("/api/workspaces/{workspace}/env-bindings", READ, NAMES, Target::EnvBindings),
+    member("/api/workspaces/{workspace}/env-bindings", "POST", ADMIN, Target::EnvBindingCreate),
+    member(
+        "/api/workspaces/{workspace}/env-bindings/{id}",
+        "PUT, DELETE",
+        ADMIN,
+        Target::EnvBinding,
+    ),
     // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),

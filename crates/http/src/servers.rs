@@ -6,6 +6,7 @@ mod attachments;
 mod audit;
 mod catalog;
 pub(crate) mod changes;
+mod env_bindings;
 mod logins;
 mod query;
 mod runs;
@@ -115,6 +116,9 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
+            Target::EnvBindings => self.env_bindings().await,
+            Target::EnvBindingCreate => self.create_env_binding(body).await,
+            Target::EnvBinding => self.change_env_binding(body).await,
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
             Target::Attachments => self.attachments(body).await,

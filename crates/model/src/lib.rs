@@ -6,6 +6,7 @@ mod alias;
 mod auth;
 mod catalog;
 mod confinement;
+mod env_binding;
 mod error;
 mod exposed;
 pub mod header;
@@ -30,11 +31,12 @@ pub use auth::{
 };
 pub use catalog::CatalogKind;
 pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
+pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
 pub use names::{
-    AgentName, CapabilityName, NameError, PrincipalId, PrincipalName, ServerId, ServiceTokenId,
-    ToolScope,
+    AgentName, CapabilityName, EnvName, NameError, PreviewId, PrincipalId, PrincipalName, ServerId,
+    ServiceTokenId, ToolScope,
 };
 pub use principal::{PrincipalKind, Role, Roles};
 pub use provenance::Provenance;

@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, WorkspaceId};
+use crate::{Alias, SecretName, WorkspaceId};
 
 /// The longest name of any kind.
 const NAME_MAX: usize = 64;
@@ -102,6 +102,23 @@ name! {
     /// A capability's name, unique in its workspace.
     CapabilityName,
     "capability name",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a letter or digit",
+    is_object_name
+}
+
+name! {
+    /// The name of a variable in an agent's environment. Follows the rule of [`SecretName`]
+    /// (X-E59).
+    EnvName,
+    "variable",
+    "use 1 to 64 of A-Z, 0-9 and `_`, and do not start with a digit; for example GITHUB_TOKEN",
+    |text| SecretName::new(text).is_ok()
+}
+
+name! {
+    /// The id of a preview environment, unique in its workspace.
+    PreviewId,
+    "id of a preview environment",
     "use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a letter or digit",
     is_object_name
 }

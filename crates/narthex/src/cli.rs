@@ -3,6 +3,7 @@
 mod access;
 mod audit;
 mod catalog;
+mod env_bindings;
 mod operate;
 mod secrets;
 mod traffic;
@@ -25,11 +26,12 @@ use crate::{
 pub(crate) use access::{
     DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, TokensCommand, WorkspacesCommand,
 };
-pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs};
+pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
 pub(crate) use catalog::{
     AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
     ImportArgs,
 };
+pub(crate) use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub(crate) use operate::{
     AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
     StopArgs,
@@ -116,6 +118,9 @@ enum Command {
     /// Accounts of humans, their sign-in links and passkeys
     #[command(subcommand)]
     Users(UsersCommand),
+    /// The secrets that agents have in their own environment
+    #[command(subcommand)]
+    EnvBindings(EnvBindingsCommand),
     /// The workspaces, which share nothing with each other
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
@@ -310,6 +315,9 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Export(args) => Box::pin(commands::transfer::export(&args, &context)).await,
         Command::Import(args) => Box::pin(commands::transfer::import(&args, &context)).await,
         Command::Secrets(command) => Box::pin(commands::secrets::run(command, context)).await,
+        Command::EnvBindings(command) => {
+            Box::pin(commands::env_bindings::run(command, context)).await
+        }
         Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,

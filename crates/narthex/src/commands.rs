@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod connect;
 pub(crate) mod daemon;
+pub(crate) mod env_bindings;
 mod in_process;
 pub(crate) mod init;
 pub(crate) mod mcp;

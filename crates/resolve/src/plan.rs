@@ -6,7 +6,7 @@ mod preview;
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, CapabilityName, SecretName, ServerId};
+use narthex_model::{Alias, CapabilityName, EnvName, SecretName, ServerId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ use crate::{
     agent::Agent,
     capability::Capability,
     carrier::Carrier,
-    fault::{Fault, Faults, Warning},
-    origin::Origin,
+    fault::{Fault, FaultCode, Faults, Warning},
+    origin::{self, Origin},
     schema::KeySchema,
     server::{NameRules, ServerEntry},
     surroundings::Surroundings,
@@ -111,6 +111,29 @@ impl<'a> Plan<'a> {
         Self { agent, surroundings, servers, faults }
     }
 
+    /// The same for a run whose agent gets these secrets into its own environment: one that is not
+    /// set refuses it, as one of a server does.
+    #[must_use]
+    pub fn with_agent_env(mut self, bound: &BTreeMap<EnvName, SecretName>) -> Self {
+        let at = origin::agent(&self.agent.name).key("env");
+        for (name, secret) in bound {
+            if !(self.surroundings.is_secret_set)(secret) {
+                let message = format!(
+                    "the environment of agent `{}` needs the secret `{secret}` for `{name}`, and \
+                     it is not set",
+                    self.agent.name
+                );
+                let remedy = format!(
+                    "set it with `narthex secrets set {secret}`, or remove the binding with \
+                     `narthex env-bindings remove`"
+                );
+                let code = FaultCode::SecretNotSet;
+                self.faults.push(Fault::new(at.key(name.as_str()), code, message, remedy));
+            }
+        }
+        self
+    }
+
     /// Refuses what no run could be made of, and gives what is unwise.
     ///
     /// # Errors
@@ -192,11 +215,10 @@ pub fn users_of<'o>(
             .map(|(alias, _)| at.key("mcpServers").key(alias.as_str()).to_string())
             .collect::<Vec<_>>()
     };
-    let in_capabilities = capabilities.into_iter().flat_map(|capability| {
-        place(crate::origin::capability(&capability.name), &capability.servers)
-    });
-    let in_agents = agents
+    let in_capabilities = capabilities
         .into_iter()
-        .flat_map(|agent| place(crate::origin::agent(&agent.name), &agent.servers));
+        .flat_map(|capability| place(origin::capability(&capability.name), &capability.servers));
+    let in_agents =
+        agents.into_iter().flat_map(|agent| place(origin::agent(&agent.name), &agent.servers));
     in_capabilities.chain(in_agents).collect()
 }

@@ -21,6 +21,7 @@ mod store;
 pub use connect::{ConnectError, UrlFault};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
+pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};

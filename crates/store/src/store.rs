@@ -5,9 +5,9 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, Logins, OpenError, Principals, Proofs, RunRows,
-    Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows,
-    TrustedFiles, Workspaces, connect, database::Database, open,
+    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, Logins, OpenError, Principals,
+    Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
+    StatementError, TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -129,6 +129,12 @@ impl Store {
     #[must_use]
     pub fn service_tokens(&self) -> ServiceTokens<'_> {
         ServiceTokens::new(&self.database)
+    }
+
+    /// Which agents get which secrets into their own environment.
+    #[must_use]
+    pub fn env_bindings(&self) -> EnvBindings<'_> {
+        EnvBindings::new(&self.database)
     }
 
     /// Limits of workspaces, and the calls of days.

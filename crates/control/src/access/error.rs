@@ -1,6 +1,6 @@
 //! Why who may what stays as it is.
 
-use narthex_model::{ErrorKind, PrincipalName, WorkspaceId};
+use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,15 @@ pub enum AccessError {
     /// There are too many.
     #[error("there are {0} tokens that open something in this workspace already; revoke some")]
     TooManyTokens(usize),
+    /// There is no such binding.
+    #[error("there is no binding `{0}`")]
+    UnknownBinding(String),
+    /// There is one.
+    #[error("there is the binding `{0}` already; replace or remove it")]
+    BindingTaken(EnvBindingId),
+    /// There are too many.
+    #[error("there are {0} bindings in this workspace already; remove some")]
+    TooManyBindings(usize),
     /// The store has not answered for too long.
     #[error("who may what cannot be compared with the store; look at it, and try again")]
     Stale,
@@ -54,15 +63,18 @@ impl AccessError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownPrincipal(_) | Self::UnknownToken(_) => ErrorKind::NotFound,
+            Self::UnknownPrincipal(_) | Self::UnknownToken(_) | Self::UnknownBinding(_) => {
+                ErrorKind::NotFound
+            }
             Self::NameTaken(_)
             | Self::WorkspaceTaken(_)
+            | Self::BindingTaken(_)
             | Self::Living { .. }
             | Self::DefaultStays
             | Self::OtherRoles(_)
             | Self::ForeignService(_)
             | Self::ServiceOperator(_) => ErrorKind::Conflict,
-            Self::TooManyTokens(_) => ErrorKind::Exhausted,
+            Self::TooManyTokens(_) | Self::TooManyBindings(_) => ErrorKind::Exhausted,
             Self::Stale | Self::Randomness(_) => ErrorKind::Unavailable,
         }
     }

@@ -1,17 +1,18 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
-use narthex_audit::{ActorKind, AuditEvent, kind};
+use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Alias, ErrorKind, Secret, SessionId, WorkspaceId};
+use narthex_model::{AgentName, Alias, EnvName, ErrorKind, SecretName, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
-use narthex_store::{NewRun, RunRow, SessionRow};
+use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
 
 use super::{
@@ -19,9 +20,10 @@ use super::{
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
+    keep::Told,
     prepare::{self, Of, Opened, Prepared},
 };
-use crate::{By, ControlError, access::hex};
+use crate::{AgentEnv, By, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -58,6 +60,8 @@ pub struct Created {
     pub missing: Vec<Alias>,
     /// The servers with all values, if that was asked for (C19).
     pub direct: Option<DirectServers>,
+    /// The values for the agent's own environment; empty for a run that was created by another.
+    pub agent_env: AgentEnv,
 }
 
 /// What is to be created.
@@ -83,6 +87,7 @@ struct Making {
     skipped: Vec<RunFault>,
     warnings: Vec<String>,
     direct: Option<DirectServers>,
+    agent_env: AgentEnv,
 }
 
 impl Runs {
@@ -201,8 +206,11 @@ impl Runs {
     /// Has everything ready that the run needs, with its servers mounted.
     async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (prepared, made) = match draft.request.has_own_servers {
-            true => self.own(draft, isolation)?,
+        let (prepared, made, agent_env) = match draft.request.has_own_servers {
+            true => {
+                let (prepared, made) = self.own(draft, isolation)?;
+                (prepared, made, AgentEnv::default())
+            }
             false => self.of_agent(draft, isolation).await?,
         };
         let Prepared { servers, policy, counted, warnings, skipped, failed, direct } = prepared;
@@ -215,7 +223,7 @@ impl Runs {
         };
         let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, meters, made, skipped, warnings, direct })
+        Ok(Making { set, policy, meters, made, skipped, warnings, direct, agent_env })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -230,11 +238,15 @@ impl Runs {
         Ok((prepared, Made::Own(draft.text.clone())))
     }
 
-    async fn of_agent(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
+    async fn of_agent(
+        &self,
+        draft: &Draft,
+        isolation: u64,
+    ) -> Result<(Prepared, Made, AgentEnv), RunError> {
         let Draft { workspace, request, session, .. } = draft;
         let name = match &request.agent_name {
             Some(name) => name.clone(),
-            None => narthex_model::AgentName::new(&session.agent)
+            None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
         let parts =
@@ -257,14 +269,29 @@ impl Runs {
         };
         let vault = self.vault()?;
         let variables = self.control().variables();
-        let opened = Opened::newest(vault, workspace, &parts, variables).await;
+        let env = self.bound_env(draft, &parts.agent.name).await?;
+        let opened = Opened::newest(vault, workspace, &parts, variables, &env).await;
         let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
         let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
-        let of = Of { workspace, run, session, inputs, scope, variables, is_direct };
+        let of = Of { workspace, run, session, inputs, scope, variables, env: &env, is_direct };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
-        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions());
-        Ok((prepared, Made::Agent(Box::new(frozen))))
+        let agent_env = opened.agent_env(&env);
+        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env);
+        Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
+    }
+
+    /// What the agent gets into its own environment. A run that creates another is told no values
+    /// (X-M32): it could hand them on to whom they are not meant for.
+    async fn bound_env(
+        &self,
+        draft: &Draft,
+        agent: &AgentName,
+    ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
+        match draft.by.kind {
+            ActorKind::Run => Ok(BTreeMap::new()),
+            _ => Ok(self.control().env_names(&draft.workspace).await?.secrets(agent)),
+        }
     }
 
     /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
@@ -274,7 +301,8 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, meters, made, skipped, warnings: more, direct } = making;
+        let Making { set, policy, meters, made, skipped, warnings: more, direct, agent_env } =
+            making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -295,7 +323,8 @@ impl Runs {
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = Arc::new(run.with_meters(meters));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
-        let row = match self.keep_noted(&draft, &session, &sealed, direct.as_ref()).await {
+        let told = Told { direct: direct.as_ref(), env: &agent_env };
+        let row = match self.keep_noted(&draft, &session, &sealed, told).await {
             Ok(row) => row,
             Err(error) => {
                 self.shared.gateway.end_run(id).await;
@@ -304,77 +333,7 @@ impl Runs {
         };
         self.shared.expiries.add(instant(row.expires_at), id);
         let token = draft.token;
-        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct })
-    }
-
-    async fn keep_noted(
-        &self,
-        draft: &Draft,
-        session: &SessionRow,
-        sealed: &str,
-        direct: Option<&DirectServers>,
-    ) -> Result<RunRow, RunError> {
-        let event = |kind| {
-            AuditEvent::new(kind, draft.by.clone())
-                .in_workspace(&draft.workspace)
-                .on("agent", session.agent.clone())
-                .of_run(draft.token.run_id().to_text())
-                .of_session(session.id.to_text())
-        };
-        let noted = self.control().note(event(kind::RUN_CREATED)).await?;
-        let told = direct.map(|direct| event(kind::RUN_DIRECT).with("servers", direct.aliases()));
-        let told = match told {
-            Some(event) => Some(self.control().note(event).await?),
-            None => None,
-        };
-        let row = self.keep(draft, session, sealed).await?;
-        noted.done().await;
-        if let Some(told) = told {
-            told.done().await;
-        }
-        Ok(row)
-    }
-
-    async fn keep(
-        &self,
-        draft: &Draft,
-        session: &SessionRow,
-        sealed: &str,
-    ) -> Result<RunRow, RunError> {
-        let id = draft.token.run_id();
-        let token = hex(&draft.token.hash());
-        let new = NewRun {
-            id,
-            workspace: &draft.workspace,
-            session: session.id,
-            agent: &session.agent,
-            parent: draft.parent.as_ref().map(|parent| parent.row.id),
-            token: &token,
-            sealed,
-            created_by: &draft.by.id,
-            expires_at: draft.expires_at,
-        };
-        let is_new = draft.request.kind == RunKind::StartSession;
-        let runs = self.store()?.runs();
-        let stored = runs.create(new, is_new.then_some(session)).await;
-        if !stored.map_err(ControlError::Store)? {
-            return Err(match is_new {
-                true => RunError::NoParent,
-                false => RunError::SessionOver { id: session.id, why: "it has ended" },
-            });
-        }
-        let row = runs.find(id).await.map_err(ControlError::Store)?;
-        row.ok_or(RunError::HasEnded(id))
-    }
-
-    async fn seal(
-        &self,
-        workspace: &WorkspaceId,
-        place: &str,
-        text: &Secret,
-    ) -> Result<String, RunError> {
-        let sealed = self.vault()?.seal_document(workspace, place, text).await;
-        Ok(sealed.map_err(ControlError::from)?)
+        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct, agent_env })
     }
 }
 

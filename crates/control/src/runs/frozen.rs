@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use narthex_model::{
-    AgentName, CapabilityName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
+    AgentName, CapabilityName, EnvName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
 };
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,9 @@ pub(super) struct FrozenAgent {
     scope: Map<String, Value>,
     /// The secrets that it is bound to, by version.
     pub(super) secrets: BTreeMap<SecretName, u64>,
+    /// The variables that whoever created the run was told for the agent, and the secret of each.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) env: BTreeMap<EnvName, SecretName>,
 }
 
 /// What a session begins with, and every run of it has.
@@ -59,6 +62,7 @@ impl FrozenAgent {
         inputs: Inputs,
         scope: &RunScope,
         secrets: BTreeMap<SecretName, u64>,
+        env: BTreeMap<EnvName, SecretName>,
     ) -> Self {
         let AgentParts { agent, catalog: Catalog { servers, capabilities } } = parts;
         let capabilities = capabilities.iter().map(|(name, one)| (name.clone(), normal(one)));
@@ -71,6 +75,7 @@ impl FrozenAgent {
             inputs,
             scope: scope.values().clone(),
             secrets,
+            env,
         }
     }
 

@@ -136,6 +136,7 @@ impl Runs {
                     inputs: &agent.inputs,
                     scope: &agent.scope(),
                     variables: self.control().variables(),
+                    env: &agent.env,
                     is_direct: false,
                 };
                 prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?

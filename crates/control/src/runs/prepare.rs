@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_model::{
-    Alias, RunId, RunScope, Secret, SecretName, SecretReference, SecretVersion, SessionId,
+    Alias, EnvName, RunId, RunScope, Secret, SecretName, SecretReference, SecretVersion, SessionId,
     WorkspaceId,
 };
 use narthex_policy::RunPolicy;
@@ -18,7 +18,7 @@ use narthex_resolve::{
 use narthex_vault::{Vault, VaultError};
 
 use super::{DirectServers, RunError, RunFault, frozen::Inputs};
-use crate::{Variables, catalog::AgentParts};
+use crate::{AgentEnv, Variables, catalog::AgentParts};
 
 /// What is to be mounted, and what a person should know of it.
 #[derive(Debug)]
@@ -45,6 +45,8 @@ pub(super) struct Of<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) scope: &'a RunScope,
     pub(super) variables: &'a Variables,
+    /// What the agent gets into its own environment.
+    pub(super) env: &'a BTreeMap<EnvName, SecretName>,
     /// Whether the servers are told with all values.
     pub(super) is_direct: bool,
 }
@@ -58,7 +60,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the newest values of what an agent may need; what is not set is not there.
+    /// Opens the newest values of what an agent and its servers may need; what is not set is not
+    /// there.
     ///
     /// # Errors
     /// When the vault fails.
@@ -67,13 +70,15 @@ impl Opened {
         workspace: &WorkspaceId,
         parts: &AgentParts,
         variables: &Variables,
+        agent_env: &BTreeMap<EnvName, SecretName>,
     ) -> Result<Self, VaultError> {
         // Which there are is not known yet.
         let env = |name: &str| variables.find(name);
         let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
         let needed = Plan::new(&parts.catalog, &parts.agent, surroundings).secrets();
         let mut opened = Self::default();
-        for name in needed.into_iter().map(|needed| needed.name) {
+        let needed = needed.into_iter().map(|needed| needed.name);
+        for name in needed.chain(agent_env.values().cloned()) {
             if !opened.values.contains_key(&name) {
                 opened.open(vault, workspace, SecretReference::newest(name)).await?;
             }
@@ -122,6 +127,12 @@ impl Opened {
         self.values.iter().map(|(name, (_, version))| (name.clone(), version.get())).collect()
     }
 
+    /// The values that the agent itself is to have.
+    pub(super) fn agent_env(&self, env: &BTreeMap<EnvName, SecretName>) -> AgentEnv {
+        let value = |(name, secret): (&EnvName, _)| Some((name.clone(), self.value(secret)?));
+        AgentEnv::new(env.iter().filter_map(value).collect())
+    }
+
     fn value(&self, name: &SecretName) -> Option<Secret> {
         self.values.get(name).map(|(value, _)| value.clone())
     }
@@ -143,7 +154,8 @@ pub(super) fn agent(
     let env = |name: &str| of.variables.find(name);
     let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
     let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
-    let resolved = Plan::new(&parts.catalog, &parts.agent, surroundings).resolve(RunInputs {
+    let plan = Plan::new(&parts.catalog, &parts.agent, surroundings).with_agent_env(of.env);
+    let resolved = plan.resolve(RunInputs {
         run_id: &run_id,
         session_id: &session_id,
         project_dir: of.inputs.project_dir.as_deref(),

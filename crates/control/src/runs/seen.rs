@@ -1,11 +1,14 @@
 //! What there is of runs and sessions, as their workspace may see it: never a scope, a prompt or a
 //! configuration (O81).
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_gateway::RunView;
-use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
 
 use super::{RunError, Runs};
@@ -35,6 +38,8 @@ pub struct RunPage {
 pub struct SessionPage {
     /// In the order of their ids.
     pub items: Vec<SessionRow>,
+    /// The variables that their runs' creators were told for the agent, where there are any.
+    pub agent_env: BTreeMap<SessionId, BTreeSet<EnvName>>,
     /// After which id the next page begins. `None`: there is no further one.
     pub next: Option<SessionId>,
 }
@@ -123,7 +128,14 @@ impl Runs {
         let has_more = items.len() > limit;
         items.truncate(limit);
         let next = items.last().filter(|_| has_more).map(|row| row.id);
-        Ok(SessionPage { items, next })
+        let agent_env = match (items.first(), items.last()) {
+            (Some(first), Some(last)) => {
+                let told = store.env_bindings().of_sessions(workspace, first.id, last.id).await;
+                told.map_err(ControlError::Store)?
+            }
+            _ => BTreeMap::new(),
+        };
+        Ok(SessionPage { items, agent_env, next })
     }
 
     /// One session of a workspace with its runs; the numbers of all of them stand for it.

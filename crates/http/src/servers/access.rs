@@ -155,7 +155,7 @@ impl Asked<'_> {
 
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
-fn created(shown: &Value, place: &str) -> respond::Response {
+pub(super) fn created(shown: &Value, place: &str) -> respond::Response {
     let mut response = document(StatusCode::CREATED, shown);
     // Ids need no escapes.
     if let Ok(place) = HeaderValue::from_str(place) {

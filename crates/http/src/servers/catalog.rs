@@ -5,7 +5,9 @@ use std::fmt;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
-use narthex_control::{CatalogChange, CatalogObject, CatalogValid, CatalogWritten, Precondition};
+use narthex_control::{
+    CatalogChange, CatalogObject, CatalogValid, CatalogWritten, EnvNames, Precondition,
+};
 use narthex_model::{CatalogKind, ErrorKind, Role, Timestamp, WorkspaceId};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
@@ -24,13 +26,16 @@ impl Asked<'_> {
             self.query(&[])?;
             let change = self.change(kind)?;
             let text = self.entry(body, &[]).await?;
-            return self.written(&control.catalog_create(change, text.into_bytes()).await?);
+            let written = control.catalog_create(change, text.into_bytes()).await?;
+            return self.written(kind, &written).await;
         }
         let query = self.query(&["after", "limit"])?;
         let (after, limit) = (query.text("after"), query.limit()?);
         let page = control.catalog_list(&workspace, kind, after, limit).await?;
         let is_whole = self.sees_all_of(kind, &workspace);
-        let items: Vec<_> = page.items.iter().map(|one| seen(one, is_whole)).collect();
+        let env = self.env_names(kind).await?;
+        let item = |one| with_env(seen(one, is_whole), one, env.as_ref());
+        let items: Vec<_> = page.items.iter().map(item).collect();
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 
@@ -46,13 +51,15 @@ impl Asked<'_> {
                 self.query(&[])?;
                 let change = self.change(kind)?;
                 let text = self.entry(body, &[]).await?;
-                self.written(&control.catalog_put(change, &id, text.into_bytes()).await?)
+                let written = control.catalog_put(change, &id, text.into_bytes()).await?;
+                self.written(kind, &written).await
             }
             Method::PATCH => {
                 self.query(&[])?;
                 let change = self.change(kind)?;
                 let patch = self.entry(body, &["application/merge-patch+json"]).await?;
-                self.written(&control.catalog_merge(change, &id, patch.into_bytes()).await?)
+                let written = control.catalog_merge(change, &id, patch.into_bytes()).await?;
+                self.written(kind, &written).await
             }
             Method::DELETE => {
                 let is_forced = self.query(&["force"])?.flag("force")?;
@@ -106,7 +113,10 @@ impl Asked<'_> {
             return Ok(ok(&control.catalog_merged(&workspace, id).await?));
         }
         let object = control.catalog_get(&workspace, kind, id).await?;
-        Ok(with_tag(ok(&seen(&object, self.sees_all_of(kind, &workspace))), &object.tag))
+        let env = self.env_names(kind).await?;
+        let shown =
+            with_env(seen(&object, self.sees_all_of(kind, &workspace)), &object, env.as_ref());
+        Ok(with_tag(ok(&shown), &object.tag))
     }
 
     /// Of servers only who changes them sees how they are reached and configured (X-D12).
@@ -158,9 +168,18 @@ impl Asked<'_> {
         Ok(all)
     }
 
-    fn written(&self, written: &CatalogWritten) -> Answered {
+    /// What agents get into their own environment, if it is about agents.
+    async fn env_names(&self, kind: CatalogKind) -> Result<Option<EnvNames>, Problem> {
+        match kind {
+            CatalogKind::Agent => Ok(Some(self.control()?.env_names(&self.workspace()?).await?)),
+            CatalogKind::Server | CatalogKind::Capability => Ok(None),
+        }
+    }
+
+    async fn written(&self, kind: CatalogKind, written: &CatalogWritten) -> Answered {
         let CatalogWritten { object, was_there, warnings } = written;
-        let mut told = shown(object);
+        let env = self.env_names(kind).await?;
+        let mut told = with_env(shown(object), object, env.as_ref());
         told["warnings"] = json!(warnings);
         let status = if *was_there { StatusCode::OK } else { StatusCode::CREATED };
         let mut response = document(status, &told);
@@ -203,6 +222,14 @@ fn seen(object: &CatalogObject, is_whole: bool) -> Value {
         members.remove("errors");
     }
     told
+}
+
+/// Says of an agent that it holds credentials which the gateway does not keep from it (X-E60).
+fn with_env(mut shown: Value, object: &CatalogObject, env: Option<&EnvNames>) -> Value {
+    if let Some(env) = env {
+        shown["agent_env_names"] = json!(env.of_agent(&object.id));
+    }
+    shown
 }
 
 fn shown(object: &CatalogObject) -> Value {

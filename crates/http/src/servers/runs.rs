@@ -1,16 +1,16 @@
 //! Runs and sessions of workspaces: created, seen and ended.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_control::{Created, Creator, FieldError, RunFilter, RunRow, Runs, SeenRun, SessionRow};
 use narthex_gateway::{RunView, ToolSet};
-use narthex_model::{Alias, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
+use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
@@ -45,7 +45,9 @@ impl Asked<'_> {
         let query = self.query(&["after", "limit"])?;
         let page = self.known_runs()?;
         let page = page.sessions(&workspace, query.text("after"), query.limit()?).await?;
-        let items: Vec<_> = page.items.iter().map(shown_session).collect();
+        let env = |row: &SessionRow| page.agent_env.get(&row.id);
+        let shown = |row| shown_session(row, env(row).into_iter().flatten());
+        let items: Vec<_> = page.items.iter().map(shown).collect();
         Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
     }
 
@@ -58,7 +60,8 @@ impl Asked<'_> {
             return Ok(respond::empty(StatusCode::NO_CONTENT));
         }
         let (session, runs) = self.known_runs()?.session(&workspace, &id).await?;
-        let mut shown = shown_session(&session);
+        let env: BTreeSet<_> = runs.iter().flat_map(|run| &run.agent_env).collect();
+        let mut shown = shown_session(&session, env);
         shown["pids"] = runs.iter().map(|run| run.pid.get()).collect();
         shown["runs"] = runs.iter().map(shown_row).collect();
         Ok(ok(&shown))
@@ -132,7 +135,7 @@ impl Asked<'_> {
 
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) {
-        let Created { row: _, run, token, faults, skipped, warnings, missing, direct } = created;
+        let Created { row: _, run, token, faults, skipped, warnings, missing, .. } = created;
         // The very name under which we were reached, which the guard has let in.
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         let base = format!("http://{host}/mcp");
@@ -140,7 +143,7 @@ impl Asked<'_> {
         let aliases = snapshot.servers.iter().filter_map(|row| row.alias.as_ref());
         let seen = aliases.filter(|alias| run.policy.is_attached(alias));
         let endpoint = |alias: &Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
-        let endpoints: serde_json::Map<_, _> = seen.map(endpoint).collect();
+        let endpoints: Map<_, _> = seen.map(endpoint).collect();
         shown["token"] = json!(token.expose());
         shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
         let entry = |url: &Value| {
@@ -148,10 +151,15 @@ impl Asked<'_> {
             json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
         };
         shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
-        let own: serde_json::Map<_, _> =
+        let own: Map<_, _> =
             endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
         shown["mcpServersByAlias"] = json!(own);
-        if let Some(direct) = direct {
+        if !created.agent_env.is_empty() {
+            let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));
+            let values: Map<_, _> = created.agent_env.expose().map(value).collect();
+            shown["agent_env"] = values.into();
+        }
+        if let Some(direct) = &created.direct {
             shown["resolved_mcp_servers"] = json!(direct.expose());
         }
         let failed = faults
@@ -212,6 +220,8 @@ fn shown_row(row: &RunRow) -> Value {
         "session_id": session.to_text(),
         "pid": pid.get(),
         "agent_name": (!agent.is_empty()).then_some(agent),
+        // What is said to hold credentials from outside the gateway (X-E60).
+        "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
         "status": row.ended.map_or("running", |(_, how)| how.as_str()),
         "created_at": Timestamp::new(*created_at).to_string(),
@@ -221,11 +231,12 @@ fn shown_row(row: &RunRow) -> Value {
     })
 }
 
-fn shown_session(session: &SessionRow) -> Value {
+fn shown_session<'n>(session: &SessionRow, env: impl IntoIterator<Item = &'n EnvName>) -> Value {
     let SessionRow { id, agent, parent, created_at, created_by, ended_at, .. } = session;
     json!({
         "session_id": id.to_text(),
         "agent_name": (!agent.is_empty()).then_some(agent),
+        "agent_env_names": env.into_iter().collect::<Vec<_>>(),
         "parent_run_id": parent.map(RunId::to_text),
         "status": if ended_at.is_some() { "ended" } else { "running" },
         "created_at": Timestamp::new(*created_at).to_string(),

@@ -18,6 +18,10 @@ use crate::{body, post::is_json, problem::Problem, respond, servers::changes::of
 /// Enough for the longest value with every byte escaped.
 const BODY_MAX: usize = 512 * 1024;
 
+/// What is said when a secret is cleared that agents have in their own environment.
+const TOLD: &str = "agents that were started with it keep the value: it is out of narthex's hands; \
+                    take it back where it is accepted, and end these agents";
+
 impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
         let all = self.control()?.secrets(&self.workspace()?).await?;
@@ -33,7 +37,13 @@ impl Asked<'_> {
         let control = self.control()?;
         if self.parts.method == Method::DELETE {
             control.secret_clear(&workspace, &name, &self.by()).await?;
-            return Ok(respond::empty(StatusCode::NO_CONTENT));
+            let bound = control.env_bindings_of(&workspace, &name).await?;
+            if bound.is_empty() {
+                return Ok(respond::empty(StatusCode::NO_CONTENT));
+            }
+            let bound: Vec<_> = bound.iter().map(ToString::to_string).collect();
+            let shown = json!({ "name": name.as_str(), "env_bindings": bound, "warning": TOLD });
+            return Ok(ok(&shown));
         }
         let value = self.secret_value(body).await?;
         let stored = control.secret_put(&workspace, &name, value, &self.by()).await?;

@@ -5,6 +5,7 @@ mod attachments;
 mod audit;
 mod catalog;
 mod changes;
+mod env_bindings;
 mod golden;
 mod isolation;
 mod openapi;

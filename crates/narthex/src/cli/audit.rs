@@ -16,15 +16,7 @@ pub(crate) enum AuditCommand {
         place: AuditPlaceArgs,
     },
     /// Verify that no event was edited, removed, put in or moved; exit code 1 if one was
-    #[command(after_help = "Examples:\n  narthex audit verify\n  \
-        narthex audit verify --file audit.jsonl")]
-    Verify {
-        #[command(flatten)]
-        place: AuditPlaceArgs,
-        /// Verify what was exported before, without a daemon
-        #[arg(long, value_name = "FILE", conflicts_with_all = ["workspace", "installation"])]
-        file: Option<PathBuf>,
-    },
+    Verify(AuditVerifyArgs),
     /// Show or change how long events are kept; a chain whose old events are gone still verifies
     #[command(after_help = "Examples:\n  narthex audit keep\n  narthex audit keep --days 400\n  \
         narthex audit keep --days 0 --events 1000000")]
@@ -70,6 +62,21 @@ pub(crate) struct AuditListArgs {
     /// Go on with what is done from now on, until Ctrl-C
     #[arg(long, conflicts_with = "until")]
     pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex audit verify\n  \
+    narthex audit verify --workspace team\n  narthex audit verify --file audit.jsonl")]
+pub(crate) struct AuditVerifyArgs {
+    /// Only this workspace [default: all whose audit you may read, and the installation]
+    #[arg(long, value_name = "WORKSPACE")]
+    pub(crate) workspace: Option<String>,
+    /// Only what belongs to no workspace
+    #[arg(long, conflicts_with = "workspace")]
+    pub(crate) installation: bool,
+    /// Verify what was exported before, without a daemon
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workspace", "installation"])]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// Whose events.

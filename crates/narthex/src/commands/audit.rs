@@ -6,13 +6,12 @@ mod verify;
 use std::process::ExitCode;
 
 use http::Method;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
     cli::{AuditCommand, AuditPlaceArgs, Context},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output,
 };
@@ -21,7 +20,7 @@ pub(crate) async fn run(command: AuditCommand, context: Context) -> Result<ExitC
     match command {
         AuditCommand::List(args) => list::run(&args, &context).await,
         AuditCommand::Export { place } => export(&place, &context).await,
-        AuditCommand::Verify { place, file } => verify::run(&place, file, &context).await,
+        AuditCommand::Verify(args) => verify::run(args, &context).await,
         AuditCommand::Keep { place, days, events } => keep(&place, days, events, &context).await,
     }
 }
@@ -30,10 +29,7 @@ pub(crate) async fn run(command: AuditCommand, context: Context) -> Result<ExitC
 fn path(place: &AuditPlaceArgs) -> String {
     match place.installation {
         true => "/api/audit".to_owned(),
-        false => {
-            let workspace = utf8_percent_encode(&place.workspace, NON_ALPHANUMERIC);
-            format!("/api/workspaces/{workspace}/audit")
-        }
+        false => workspace_path(&place.workspace, "/audit"),
     }
 }
 

@@ -37,8 +37,13 @@ async fn list(
     let items =
         waiting("asking the daemon", context, client.api_all(&objects_path(kind, place))).await?;
     let none = format!("There are none yet; store a {kind} with `apply --file FILE`.");
-    let header = ["id", "about", "revision", "updated", "by"];
-    table::list(&items, &header, row, &none, context)
+    let header: &[_] = match kind {
+        CatalogKind::Agent => &["id", "about", "revision", "updated", "by", "injected env"],
+        CatalogKind::Server | CatalogKind::Capability => {
+            &["id", "about", "revision", "updated", "by"]
+        }
+    };
+    table::list(&items, header, row, &none, context)
 }
 
 fn row(item: &Value) -> Vec<String> {
@@ -47,13 +52,19 @@ fn row(item: &Value) -> Vec<String> {
         Some(_) => "cannot be used as it is stored",
         None => definition["description"].as_str().or(definition["name"].as_str()).unwrap_or("-"),
     };
-    vec![
+    let mut row = vec![
         harmless(text(item, "id")),
         harmless(about),
         item["revision"].as_u64().unwrap_or_default().to_string(),
         harmless(text(item, "updated_at")),
         harmless(text(item, "updated_by")),
-    ]
+    ];
+    // Of an agent alone.
+    if let Some(names) = item["agent_env_names"].as_array() {
+        let names: Vec<_> = names.iter().filter_map(Value::as_str).map(harmless).collect();
+        row.push(if names.is_empty() { "-".to_owned() } else { names.join(", ") });
+    }
+    row
 }
 
 async fn get(kind: CatalogKind, args: &GetArgs, context: &Context) -> Result<ExitCode, Failure> {

@@ -54,6 +54,12 @@ async fn create(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
     if context.format.is_json() {
         return output::done(&begun);
     }
+    let names = words(&begun["agent_env_names"], |name| name.as_str().unwrap_or_default());
+    if names != "-" {
+        let text = "the agent holds credentials that an operator injected; --json shows the values \
+                    this once, as agent_env";
+        output::notice(&format!("{names}: {text}"));
+    }
     let (id, token) = (text(&begun, "run_id"), text(&begun, "token"));
     if context.format.is_quiet() {
         return output::line(&format!("{id} {token}"));
@@ -131,8 +137,9 @@ async fn list(
         return runs.iter().try_for_each(|run| output::line(text(run, "run_id")));
     }
     let rows: Vec<_> = runs.iter().map(row).collect();
-    let header =
-        ["id", "pid", "status", "agent", "created", "servers", "shared", "tools", "sessions"];
+    let header = [
+        "id", "pid", "status", "agent", "created", "servers", "shared", "tools", "sessions", "env",
+    ];
     output::line(&table::render(&header, &rows))
 }
 
@@ -153,6 +160,7 @@ fn row(run: &Value) -> Vec<String> {
         words(&run["tools"], |name| name.as_str().unwrap_or_default()),
         number(&run["tool_set"]["count"]),
         number(&run["mcp_sessions"]),
+        words(&run["agent_env_names"], |name| name.as_str().unwrap_or_default()),
     ]
 }
 
@@ -173,12 +181,14 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
     }
     output::line(&format!(
         "The run {} was created at {} and is {}.\n\n  own servers     {}\n  \
-         shared servers  {}\n  sessions        {}\n  tools           {}, {}\n",
+         shared servers  {}\n  injected env    {}\n  sessions        {}\n  \
+         tools           {}, {}\n",
         text(&run, "run_id"),
         text(&run, "created_at"),
         text(&run, "status"),
         words(&run["servers"], |server| text(server, "alias")),
         words(&run["tools"], |name| name.as_str().unwrap_or_default()),
+        words(&run["agent_env_names"], |name| name.as_str().unwrap_or_default()),
         run["mcp_sessions"].as_u64().unwrap_or_default(),
         run["tool_set"]["count"].as_u64().unwrap_or_default(),
         text(&run["tool_set"], "digest"),

@@ -90,8 +90,14 @@ async fn clear(name: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
     let name = checked(name)?;
     let client = DaemonClient::operator(&context.settings)?;
     let asked = client.api(ApiRequest::new(Method::DELETE, secret_path(place, &name)));
-    waiting(&format!("clearing {name}"), context, asked).await?;
-    let data = json!({ "name": name.as_str() });
+    let cleared = waiting(&format!("clearing {name}"), context, asked).await?;
+    let data = match cleared {
+        Value::Null => json!({ "name": name.as_str() }),
+        told => told,
+    };
+    if let Some(warning) = data["warning"].as_str() {
+        output::notice(&format!("warning: {warning}"));
+    }
     output::told(&data, &format!("cleared {name}"), context.format)
 }
 

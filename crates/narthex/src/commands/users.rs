@@ -3,20 +3,16 @@
 use std::process::ExitCode;
 
 use http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
     cli::{Context, CreateUserArgs, PasskeysCommand, UsersCommand},
-    daemon_client::{ApiRequest, DaemonClient},
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
-
-/// What a name has besides letters and digits may stand in a path as it is.
-const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'@');
 
 pub(crate) async fn run(command: UsersCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
@@ -45,8 +41,7 @@ impl Users {
         let mut made = self.send(Method::POST, "/api/principals".to_owned(), Some(&body)).await?;
         if !role.is_empty() {
             let id = made["id"].as_str().unwrap_or_default().to_owned();
-            let workspace = utf8_percent_encode(workspace, KEPT);
-            let path = format!("/api/workspaces/{workspace}/members/{id}");
+            let path = workspace_path(workspace, &format!("/members/{}", segment(&id)));
             let set = self.send(Method::PUT, path, Some(&json!({ "roles": role }))).await;
             made["roles"] = match set {
                 Ok(member) => json!({ (args.workspace.as_str()): member["roles"] }),
@@ -139,7 +134,7 @@ impl Users {
                 return Err(Failure::usage(format!("several passkeys begin with `{start}`")));
             }
         };
-        let path = format!("{}/passkeys/{}", path_of(name), utf8_percent_encode(id, KEPT));
+        let path = format!("{}/passkeys/{}", path_of(name), segment(id));
         self.send(Method::DELETE, path, None).await?;
         self.told(&json!({ "id": id }), &format!("{name} cannot sign in with {id} any more"))
     }
@@ -189,7 +184,7 @@ fn row(human: &Value) -> Vec<String> {
 }
 
 fn path_of(name: &str) -> String {
-    format!("/api/principals/{}", utf8_percent_encode(name, KEPT))
+    format!("/api/principals/{}", segment(name))
 }
 
 fn shown(value: &Value, member: &str) -> String {

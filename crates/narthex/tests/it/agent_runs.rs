@@ -2,6 +2,7 @@
 
 mod cutting;
 mod direct;
+mod env;
 mod examples;
 mod family;
 mod going_on;

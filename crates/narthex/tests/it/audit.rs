@@ -88,6 +88,47 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
 }
 
+/// S32: without a place, everything is verified that whoever asks may read; a workspace other than
+/// `default` is not passed over.
+#[test]
+fn s32_all_workspaces_are_verified() {
+    let place = Place::with(&json!({}));
+    let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+    let mut daemon = place.start(&up);
+    let url = daemon.event("listening")["url"].as_str().unwrap().to_owned();
+    daemon.event("ready");
+    place.run(["workspaces", "create", "team"]).succeeded();
+    let events = |words: &[&str]| {
+        let verified = place.run([&["audit", "verify", "--json"], words].concat()).succeeded();
+        verified.json()["data"]["events"].as_u64().unwrap()
+    };
+    let made = ["tokens", "create", "watch", "--role", "auditor", "--workspace", "team", "--quiet"];
+    let token = place.run(made).succeeded().stdout;
+    place.run(["tokens", "create", "ci", "--role", "runner", "--workspace", "team"]).succeeded();
+    let team = events(&["--workspace", "team"]);
+    assert!(team > 0 && events(&["--installation"]) > 0);
+    assert!(events(&[]) > team);
+    // An auditor of one workspace verifies that one, and a runner none.
+    place.write("watch.token", &token);
+    let of_token = ["audit", "verify", "--daemon-url", &url, "--token-file"];
+    let verified = place.run([&of_token[..], &["watch.token", "--json"]].concat()).succeeded();
+    assert!(verified.json()["data"]["events"].as_u64().unwrap() >= team);
+    let made = ["tokens", "create", "ci", "--workspace", "team", "--quiet"];
+    place.write("ci.token", &place.run(made).succeeded().stdout);
+    place.run([&of_token[..], &["ci.token"]].concat()).failed(1, &["the role admin or auditor"]);
+
+    daemon.signal("TERM");
+    daemon.wait();
+    let mut bytes = fs::read(place.path("data/store.db")).unwrap();
+    let name = br#""name":"team/watch""#;
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    bytes[at..at + name.len()].copy_from_slice(br#""name":"team/forge""#);
+    fs::write(place.path("data/store.db"), bytes).unwrap();
+    let _daemon = place.up();
+    place.run(["audit", "verify"]).failed(1, &["it was edited", "team"]);
+    place.run(["audit", "verify", "--workspace", "default"]).succeeded();
+}
+
 /// S32: who changes the store behind the daemon's back is found out.
 #[test]
 fn s32_an_event_that_is_changed_in_the_store_is_found() {

@@ -4,7 +4,7 @@ mod reading;
 
 use std::time::SystemTime;
 
-use narthex_model::{Pid, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId};
 
 pub use self::reading::{LiveRun, RunFilter};
 use super::{ms, now_ms, sessions};
@@ -22,8 +22,8 @@ const COUNT: Statement = Statement {
 const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome) \
-          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '' FROM run_counters \
+          created_by, expires_at, ended_at, outcome, agent_env) \
+          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11 FROM run_counters \
           WHERE workspace = $1",
 };
 const PARENT_LIVES: Statement = Statement {
@@ -57,6 +57,8 @@ pub struct RunRow {
     pub agent: String,
     /// The run that began it, if one did.
     pub parent: Option<RunId>,
+    /// The variables that whoever created it was told for the agent (X-E60).
+    pub agent_env: Vec<EnvName>,
     /// The SHA-256 of its token, in hexadecimal digits.
     pub token: String,
     /// What it is frozen with, sealed; empty once it has ended.
@@ -84,6 +86,8 @@ pub struct NewRun<'a> {
     pub agent: &'a str,
     /// The run that begins it, which must live.
     pub parent: Option<RunId>,
+    /// The variables that whoever creates it is told for the agent.
+    pub agent_env: &'a [EnvName],
     /// The SHA-256 of its token, in hexadecimal digits.
     pub token: &'a str,
     /// What it is frozen with, sealed.
@@ -111,7 +115,8 @@ impl<'a> RunRows<'a> {
         new_session: Option<&SessionRow>,
     ) -> Result<bool, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
-        let NewRun { sealed, created_by, expires_at, .. } = run;
+        let NewRun { agent_env, sealed, created_by, expires_at, .. } = run;
+        let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
         let of_session = new_session.map(|row| (row.id.to_text(), sessions::parent(row)));
@@ -137,6 +142,7 @@ impl<'a> RunRows<'a> {
             Value::Integer(now_ms()),
             Value::Text(created_by),
             Value::Integer(ms(expires_at)),
+            Value::Text(&agent_env),
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await

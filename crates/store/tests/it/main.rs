@@ -9,6 +9,7 @@
 
 mod audit;
 mod catalog;
+mod env_bindings;
 mod logins;
 mod looking;
 mod objects;

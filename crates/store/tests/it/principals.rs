@@ -216,7 +216,14 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     // is the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
-    let along = ["memberships", "secrets", "seeded_defaults", "server_flags", "service_tokens"];
+    let along = [
+        "env_bindings",
+        "memberships",
+        "secrets",
+        "seeded_defaults",
+        "server_flags",
+        "service_tokens",
+    ];
     let ended = ["call_counts", "run_counters", "sessions", "workspace_limits"];
     let stays = ["audit_chains", "audit_events", "audit_settings"];
     let known = counted.into_iter().chain(along).chain(ended).chain(stays);

@@ -40,6 +40,7 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         session: session(of),
         agent: "reader",
         parent: None,
+        agent_env: &[],
         token: "hash",
         sealed: "sealed scope",
         created_by: "admin",

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
-use narthex_model::{CatalogKind, RunId, SecretName};
+use narthex_model::{CatalogKind, EnvName, RunId, SecretName};
 use narthex_store::Store;
 
 use crate::support::{Place, id, set};
@@ -90,6 +90,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
             assert_eq!(found, (version >= 5).then_some((revision, true)));
         }
         let run = store.runs().find(RunId::parse("run_0a1b2c3d4e5f").unwrap()).await.unwrap();
+        let told: Vec<_> = run.iter().flat_map(|run| &run.agent_env).map(EnvName::as_str).collect();
+        assert_eq!(told, if version >= 13 { vec!["GITHUB_TOKEN"] } else { vec![] });
+        let bindings = store.env_bindings().all(&id("team")).await.unwrap();
+        assert_eq!(bindings.len(), usize::from(version >= 13));
         let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
         let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
         assert_eq!(run, kept);

@@ -1,8 +1,12 @@
 //! Workspaces, principals, members and tokens of services.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use http::StatusCode;
-use narthex_model::Role;
+use narthex_model::{Role, ServiceTokenId};
+use narthex_store::{ServiceTokenRow, Store};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::tenants::{Tenants, api};
 use crate::world::ADMIN;
@@ -131,6 +135,74 @@ async fn tokens_open_until_they_are_revoked() {
     let removed = tenants.send(admin, "DELETE", &at("members/team%2Fci"), "").await;
     assert_eq!(removed.status, StatusCode::NO_CONTENT);
     assert_eq!(status(second).await, StatusCode::UNAUTHORIZED);
+}
+
+/// A token whose time is over opens nothing, and is listed as such.
+#[tokio::test]
+async fn expired_tokens_open_nothing() {
+    let tenants = Tenants::with(&["team"]).await;
+    let store = Store::open(&tenants.place.path().join("store.db")).await.unwrap();
+    let tokens = store.service_tokens();
+    let like = tokens.all().await.unwrap().remove(0);
+    let now = SystemTime::now();
+    let all = [
+        ("11", Some(now - Duration::from_secs(1)), StatusCode::UNAUTHORIZED),
+        ("22", Some(now + Duration::from_secs(1_000_000)), StatusCode::OK),
+        ("33", None, StatusCode::OK),
+    ];
+    for (digits, expires_at, _) in all {
+        let hash = Sha256::digest(format!("nxs_{}", digits.repeat(40)));
+        let row = ServiceTokenRow {
+            id: ServiceTokenId::new(&format!("tok_{}", digits.repeat(8))).unwrap(),
+            hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            expires_at,
+            ..like.clone()
+        };
+        tokens.create(&row).await.unwrap();
+    }
+    store.close().await;
+    // A change has the daemon look at all of it anew.
+    tenants.service("team", "another", &[Role::Runner]).await;
+    let listed = tenants.items(ADMIN, &at("service-tokens")).await;
+    for (digits, _, status) in all {
+        let token = format!("nxs_{}", digits.repeat(40));
+        assert_eq!(tenants.send(&token, "GET", TEAM, "").await.status, status, "{digits}");
+        let row = listed.iter().find(|one| one["id"] == format!("tok_{}", digits.repeat(8)));
+        assert_eq!(row.unwrap()["is_live"], status == StatusCode::OK);
+    }
+}
+
+/// No more than 1000 tokens of a workspace open something at a time; those that do not any
+/// more do not count.
+#[tokio::test]
+async fn a_workspace_has_so_many_tokens_and_no_more() {
+    let tenants = Tenants::with(&["team"]).await;
+    let store = Store::open(&tenants.place.path().join("store.db")).await.unwrap();
+    let tokens = store.service_tokens();
+    let like = tokens.all().await.unwrap().remove(0);
+    let row = |number: usize, expires_at| ServiceTokenRow {
+        id: ServiceTokenId::new(&format!("tok_{number:016x}")).unwrap(),
+        hash: format!("{number:064x}"),
+        expires_at: Some(expires_at),
+        ..like.clone()
+    };
+    let (past, future) =
+        (UNIX_EPOCH + Duration::from_secs(1), SystemTime::now() + Duration::from_secs(1_000_000));
+    for number in 0..5 {
+        tokens.create(&row(number, past)).await.unwrap();
+    }
+    // One for each role is there already, and one more may be made.
+    for number in 5..1000 - Role::ALL.len() + 4 {
+        tokens.create(&row(number, future)).await.unwrap();
+    }
+    let asked = r#"{"service": "ci", "roles": ["runner"]}"#;
+    let made = tenants.send(ADMIN, "POST", &at("service-tokens"), asked).await.succeeded();
+    let refused = tenants.send(ADMIN, "POST", &at("service-tokens"), asked).await;
+    refused.problem(StatusCode::TOO_MANY_REQUESTS, "exhausted");
+    let path = at(&format!("service-tokens/{}", made["id"].as_str().unwrap()));
+    assert_eq!(tenants.send(ADMIN, "DELETE", &path, "").await.status, StatusCode::NO_CONTENT);
+    tenants.send(ADMIN, "POST", &at("service-tokens"), asked).await.succeeded();
+    store.close().await;
 }
 
 /// Another daemon on the same store learns of a revoked token by itself.

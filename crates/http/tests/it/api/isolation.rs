@@ -19,13 +19,23 @@ async fn full() -> (Tenants, Vec<String>) {
     api.send("POST", &at("capabilities"), r#"{"name": "a-capability"}"#).await.succeeded();
     api.send("POST", &at("agents"), r#"{"name": "a-agent"}"#).await.succeeded();
     api.send("PUT", &at("secrets/A_SECRET"), r#"{"value": "x"}"#).await.succeeded();
+    let bound =
+        json!({ "scope": "agent", "scope_id": "a-agent", "name": "A", "secret": "A_SECRET" });
+    api.send("POST", &at("env-bindings"), bound.to_string()).await.succeeded();
     let ada = api.send("POST", "/api/principals", r#"{"name": "ada"}"#).await.succeeded();
     let member = at("members/ada");
     api.send("PUT", &member, r#"{"roles": ["admin"]}"#).await.succeeded();
-    let mut ids: Vec<_> =
-        ["a-server", "a-capability", "a-agent", "A_SECRET", "ada", "team%2Fadmin"]
-            .map(str::to_owned)
-            .into();
+    let mut ids: Vec<_> = [
+        "a-server",
+        "a-capability",
+        "a-agent",
+        "A_SECRET",
+        "agent:a-agent:A",
+        "ada",
+        "team%2Fadmin",
+    ]
+    .map(str::to_owned)
+    .into();
     ids.push(ada["id"].as_str().unwrap().to_owned());
     for list in ["members", "service-tokens"] {
         let items = tenants.items(crate::world::ADMIN, &at(list)).await;

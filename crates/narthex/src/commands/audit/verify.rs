@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
+    path::Path,
     process::ExitCode,
 };
 
@@ -10,27 +10,66 @@ use narthex_audit::{Report, Verifier};
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
-use super::path;
 use crate::{
-    cli::{AuditPlaceArgs, Context},
+    cli::{AuditVerifyArgs, Context},
     commands::waiting::waiting,
-    daemon_client::DaemonClient,
+    daemon_client::{DaemonClient, workspace_path},
     failure::Failure,
     output::{self, harmless},
 };
 
-pub(super) async fn run(
-    place: &AuditPlaceArgs,
-    file: Option<PathBuf>,
-    context: &Context,
-) -> Result<ExitCode, Failure> {
-    let report = match file {
+/// Where the audit is of what belongs to no workspace.
+const INSTALLATION: &str = "/api/audit";
+
+pub(super) async fn run(args: AuditVerifyArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let report = match args.file {
         Some(file) => tokio::task::spawn_blocking(move || of_file(&file))
             .await
             .map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))??,
-        None => waiting("reading every event", context, of_daemon(place, context)).await?,
+        None => {
+            let client = DaemonClient::operator(&context.settings)?;
+            let verified = async {
+                match (args.workspace, args.installation) {
+                    (_, true) => of_daemon(&client, INSTALLATION.to_owned()).await,
+                    (Some(workspace), false) => {
+                        of_daemon(&client, workspace_path(&workspace, "/audit")).await
+                    }
+                    (None, false) => of_all(&client).await,
+                }
+            };
+            waiting("reading every event", context, verified).await?
+        }
     };
     tell(&report, context)
+}
+
+/// Everything that whoever asks may read, one place after the other.
+async fn of_all(client: &DaemonClient) -> Result<Report, Failure> {
+    let workspaces = client.api_all("/api/workspaces").await?;
+    let ids = workspaces.iter().filter_map(|one| one["id"].as_str());
+    let mut paths: Vec<_> = ids.map(|id| workspace_path(id, "/audit")).collect();
+    paths.push(INSTALLATION.to_owned());
+    let mut all: Option<Report> = None;
+    let mut denied = None;
+    for path in paths {
+        match (of_daemon(client, path).await, &mut all) {
+            (Ok(report), None) => all = Some(report),
+            (Ok(Report { events, chains, broken }), Some(all)) => {
+                all.events += events;
+                all.chains.extend(chains);
+                all.broken.extend(broken);
+            }
+            (Err(failure), _) if failure.kind.as_str() == ErrorKind::Denied.as_str() => {
+                denied.get_or_insert(failure);
+            }
+            (Err(failure), _) => return Err(failure),
+        }
+    }
+    match (all, denied) {
+        (Some(all), _) => Ok(all),
+        (None, Some(denied)) => Err(denied),
+        (None, None) => Err(Failure::new(ErrorKind::NotFound, "there is no audit to read")),
+    }
 }
 
 fn of_file(file: &Path) -> Result<Report, Failure> {
@@ -41,9 +80,8 @@ fn of_file(file: &Path) -> Result<Report, Failure> {
     Ok(verifier.finish())
 }
 
-async fn of_daemon(place: &AuditPlaceArgs, context: &Context) -> Result<Report, Failure> {
-    let client = DaemonClient::operator(&context.settings)?;
-    let mut lines = client.api_lines(path(place)).await?;
+async fn of_daemon(client: &DaemonClient, path: String) -> Result<Report, Failure> {
+    let mut lines = client.api_lines(path).await?;
     let mut verifier = Verifier::new();
     while let Some(line) = lines.next().await? {
         verifier.line(&line);

@@ -5,14 +5,14 @@ use narthex_model::{Pid, RunEnd, RunId, SessionId, WorkspaceId};
 use super::{RunRow, RunRows};
 use crate::{
     StatementError,
-    objects::{id, optional_time, time, workspace},
+    objects::{env_bindings::env_names, id, optional_time, time, workspace},
     statement::{Row, Statement, Value},
 };
 
 const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome FROM runs WHERE id = $1",
+          created_by, expires_at, ended_at, outcome, agent_env FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
     name: "runs.live",
@@ -22,14 +22,14 @@ const LIVE: Statement = Statement {
 const PAGE: Statement = Statement {
     name: "runs.page",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           ORDER BY pid LIMIT $3",
 };
 const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) AND session = $5 \
           ORDER BY pid LIMIT $3",
 };
@@ -158,6 +158,7 @@ fn run(row: &Row) -> Result<RunRow, StatementError> {
         pid: pid.ok_or_else(|| row.damaged())?,
         agent: row.text("agent")?,
         parent,
+        agent_env: env_names(row)?,
         token: row.text("token")?,
         sealed: row.text("sealed")?,
         created_at: time(row, "created_at")?,

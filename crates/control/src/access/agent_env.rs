@@ -1,0 +1,350 @@
+//! Secrets for the environment of agents themselves: bound by an admin, by name, and told to who
+//! creates a run (X-M32, X-E59).
+//!
+//! A binding names a secret of its workspace, and nothing else: what is kept elsewhere, such as
+//! tokens of runs, of services and of OAuth, and the keys of the daemon, has no such name, so none
+//! of it can be bound (X-E62).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_model::{
+    AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, Secret, SecretName,
+    SecretReference, WorkspaceId, json::shortened,
+};
+use narthex_store::{EnvBindingRow, StatementError, Store};
+use narthex_vault::VaultError;
+
+use super::{AccessError, change::of_statement, fields::Fields};
+use crate::{By, CatalogError, Control, ControlError, FieldError, Page};
+
+/// How many bindings a workspace may have.
+const BINDINGS_MAX: usize = 1000;
+
+/// Values for the environment of one agent. For whoever starts it, and for nobody else: `Debug`
+/// shows the names alone.
+#[derive(Clone, Default)]
+pub struct AgentEnv(BTreeMap<EnvName, Secret>);
+
+/// Which variables the agents of a workspace would get.
+#[derive(Debug, Clone, Default)]
+pub struct EnvNames {
+    bindings: Vec<EnvBindingRow>,
+}
+
+/// What is to be bound.
+struct Asked {
+    id: EnvBindingId,
+    secret: SecretName,
+}
+
+impl AgentEnv {
+    pub(crate) fn new(values: BTreeMap<EnvName, Secret>) -> Self {
+        Self(values)
+    }
+
+    /// The variables, to be told.
+    pub fn expose(&self) -> impl Iterator<Item = (&EnvName, &str)> {
+        self.0.iter().map(|(name, value)| (name, value.expose()))
+    }
+
+    /// Which there are.
+    #[must_use]
+    pub fn names(&self) -> Vec<EnvName> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl EnvNames {
+    /// The variables of an agent, and the secret of each: what is bound for the agent itself comes
+    /// before what is bound for the workspace.
+    pub(crate) fn secrets(&self, agent: &AgentName) -> BTreeMap<EnvName, SecretName> {
+        self.of(&EnvScope::Agent(agent.clone()))
+    }
+
+    /// The variables of an agent.
+    #[must_use]
+    pub fn of_agent(&self, agent: &str) -> Vec<EnvName> {
+        let agent = AgentName::new(agent).ok();
+        agent.map(|agent| self.secrets(&agent).into_keys().collect()).unwrap_or_default()
+    }
+
+    fn of(&self, scope: &EnvScope) -> BTreeMap<EnvName, SecretName> {
+        let bound_for = |scope: &EnvScope| {
+            let scope = scope.clone();
+            self.bindings.iter().filter(move |one| one.id.scope == scope)
+        };
+        let bound = bound_for(&EnvScope::Workspace).chain(bound_for(scope));
+        bound.map(|one| (one.id.name.clone(), one.secret.clone())).collect()
+    }
+}
+
+impl Control {
+    /// The bindings of a workspace, page by page in the order of their ids; those of one scope, by
+    /// its word, or of one agent or preview environment, by its id.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn env_bindings(
+        &self,
+        workspace: &WorkspaceId,
+        (scope, scope_id): (&str, &str),
+        after: &str,
+        limit: u32,
+    ) -> Result<Page<EnvBindingRow>, ControlError> {
+        let all = self.env_names(workspace).await?.bindings;
+        let is_meant = |one: &EnvBindingRow| {
+            (scope.is_empty() || one.id.scope.word() == scope)
+                && (scope_id.is_empty() || one.id.scope.id() == scope_id)
+        };
+        let all = all.into_iter().filter(is_meant).map(|one| (one.id.to_string(), one));
+        let Page { items, next } = Page::of(all, |(id, _)| id, after, limit);
+        Ok(Page { items: items.into_iter().map(|(_, one)| one).collect(), next })
+    }
+
+    /// Which variables the agents of a workspace get when they are started next.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn env_names(&self, workspace: &WorkspaceId) -> Result<EnvNames, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let bindings = store.env_bindings().all(workspace).await.map_err(ControlError::Store)?;
+        Ok(EnvNames { bindings })
+    }
+
+    /// Which bindings tell a secret.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn env_bindings_of(
+        &self,
+        workspace: &WorkspaceId,
+        secret: &SecretName,
+    ) -> Result<Vec<EnvBindingId>, ControlError> {
+        let all = self.env_names(workspace).await?.bindings;
+        Ok(all.into_iter().filter(|one| one.secret == *secret).map(|one| one.id).collect())
+    }
+
+    /// Makes a binding of `{"scope": …, "scope_id": …, "name": …, "secret": …}`.
+    ///
+    /// # Errors
+    /// When a field is wrong, the agent or the secret is not there, there is such a binding, or
+    /// there are too many; when there is no such workspace or no store, or it fails.
+    pub async fn env_binding_create(
+        &self,
+        workspace: &WorkspaceId,
+        text: &[u8],
+        by: &By,
+    ) -> Result<EnvBindingRow, ControlError> {
+        let asked = asked(workspace, text)?;
+        Ok(self.env_bind(workspace, asked, false, by).await?.0)
+    }
+
+    /// Makes the binding of an id, or has it mean another secret: `{"secret": …}`. Says whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// As for [`Control::env_binding_create`], and when the id is none.
+    pub async fn env_binding_set(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        text: &[u8],
+        by: &By,
+    ) -> Result<(EnvBindingRow, bool), ControlError> {
+        let mut fields = Fields::read(text, &["secret"])?;
+        let secret = fields.named("secret", SecretName::new);
+        let known = EnvBindingId::parse(id);
+        if known.is_none() {
+            let remedy = "write `agent:AGENT:NAME`, `preview_environment:ID:NAME` or \
+                          `workspace:NAME`";
+            fields.fault("id", "the address names no binding", remedy);
+        }
+        fields.done()?;
+        let id = known.expect("what is none is a fault");
+        let secret = secret.expect("what is missing is a fault");
+        self.env_bind(workspace, Asked { id, secret }, true, by).await
+    }
+
+    /// Removes a binding: runs that begin from now on are told nothing of it. What was told before
+    /// is out of reach.
+    ///
+    /// # Errors
+    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    pub async fn env_binding_remove(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), ControlError> {
+        let unknown = AccessError::UnknownBinding(shortened(id));
+        let (workspace, by, id) = (workspace.clone(), by.clone(), EnvBindingId::parse(id));
+        let remove = async move |this: Self| {
+            let _together = this.shared.cataloguing.lock().await;
+            let all = this.env_names(&workspace).await?.bindings;
+            let found = all.into_iter().find(|one| Some(&one.id) == id.as_ref());
+            let found = found.ok_or(unknown)?;
+            let store = this.catalog_store(&workspace).await?;
+            let noted = this.note(event(kind::ENV_UNBOUND, &workspace, &found.id, by)).await?;
+            let removed = store.env_bindings().delete(&workspace, &found.id).await;
+            if !removed.map_err(ControlError::Store)? {
+                return Err(AccessError::UnknownBinding(found.id.to_string()).into());
+            }
+            noted.done().await;
+            Ok(())
+        };
+        self.to_the_end(remove).await
+    }
+
+    /// The values for a preview environment: of what is bound for it and for the workspace, what it
+    /// lists itself. A name that is not bound, or whose secret is not set, is left out and told in
+    /// the log (X-E64).
+    ///
+    /// # Errors
+    /// When there is no such workspace, no store or no vault, or one of these fails.
+    pub async fn preview_env(
+        &self,
+        workspace: &WorkspaceId,
+        preview: &PreviewId,
+        listed: &BTreeSet<EnvName>,
+    ) -> Result<AgentEnv, ControlError> {
+        let scope = EnvScope::PreviewEnvironment(preview.clone());
+        let bound = self.env_names(workspace).await?.of(&scope);
+        let mut values = BTreeMap::new();
+        for name in listed {
+            let Some(secret) = bound.get(name) else {
+                tracing::warn!(%workspace, %preview, %name, "no secret is bound to this variable");
+                continue;
+            };
+            let reference = SecretReference::newest(secret.clone());
+            match self.vault()?.open(workspace, &reference).await {
+                Ok(opened) => drop(values.insert(name.clone(), opened.value)),
+                Err(VaultError::NotSet(_)) => {
+                    tracing::warn!(%workspace, %preview, %name, %secret, "the secret is not set");
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(AgentEnv(values))
+    }
+
+    async fn env_bind(
+        &self,
+        workspace: &WorkspaceId,
+        asked: Asked,
+        may_replace: bool,
+        by: &By,
+    ) -> Result<(EnvBindingRow, bool), ControlError> {
+        let (workspace, by) = (workspace.clone(), by.clone());
+        let bind = async move |this: Self| {
+            // No agent goes meanwhile.
+            let _together = this.shared.cataloguing.lock().await;
+            let store = this.catalog_store(&workspace).await?.clone();
+            let Asked { id, secret } = &asked;
+            this.check_owners(&store, &workspace, &asked).await?;
+            let all = store.env_bindings().all(&workspace).await.map_err(ControlError::Store)?;
+            let was_there = all.iter().any(|one| one.id == *id);
+            if was_there && !may_replace {
+                return Err(AccessError::BindingTaken(id.clone()).into());
+            }
+            if !was_there && all.len() >= BINDINGS_MAX {
+                return Err(AccessError::TooManyBindings(BINDINGS_MAX).into());
+            }
+            let event = event(kind::ENV_BOUND, &workspace, id, by.clone());
+            let noted = this.note(event.with("secret", secret.as_str())).await?;
+            let bindings = store.env_bindings();
+            if was_there {
+                let replaced = bindings.replace(&workspace, id, secret, &by.id).await;
+                if !replaced.map_err(ControlError::Store)? {
+                    return Err(AccessError::UnknownBinding(id.to_string()).into());
+                }
+            } else {
+                let created = bindings.create(&workspace, id, secret, &by.id).await;
+                created.map_err(of_statement(AccessError::BindingTaken(id.clone())))?;
+            }
+            noted.done().await;
+            let all = bindings.all(&workspace).await.map_err(ControlError::Store)?;
+            let stored = all.into_iter().find(|one| one.id == *id);
+            let stored = stored.ok_or_else(|| AccessError::UnknownBinding(id.to_string()))?;
+            Ok((stored, was_there))
+        };
+        self.to_the_end(bind).await
+    }
+
+    /// That the agent and the secret of a binding are there.
+    async fn check_owners(
+        &self,
+        store: &Store,
+        workspace: &WorkspaceId,
+        Asked { id, secret }: &Asked,
+    ) -> Result<(), ControlError> {
+        let failed = |error: StatementError| ControlError::Store(error);
+        let mut faults = Vec::new();
+        if let EnvScope::Agent(agent) = &id.scope {
+            let agents = store.catalog(CatalogKind::Agent);
+            if agents.find(workspace, agent.as_str()).await.map_err(failed)?.is_none() {
+                let message = format!("there is no agent `{agent}`");
+                faults.push(FieldError::invalid("scope_id", message, "name one of the workspace"));
+            }
+        }
+        let head = store.secrets().head(workspace, secret).await.map_err(failed)?;
+        if head.is_none_or(|head| !head.is_set) {
+            let message = format!("the secret `{secret}` is not set");
+            let remedy = format!("set it with `narthex secrets set {secret}`");
+            faults.push(FieldError::invalid("secret", message, remedy));
+        }
+        match faults.is_empty() {
+            true => Ok(()),
+            false => Err(CatalogError::Refused(faults).into()),
+        }
+    }
+}
+
+fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
+    let mut fields = Fields::read(text, &["scope", "scope_id", "name", "secret"])?;
+    let words = format!("it is none of {}", EnvScope::WORDS.join(", "));
+    let known = |word: &str| EnvScope::WORDS.into_iter().find(|one| *one == word).ok_or(&words);
+    let word = fields.named("scope", known);
+    let id = fields.text("scope_id").unwrap_or_default();
+    let name = fields.named("name", EnvName::new);
+    let secret = fields.named("secret", SecretName::new);
+    // Of a workspace there is only this one.
+    let id = if word == Some("workspace") && id == workspace.as_str() { "" } else { id.as_str() };
+    let scope = word.and_then(|word| EnvScope::parse(word, id));
+    if let (Some(word), None) = (word, &scope) {
+        let (message, remedy) = match word {
+            "workspace" => ("this is another workspace", "leave it out"),
+            "agent" => ("this is no name of an agent", "name the agent"),
+            _ => ("this is no id", "use 1 to 64 of a-z, 0-9, `_` and `-`"),
+        };
+        fields.fault("scope_id", message, remedy);
+    }
+    fields.done()?;
+    let missing = "what is missing is a fault";
+    let id = EnvBindingId { scope: scope.expect(missing), name: name.expect(missing) };
+    Ok(Asked { id, secret: secret.expect(missing) })
+}
+
+fn event(
+    kind: &'static str,
+    workspace: &WorkspaceId,
+    id: &EnvBindingId,
+    by: By,
+) -> AuditEvent<'static> {
+    AuditEvent::new(kind, by).in_workspace(workspace).on("env_binding", id.to_string())
+}
+
+impl fmt::Debug for AgentEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AgentEnv").field(&self.0.keys().collect::<Vec<_>>()).finish()
+    }
+}

@@ -1,0 +1,87 @@
+//! Which secrets agents get into their own environment: listed, bound and unbound, by name.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body::Body;
+use narthex_control::EnvBindingRow;
+use narthex_model::{EnvScope, Timestamp, WorkspaceId};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, access::created, document, ok};
+use crate::respond;
+
+impl Asked<'_> {
+    /// The bindings of a workspace, page by page.
+    pub(super) async fn env_bindings(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["scope", "scope_id", "after", "limit"])?;
+        let [agent, preview, whole] = EnvScope::WORDS;
+        let scope = query.word("scope", &["", agent, preview, whole])?;
+        let scope_id = query.text("scope_id");
+        // A workspace stands for itself.
+        let scope_id = if scope_id == workspace.as_str() && scope == whole { "" } else { scope_id };
+        let (after, limit) = (query.text("after"), query.limit()?);
+        let page = self.control()?.env_bindings(&workspace, (scope, scope_id), after, limit);
+        let page = page.await?;
+        let items: Vec<_> = page.items.iter().map(|one| shown(one, &workspace)).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next })))
+    }
+
+    pub(super) async fn create_env_binding<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, by) = (self.workspace()?, self.by());
+        let text = self.entry(body, &[]).await?;
+        let made = self.control()?.env_binding_create(&workspace, text.as_bytes(), &by).await?;
+        Ok(created(&shown(&made, &workspace), &place(&made, &workspace)))
+    }
+
+    /// One binding: made or changed, or removed.
+    pub(super) async fn change_env_binding<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.by());
+        let control = self.control()?;
+        if self.parts.method == Method::DELETE {
+            control.env_binding_remove(&workspace, &id, &by).await?;
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        let text = self.entry(body, &[]).await?;
+        let set = control.env_binding_set(&workspace, &id, text.as_bytes(), &by).await?;
+        let (binding, was_there) = set;
+        let shown = shown(&binding, &workspace);
+        match was_there {
+            true => Ok(document(StatusCode::OK, &shown)),
+            false => Ok(created(&shown, &place(&binding, &workspace))),
+        }
+    }
+}
+
+fn place(binding: &EnvBindingRow, workspace: &WorkspaceId) -> String {
+    // A colon may stand in a path as it is.
+    format!("/api/workspaces/{workspace}/env-bindings/{}", binding.id)
+}
+
+fn shown(binding: &EnvBindingRow, workspace: &WorkspaceId) -> Value {
+    let EnvBindingRow { id, secret, created_at, updated_at, updated_by } = binding;
+    let scope_id = match &id.scope {
+        EnvScope::Workspace => workspace.as_str(),
+        scope => scope.id(),
+    };
+    json!({
+        "id": id.to_string(),
+        "scope": id.scope.word(),
+        "scope_id": scope_id,
+        "name": id.name,
+        "secret": secret.as_str(),
+        "created_at": Timestamp::new(*created_at).to_string(),
+        "updated_at": Timestamp::new(*updated_at).to_string(),
+        "updated_by": updated_by,
+    })
+}

@@ -1,0 +1,178 @@
+//! Secrets that are bound to the environment of agents: what is taken, told and removed.
+
+use std::collections::BTreeSet;
+
+use http::StatusCode;
+use narthex_model::{EnvName, PreviewId, Role, WorkspaceId};
+use serde_json::{Value, json};
+
+use super::tenants::Tenants;
+use crate::world::ADMIN;
+
+const ALL: &str = "/api/workspaces/team/env-bindings";
+
+fn at(rest: &str) -> String {
+    format!("/api/workspaces/team/{rest}")
+}
+
+/// A workspace with an agent and two secrets.
+async fn team() -> Tenants {
+    let tenants = Tenants::with(&["team"]).await;
+    for name in ["GITHUB_CI", "OTHER"] {
+        let body = json!({ "value": format!("canary-{name}") }).to_string();
+        tenants.send(ADMIN, "PUT", &at(&format!("secrets/{name}")), &body).await.succeeded();
+    }
+    tenants.send(ADMIN, "PUT", &at("agents/reader"), r#"{"name": "reader"}"#).await.succeeded();
+    tenants
+}
+
+impl Tenants {
+    async fn bind(&self, scope: &str, id: &str, name: &str, secret: &str) {
+        let body = json!({ "scope": scope, "scope_id": id, "name": name, "secret": secret });
+        let made = self.send(ADMIN, "POST", ALL, &body.to_string()).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    }
+
+    /// The fields that are told to be wrong.
+    async fn wrong(&self, body: &Value) -> Vec<String> {
+        let refused = self.send(ADMIN, "POST", ALL, &body.to_string()).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text());
+        let problem: Value = serde_json::from_slice(&refused.body).unwrap();
+        let errors = problem["errors"].as_array().unwrap();
+        errors.iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn ids(&self, path: &str) -> Vec<String> {
+        let items = self.items(ADMIN, path).await;
+        items.iter().map(|one| one["id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// X-E59, X-E63, X-E66: a binding is made, listed, replaced and removed by an admin, by name; all
+/// that is wrong is told at once, and the audit has each change.
+#[tokio::test]
+async fn x_e63_bindings_are_made_listed_replaced_and_removed() {
+    let tenants = team().await;
+    let admin = tenants.token("team", Role::Admin);
+    let body = json!({ "scope": "agent", "scope_id": "reader", "name": "GITHUB_TOKEN",
+                       "secret": "GITHUB_CI" })
+    .to_string();
+    let made = tenants.send(admin, "POST", ALL, &body).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+    let place = format!("{ALL}/agent:reader:GITHUB_TOKEN");
+    assert_eq!(made.headers["location"], place.as_str());
+    let made = made.json();
+    assert_eq!((&made["scope"], &made["scope_id"]), (&json!("agent"), &json!("reader")));
+    assert_eq!((&made["secret"], &made["updated_by"]), (&json!("GITHUB_CI"), &json!("team/admin")));
+    tenants.send(admin, "POST", ALL, &body).await.problem(StatusCode::CONFLICT, "conflict");
+    tenants.bind("workspace", "", "GITHUB_TOKEN", "OTHER").await;
+    tenants.bind("workspace", "team", "SECOND", "OTHER").await;
+    tenants.bind("preview_environment", "pr-7", "SECOND", "OTHER").await;
+
+    let all = [
+        "agent:reader:GITHUB_TOKEN",
+        "preview_environment:pr-7:SECOND",
+        "workspace:GITHUB_TOKEN",
+        "workspace:SECOND",
+    ];
+    assert_eq!(tenants.ids(ALL).await, all);
+    let of = async |query: &str| tenants.ids(&format!("{ALL}?{query}")).await;
+    assert_eq!(of("scope=workspace&scope_id=team").await, all[2..]);
+    assert_eq!(of("scope=agent&scope_id=reader").await, all[..1]);
+    assert_eq!(of("scope_id=pr-7").await, all[1..2]);
+    let page = tenants.send(admin, "GET", &format!("{ALL}?limit=2"), "").await.json();
+    assert_eq!(page["next"], all[1]);
+    assert_eq!(of(&format!("after={}", all[1])).await, all[2..]);
+
+    let put = async |path: &str| tenants.send(admin, "PUT", path, r#"{"secret": "OTHER"}"#).await;
+    assert_eq!(put(&place).await.status, StatusCode::OK);
+    assert_eq!(put(&format!("{ALL}/workspace:THIRD")).await.status, StatusCode::CREATED);
+    put(&format!("{ALL}/THIRD")).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    // X-E60: the agent says what it holds.
+    let agent = tenants.send(admin, "GET", &at("agents/reader"), "").await.json();
+    assert_eq!(agent["agent_env_names"], json!(["GITHUB_TOKEN", "SECOND", "THIRD"]));
+    let agents = tenants.items(admin, &at("agents")).await;
+    assert_eq!(agents[0]["agent_env_names"], agent["agent_env_names"]);
+
+    for (times, status) in [(1, StatusCode::NO_CONTENT), (2, StatusCode::NOT_FOUND)] {
+        let removed = tenants.send(admin, "DELETE", &place, "").await;
+        assert_eq!(removed.status, status, "{times}");
+    }
+    tenants.send(admin, "DELETE", &at("agents/reader"), "").await;
+    let events = tenants.items(admin, &at("audit?kind=workspace.env_binding&order=oldest")).await;
+    let kinds: Vec<_> = events
+        .iter()
+        .map(|one| (one["kind"].as_str().unwrap(), one["details"]["secret"].as_str()))
+        .collect();
+    assert_eq!(kinds.len(), 7, "{events:?}");
+    assert_eq!(kinds[0], ("workspace.env_binding.set", Some("GITHUB_CI")));
+    assert_eq!(kinds[4], ("workspace.env_binding.set", Some("OTHER")));
+    assert_eq!(kinds[6], ("workspace.env_binding.removed", None));
+    assert!(!format!("{events:?}").contains("canary"));
+}
+
+/// X-E59, D9: what is wrong with a binding is told at once, field by field, and nothing is stored.
+#[tokio::test]
+async fn x_e59_a_binding_names_what_is_there() {
+    let tenants = team().await;
+    let body = json!({ "scope": "agent", "scope_id": "nobody", "name": "A", "secret": "NONE" });
+    assert_eq!(tenants.wrong(&body).await, ["scope_id", "secret"]);
+    let body = json!({ "scope": "run", "name": "token", "secret": "a-b", "value": "x" });
+    assert_eq!(tenants.wrong(&body).await, ["value", "scope", "name", "secret"]);
+    assert_eq!(tenants.wrong(&json!({})).await, ["scope", "name", "secret"]);
+    for scope in [
+        json!({ "scope": "workspace", "scope_id": "rival" }),
+        json!({ "scope": "agent" }),
+        json!({ "scope": "agent", "scope_id": "A/B" }),
+        json!({ "scope": "preview_environment", "scope_id": "" }),
+    ] {
+        let mut body = json!({ "name": "A", "secret": "OTHER" });
+        body.as_object_mut().unwrap().extend(scope.as_object().unwrap().clone());
+        assert_eq!(tenants.wrong(&body).await, ["scope_id"], "{scope}");
+    }
+    // A secret that was cleared is none.
+    let cleared = tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
+    assert_eq!(cleared.status, StatusCode::NO_CONTENT);
+    let body = json!({ "scope": "workspace", "name": "A", "secret": "OTHER" });
+    assert_eq!(tenants.wrong(&body).await, ["secret"]);
+    assert_eq!(tenants.ids(ALL).await, [""; 0]);
+}
+
+/// X-E67, X-M32: whoever clears a secret that agents have is told that they keep it.
+#[tokio::test]
+async fn x_m32_clearing_a_bound_secret_says_who_keeps_it() {
+    let tenants = team().await;
+    tenants.bind("agent", "reader", "TOKEN", "OTHER").await;
+    let cleared = tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
+    assert_eq!(cleared.status, StatusCode::OK, "{}", cleared.text());
+    let told = cleared.json();
+    assert_eq!(told["env_bindings"], json!(["agent:reader:TOKEN"]));
+    assert!(told["warning"].as_str().unwrap().contains("out of narthex's hands"), "{told}");
+    let again = tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
+    again.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// X-E64: a preview environment gets what it lists and is bound, for it or for the workspace; what
+/// is missing is left out.
+#[tokio::test]
+async fn x_e64_preview_environments_get_what_they_list() {
+    let tenants = team().await;
+    tenants.bind("workspace", "", "BOTH", "OTHER").await;
+    tenants.bind("preview_environment", "pr-7", "BOTH", "GITHUB_CI").await;
+    tenants.bind("preview_environment", "pr-7", "UNLISTED", "OTHER").await;
+    tenants.bind("agent", "reader", "OF_AGENT", "OTHER").await;
+    tenants.bind("workspace", "", "WHOLE", "OTHER").await;
+    let listed: BTreeSet<_> =
+        ["BOTH", "OF_AGENT", "UNBOUND", "WHOLE"].map(|name| EnvName::new(name).unwrap()).into();
+    let (team, control) = (WorkspaceId::new("team").unwrap(), &tenants.api.control);
+    let told = async |preview: &str| {
+        let preview = PreviewId::new(preview).unwrap();
+        let env = control.preview_env(&team, &preview, &listed).await.unwrap();
+        assert!(!format!("{env:?}").contains("canary"), "{env:?}");
+        env.expose().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    assert_eq!(told("pr-7").await, ["BOTH=canary-GITHUB_CI", "WHOLE=canary-OTHER"]);
+    assert_eq!(told("pr-8").await, ["BOTH=canary-OTHER", "WHOLE=canary-OTHER"]);
+    tenants.send(ADMIN, "DELETE", &at("secrets/OTHER"), "").await;
+    assert_eq!(told("pr-7").await, ["BOTH=canary-GITHUB_CI"]);
+}
