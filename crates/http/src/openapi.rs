@@ -38,7 +38,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 16] = [
+const SEGMENTS: [(&str, &str, &str); 17] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
@@ -49,6 +49,7 @@ const SEGMENTS: [(&str, &str, &str); 16] = [
     ("members", "PrincipalRef", "The id or the name of a human or a service."),
     ("service-tokens", "TokenId", "The token."),
     ("secrets", "SecretName", "The secret."),
+    ("env-bindings", "EnvBindingId", "The binding."),
     ("mcp-servers", "Alias", "The server."),
     ("capabilities", "ObjectName", "The capability."),
     ("agents", "ObjectName", "The agent."),

@@ -93,8 +93,21 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .answers(201, Content::Json("SecretStored"), &[])
         .refuses(&[429]),
     delete("/api/workspaces/{workspace}/secrets/{name}", "secret_clear", "Clears a secret")
+        .answers(200, Content::Json("SecretCleared"), &[])
         .ends()
         .refuses(&[400]),
+    get("/api/workspaces/{workspace}/env-bindings", "env_binding_list", "Lists bindings")
+        .asks(&["env_scope", "scope_id", "after", "limit"])
+        .gives("EnvBindingPage"),
+    post("/api/workspaces/{workspace}/env-bindings", "env_binding_create", "Binds a secret")
+        .takes("EnvBindingNew")
+        .makes("EnvBinding"),
+    put("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_set", "Binds a secret anew")
+        .takes("EnvBindingSecret")
+        .gives("EnvBinding")
+        .makes("EnvBinding"),
+    delete("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_remove", "Unbinds it")
+        .ends(),
     get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of traffic")
         .gives("TrafficLimits"),
     put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of traffic")

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 27] = [
+const ORDER: [&str; 29] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -132,6 +132,8 @@ const ORDER: [&str; 27] = [
     "agent_create",
     "agent_put",
     "agent_change",
+    "env_binding_create",
+    "env_binding_set",
     "attachment_add",
     "attachment_put",
     "workspace_import",
@@ -186,6 +188,7 @@ impl Asked {
                 (true, "workspaces") => "default",
                 (true, "servers" | "mcp-servers") => "docs",
                 (true, "secrets") => "DOCS_KEY",
+                (true, "env-bindings") => "agent:reader:DOCS_TOKEN",
                 (true, "capabilities") => "papers",
                 (true, "agents") => "reader",
                 (true, "mcp-attachments") => "archive",
