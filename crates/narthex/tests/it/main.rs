@@ -22,6 +22,7 @@ mod fidelity;
 mod help;
 mod identity;
 mod init;
+mod killed;
 mod limits;
 mod mcp;
 mod outcomes;
