@@ -12,6 +12,7 @@ mod app;
 mod attacks;
 mod audit;
 mod call;
+mod canaries;
 mod catalog;
 mod check;
 mod connect;
