@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: what a call costs directly, through nginx, and through narthex; and what
-//! servers over stdio, idle sessions and many rows cost.
+//! servers over stdio, idle sessions, many rows and many runs cost.
 //!
 //! All ways are measured in one run against the same fixtures, in turns, so that a slow moment of
 //! the machine meets all of them. A whole run writes `docs/benchmarks.md`; a part of it only
@@ -15,6 +15,7 @@ mod profile;
 mod registry;
 mod report;
 mod results;
+mod runs;
 mod stage;
 mod stdio;
 mod table;
@@ -101,6 +102,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     if selection.has_extra(Extra::Idle) {
         results.idle = idle::measure(&nginx, options, &dir)?;
+    }
+    if selection.has_extra(Extra::Runs) {
+        results.runs = runs::measure(options, &dir)?;
     }
     finish(&results, options)
 }

@@ -36,8 +36,9 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let daemon = Daemon::start(&servers.config, &servers.data, &logs.join("narthex.log"))?;
     let mut tally = Tally::default();
     tally.check("all servers are ready", || daemon.wait_until_ready(&ALIASES, READY));
+    let socat = daemon::socat(&servers.data, "everything")?;
     for client in &CLIENTS {
-        for (name, endpoint) in endpoints(&daemon, client, &servers.data) {
+        for (name, endpoint) in endpoints(&daemon, client, &servers.data, &socat) {
             tally.check(&format!("client {} by {name}", client.name()), || {
                 lists_and_calls(peers, client, name, &endpoint)
             });
@@ -61,20 +62,29 @@ const AGGREGATED: &str = "/mcp";
 const TRANSPARENT: &str = "/mcp/everything";
 const AGGREGATED_STDIO: &str = "connect";
 const TRANSPARENT_STDIO: &str = "connect --server everything";
+const AGGREGATED_SOCAT: &str = "socat mcp.sock";
+const TRANSPARENT_SOCAT: &str = "socat everything.sock";
 
-fn endpoints(daemon: &Daemon, client: &Client, data: &Path) -> Vec<(&'static str, Endpoint)> {
+fn endpoints(
+    daemon: &Daemon,
+    client: &Client,
+    data: &Path,
+    [all, one]: &[Endpoint; 2],
+) -> Vec<(&'static str, Endpoint)> {
     let mut endpoints =
         vec![(AGGREGATED, daemon.http(AGGREGATED)), (TRANSPARENT, daemon.http(TRANSPARENT))];
     if client.is_tried_over_stdio {
         endpoints.push((AGGREGATED_STDIO, daemon::stdio(data, None)));
         endpoints.push((TRANSPARENT_STDIO, daemon::stdio(data, Some("everything"))));
+        endpoints.push((AGGREGATED_SOCAT, all.clone()));
+        endpoints.push((TRANSPARENT_SOCAT, one.clone()));
     }
     endpoints
 }
 
 /// One client at one endpoint: its era, its list, and the result of one call.
 fn lists_and_calls(peers: &Peers, client: &Client, name: &str, endpoint: &Endpoint) -> Result<()> {
-    let is_aggregated = name == AGGREGATED || name == AGGREGATED_STDIO;
+    let is_aggregated = [AGGREGATED, AGGREGATED_STDIO, AGGREGATED_SOCAT].contains(&name);
     let tool = if is_aggregated { "mcp__everything__echo" } else { "echo" };
     let message = format!("hello from {} by {name}", client.name());
     let answer = client.drive(peers, endpoint, tool, &json!({ "message": message }))?;

@@ -103,6 +103,8 @@ kinds! {
     RUN_ENV_INJECTED = "session.run.env_injected";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
+    /// A write came again, with its idempotency key, and got the answer that it had got.
+    REQUEST_REPLAYED = "request.replayed";
     /// Somebody came without a proof of who it is; `details.count` says how often.
     AUTH_REFUSED = "auth.refused";
     /// Somebody who is known asked for what is not theirs.

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::principals::{new_id, of_principal};
 use self::table::AccessTable;
-pub(crate) use self::token::hex;
+pub(crate) use self::token::{hex, unhex};
 pub use self::{
     agent_env::{AgentEnv, EnvNames},
     error::AccessError,

@@ -27,6 +27,9 @@ pub type By = Actor<'static>;
 /// How soon a move into the store that failed is tried again, and how late.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
+/// How long events wait for others before they are moved together: each move waits for the disk, as
+/// whoever changes something does. Whoever reads does not wait for it.
+const GATHER: Duration = Duration::from_millis(250);
 /// How often what is too old is looked for.
 const TRIM_EVERY: Duration = Duration::from_secs(3600);
 
@@ -85,10 +88,20 @@ async fn move_all(shared: Arc<Shared>) {
         let grown = shipper.lock().await.grown();
         let mut pause = RETRY;
         loop {
-            let step = shipper.lock().await.step().await;
+            let mut turn = shipper.lock().await;
+            let step = turn.step().await;
+            let is_behind = turn.is_behind();
+            drop(turn);
             match step {
-                Ok(true) => pause = RETRY,
-                Ok(false) => grown.wait().await,
+                Ok(has_moved) => {
+                    pause = RETRY;
+                    if !has_moved {
+                        grown.wait().await;
+                    }
+                    if !is_behind {
+                        sleep(GATHER).await;
+                    }
+                }
                 Err(error) => {
                     if pause == RETRY {
                         tracing::warn!("the audit waits on the disk: {error}");

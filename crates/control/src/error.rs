@@ -6,7 +6,7 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::{AccessError, CatalogError, LoginError};
+use crate::{AccessError, CatalogError, KeyedError, LoginError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,9 @@ pub enum ControlError {
     /// Somebody does not get in.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// Another request of its idempotency key stands in the way.
+    #[error(transparent)]
+    Keyed(#[from] KeyedError),
     /// Nobody keeps secrets.
     #[error("this process keeps no secrets; start the daemon with `narthex up`")]
     NoVault,
@@ -81,6 +84,7 @@ impl ControlError {
             Self::Audit(full) => full.kind(),
             Self::Access(error) => error.kind(),
             Self::Login(error) => error.kind(),
+            Self::Keyed(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,
         }

@@ -12,6 +12,7 @@ mod catalog;
 mod control;
 mod error;
 mod follow;
+mod idempotency;
 mod login;
 mod page;
 mod probe;
@@ -34,6 +35,7 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest};
 pub use login::{
     Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
 };
@@ -44,8 +46,8 @@ pub use narthex_store::{
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use runs::{
-    Created, Creator, DirectServers, RunError, RunFault, RunPage, RunStatus, Runs, RunsOptions,
-    SeenRun, SessionPage,
+    Created, Creator, DirectServers, OpenSockets, RunError, RunFault, RunPage, RunSockets,
+    RunStatus, Runs, RunsOptions, SeenRun, SessionPage, SocketsError,
 };
 pub use secrets::SecretRows;
 pub use servers::Saved;

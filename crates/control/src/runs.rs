@@ -12,6 +12,7 @@ mod keep;
 mod kept;
 pub(crate) mod prepare;
 mod seen;
+mod sockets;
 
 use std::{
     fmt,
@@ -33,6 +34,7 @@ pub use self::{
     direct::DirectServers,
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
+    sockets::{OpenSockets, RunSockets, SocketsError},
 };
 use self::{expiry::Expiries, kept::Kept};
 use crate::{By, Control, ControlError};
@@ -55,6 +57,10 @@ pub struct RunsOptions {
     pub start_timeout: Duration,
     /// The run of the process itself, which lives as long.
     pub local: RunId,
+    /// Where callers reach the built-in server; `None` if nobody from outside comes in.
+    pub built_in_url: Option<String>,
+    /// Opens Unix sockets for runs; `None` if there are none.
+    pub sockets: Option<Arc<dyn RunSockets>>,
 }
 
 /// The runs of all workspaces. Clones are handles to the same ones.
@@ -98,7 +104,8 @@ impl Runs {
         });
         let runs = Self { shared };
         if let Some(store) = &runs.shared.control.shared.store {
-            runs.load(store).await?;
+            let with_sockets = runs.load(store).await?;
+            runs.open_again(with_sockets);
             let (watching, closing) = (runs.clone(), runs.control().shared.closing.clone());
             runs.control().shared.tasks.spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
@@ -108,16 +115,18 @@ impl Runs {
         Ok(runs)
     }
 
-    /// Notes when the runs end that live.
-    async fn load(&self, store: &Store) -> Result<(), ControlError> {
+    /// Notes when the runs end that live. Gives those that have sockets.
+    async fn load(&self, store: &Store) -> Result<Vec<RunId>, ControlError> {
+        let mut with_sockets = Vec::new();
         let mut after = None;
         loop {
             let batch = store.runs().live(after, BATCH).await.map_err(ControlError::Store)?;
-            let Some(last) = batch.last() else { return Ok(()) };
+            let Some(last) = batch.last() else { return Ok(with_sockets) };
             after = Some(last.id);
             for run in &batch {
                 self.shared.expiries.add(instant(run.expires_at), run.id);
             }
+            with_sockets.extend(batch.iter().filter(|run| run.has_sockets).map(|run| run.id));
         }
     }
 
@@ -234,6 +243,7 @@ impl fmt::Debug for RunsOptions {
             .field("workspace_root", &self.workspace_root)
             .field("start_timeout", &self.start_timeout)
             .field("local", &self.local)
+            .field("built_in_url", &self.built_in_url)
             .finish_non_exhaustive()
     }
 }

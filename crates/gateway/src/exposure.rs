@@ -1,11 +1,15 @@
 //! What callers may see of a server by its rules: asked in the same words for lists and for calls.
 
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use narthex_model::{EVERYTHING, Exposed};
 use narthex_policy::{Denial, Item, Request};
 use narthex_registry::ServerRow;
-use narthex_upstream::Inventory;
+use narthex_upstream::{Inventory, Listed};
 use narthex_wire::{Message, Raw, Rewrite, json::encode_string, method};
 
 use crate::{
@@ -43,35 +47,65 @@ pub(crate) fn refusal_of(denial: Denial) -> Refusal {
 }
 
 /// A list and what its entries are known by.
-struct Listed {
+struct ListMembers {
+    list: Listed,
     member: &'static str,
     key: &'static str,
     item: fn(Arc<str>) -> Item,
 }
 
-fn listed(name: &str) -> Option<Listed> {
-    let (member, key, item): (_, _, fn(Arc<str>) -> Item) = match name {
-        method::TOOLS_LIST => ("tools", "name", Item::Tool),
-        method::PROMPTS_LIST => ("prompts", "name", Item::Prompt),
-        method::RESOURCES_LIST => ("resources", "uri", Item::Resource),
-        method::RESOURCES_TEMPLATES_LIST => ("resourceTemplates", "uriTemplate", Item::Resource),
+fn listed(name: &str) -> Option<ListMembers> {
+    let (list, member, key, item): (_, _, _, fn(Arc<str>) -> Item) = match name {
+        method::TOOLS_LIST => (Listed::Tool, "tools", "name", Item::Tool),
+        method::PROMPTS_LIST => (Listed::Prompt, "prompts", "name", Item::Prompt),
+        method::RESOURCES_LIST => (Listed::Resource, "resources", "uri", Item::Resource),
+        method::RESOURCES_TEMPLATES_LIST => {
+            (Listed::Template, "resourceTemplates", "uriTemplate", Item::Resource)
+        }
         _ => return None,
     };
-    Some(Listed { member, key, item })
+    Some(ListMembers { list, member, key, item })
 }
 
-/// Takes out of a server's list what callers may not see. A list of which nothing is hidden stays
-/// byte for byte.
-pub(crate) fn hide(name: &str, list: &Message, rewrite: &mut Rewrite<'_>, exposed: &Exposed) {
-    let Some(Listed { member, key, item }) = listed(name) else { return };
-    if exposed.is_everything() {
+/// Whether an entry is among those of a frozen list, as it was there.
+fn is_frozen(frozen: &HashMap<&str, &[u8]>, key: &str, entry: &Raw<'_>) -> bool {
+    frozen.get(key).is_some_and(|frozen| *frozen == entry.as_bytes())
+}
+
+/// Takes out of a server's list what callers may not see, and what is not as it is frozen in the
+/// run. A list of which nothing is hidden stays byte for byte.
+pub(crate) fn hide(
+    name: &str,
+    list: &Message,
+    rewrite: &mut Rewrite<'_>,
+    (exposed, frozen): (&Exposed, Option<&Inventory>),
+) {
+    let Some(ListMembers { list: kind, member, key, item }) = listed(name) else { return };
+    let frozen = frozen.filter(|_| kind != Listed::Resource);
+    if exposed.is_everything() && frozen.is_none() {
         return;
     }
-    let list = rewrite.body.get(member).map(Raw::new).or_else(|| list.get(member));
-    let entries = list.map(Raw::items).unwrap_or_default();
+    // What was rewritten for the caller's era is compared as the server wrote it.
+    let written = list.get(member).map(Raw::items).unwrap_or_default();
+    let unchanged = frozen.map(|frozen| {
+        let frozen = frozen.list(kind).iter().rev();
+        let frozen: HashMap<_, _> = frozen.map(|entry| (&*entry.key, &entry.raw[..])).collect();
+        let is_same = |entry: &&Raw<'_>| {
+            let key = entry.get(key).and_then(Raw::as_str);
+            key.is_some_and(|key| is_frozen(&frozen, &key, entry))
+        };
+        let same = written.iter().filter(is_same);
+        let keys = same.filter_map(|entry| entry.get(key).and_then(Raw::as_str));
+        keys.map(Cow::into_owned).collect::<HashSet<_>>()
+    });
+    let shown = rewrite.body.get(member).map(Raw::new).map(Raw::items);
+    let entries = shown.unwrap_or(written);
     let is_shown = |entry: &&Raw<'_>| {
         let key = entry.get(key).and_then(Raw::as_str);
-        key.is_some_and(|key| item(key.as_ref().into()).is_exposed(exposed))
+        key.is_some_and(|key| {
+            unchanged.as_ref().is_none_or(|keys| keys.contains(&*key))
+                && item(key.as_ref().into()).is_exposed(exposed)
+        })
     };
     let shown: Vec<_> = entries.iter().filter(is_shown).map(|entry| entry.as_bytes()).collect();
     if shown.len() < entries.len() {

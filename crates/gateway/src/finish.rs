@@ -5,16 +5,16 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
-use narthex_upstream::{InUse, KeptAwake, Link};
+use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
 use narthex_wire::{
-    Era, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc, translate,
+    Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
+    translate,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Answer, Outcome, Session, Step,
     exposure::hide,
-    log_level::LogLevel,
     own_tool::OwnCall,
     prepare::state_binding,
     record::CallRecord,
@@ -52,6 +52,8 @@ pub(crate) struct Finish {
     pub(crate) definition: Option<Arc<ServerDefinition>>,
     /// The tool of our own whose call this is.
     pub(crate) own_call: Option<Box<OwnCall>>,
+    /// All that there is of the server, if that is frozen in the run.
+    pub(crate) frozen: Option<Arc<Inventory>>,
 }
 
 /// The link that a call goes over.
@@ -173,7 +175,7 @@ impl Finish {
         };
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
-        hide(&self.method, message, &mut rewrite, self.exposed());
+        hide(&self.method, message, &mut rewrite, (self.exposed(), self.frozen.as_deref()));
         if message.kind() == MessageKind::Result {
             if let Err(refusal) = self.seal_state(message, &mut rewrite) {
                 self.record.finish(outcome);

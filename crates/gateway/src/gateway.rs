@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     num::NonZeroU64,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, OnceLock, Weak},
     time::Duration,
 };
 
@@ -31,6 +31,7 @@ use crate::{
     session_table::SessionTable,
     tasks::TaskRoutes,
     view::View,
+    views::Kept,
 };
 
 /// What a gateway is made with.
@@ -48,6 +49,8 @@ pub struct GatewayOptions {
     pub sessions_max: usize,
     /// After how long without any sign of its client a session ends.
     pub session_idle: Duration,
+    /// After how long without any use a run has no view and no task of its own.
+    pub run_idle: Duration,
     /// The most tokens of one result at aggregated endpoints, where the server's configuration says
     /// nothing (R-E20). `None` is no limit.
     pub output_tokens: Option<NonZeroU64>,
@@ -75,6 +78,7 @@ impl Default for GatewayOptions {
             settle_timeout: Duration::from_secs(30),
             sessions_max: 10_000,
             session_idle: Duration::from_secs(60 * 60),
+            run_idle: Duration::from_secs(60),
             output_tokens: NonZeroU64::new(25_000),
             synthetic_tools: true,
             name_limit: QUALIFIED_NAME_MAX,
@@ -109,6 +113,9 @@ pub(crate) struct Shared {
     pub(crate) hub: Hub,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) live_view: ArcSwapOption<View>,
+    pub(crate) kept_views: Mutex<Kept>,
+    /// For tasks that begin where somebody only looks.
+    pub(crate) this: Weak<Self>,
     /// Ends streams that have no end of their own; open calls go on.
     pub(crate) stopping: CancellationToken,
     /// Ends everything.
@@ -128,8 +135,9 @@ impl Gateway {
         audit: Audit,
         options: GatewayOptions,
     ) -> Result<Self, getrandom::Error> {
-        let shared = Arc::new(Shared {
-            sealer: Arc::new(Sealer::new(&options.node_id)?),
+        let sealer = Arc::new(Sealer::new(&options.node_id)?);
+        let shared = Arc::new_cyclic(|this| Shared {
+            sealer,
             sessions: SessionTable::new(options.sessions_max),
             registry,
             runs: RunTable::default(),
@@ -141,6 +149,8 @@ impl Gateway {
             hub: Hub::new(),
             pool: Mutex::default(),
             live_view: ArcSwapOption::empty(),
+            kept_views: Mutex::default(),
+            this: this.clone(),
             stopping: CancellationToken::new(),
             shutdown: CancellationToken::new(),
             calls: TaskTracker::new(),

@@ -12,13 +12,13 @@ use narthex_wire::{
 
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
+    built_in::BUILT_IN,
     gateway::Shared,
     links::{LinkKind, link_kind},
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,
     task_list::has_tasks,
-    view::View,
 };
 
 /// How long clients may keep what we say of ourselves.
@@ -82,7 +82,11 @@ impl Shared {
                 let has_tasks = session.revision == Revision::LEGACY_LATEST
                     && snapshot.servers.iter().any(|row| may_have_tasks(session, row));
                 let view = self.run_view(run, &snapshot);
-                self.own_result(&view, session.revision, has_tasks)
+                let has = aggregated(view.capabilities);
+                self.own_result(&has, view.instructions.as_deref(), session.revision, has_tasks)
+            }
+            Endpoint::Transparent(alias) if run.is_built_in(alias) => {
+                self.own_result(&BUILT_IN, None, session.revision, false)
             }
             Endpoint::Transparent(alias) => {
                 let row = self.settled(run, alias).await?;
@@ -102,9 +106,15 @@ impl Shared {
         })
     }
 
-    /// The aggregated endpoint's own words.
-    fn own_result(&self, view: &View, revision: Revision, has_tasks: bool) -> Bytes {
-        let mut capabilities = capabilities(&aggregated(view.capabilities), Era::Legacy);
+    /// The own words of an endpoint that is no server's.
+    fn own_result(
+        &self,
+        has: &ServerCapabilities,
+        instructions: Option<&[u8]>,
+        revision: Revision,
+        has_tasks: bool,
+    ) -> Bytes {
+        let mut capabilities = capabilities(has, Era::Legacy);
         if has_tasks {
             capabilities.truncate(capabilities.len() - 1);
             capabilities.push_str(LEGACY_TASKS);
@@ -113,7 +123,7 @@ impl Shared {
             r#"{{"protocolVersion":"{revision}","capabilities":{capabilities},"serverInfo":"#
         );
         let mut text = [text.as_bytes(), &self.options.server_info].concat();
-        add_instructions(&mut text, view.instructions.as_deref());
+        add_instructions(&mut text, instructions);
         text.push(b'}');
         text.into()
     }
@@ -173,7 +183,7 @@ impl Shared {
         Ok(result(request, &body))
     }
 
-    fn own_discover(
+    pub(crate) fn own_discover(
         &self,
         has: &ServerCapabilities,
         info: &[u8],

@@ -14,14 +14,14 @@ use std::{
 use narthex_model::{Alias, ServerState};
 use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Link;
-use narthex_wire::{Message, Payload, Raw, Rewrite, meta_key, method, rpc};
+use narthex_wire::{LogLevel, Message, Payload, Raw, Rewrite, meta_key, method, rpc};
 use tokio::sync::broadcast;
 
 use self::follow::Followed;
 pub(crate) use self::{follow::Following, listening::Listening};
 use crate::{
-    Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind, log_level::LogLevel,
-    method::ListKind, run::ServerKey,
+    Endpoint, RunId, RunView, Session, gateway::Shared, links::LinkKind, method::ListKind,
+    run::ServerKey,
 };
 
 /// The longest that a call can take (E86): a session of a server that is gone lives no longer.
@@ -137,6 +137,12 @@ impl Hub {
         is_new
     }
 
+    /// The servers whose links were told something.
+    pub(crate) fn told(&self) -> Vec<ServerKey> {
+        let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        levels.keys().map(|(server, _)| server.clone()).collect()
+    }
+
     /// Forgets what the links of a server that is gone were told.
     pub(crate) fn forget_levels(&self, server: &ServerKey) {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
@@ -189,7 +195,8 @@ pub(crate) async fn watch_registry(shared: Arc<Shared>) {
         let view = shared.live_view(&snapshot);
         if shared.tell_lists(&last, &view, &Seen::Everything, RunView::is_plain) {
             let runs = shared.runs.all();
-            shared.note_tools(runs.iter().map(|run| &**run).filter(|run| run.is_plain()), &view);
+            let plain = runs.iter().filter(|run| run.is_plain());
+            shared.note_tools(plain.map(|run| &**run), &shared.tools_of(&view));
         }
         last = view;
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use narthex_model::EVERYTHING;
 use narthex_policy::{Item, Request};
 use narthex_upstream::Link;
-use narthex_wire::{Era, Message, Rewrite, method, translate};
+use narthex_wire::{Era, LogLevel, Message, Rewrite, method, translate};
 use tokio::task::JoinSet;
 
 use crate::{
@@ -14,7 +14,6 @@ use crate::{
     exposure::exposed,
     gateway::Shared,
     links::{Chosen, LinkKind},
-    log_level::LogLevel,
     method::Handling,
     pipeline::{own_alias, result},
     refusal::Refusal,

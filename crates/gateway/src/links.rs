@@ -4,6 +4,7 @@ mod heard;
 mod open;
 
 use std::{
+    collections::HashSet,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -141,7 +142,13 @@ impl Shared {
             (LinkKind::Pooled(revision), _, Some(alias)) => {
                 drop(link);
                 let server = caller.run.key(alias);
-                Box::pin(checked(|| self.pooled_link(&server, revision))).await
+                let opened = Box::pin(checked(|| self.pooled_link(&server, revision))).await;
+                // Several runs may have it, each frozen to what it saw first.
+                opened.map(|Lent { link, inventory }| {
+                    let client = ClientIdentity { revision, ..self.own_identity() };
+                    let inventory = caller.run.unchanged(alias, &client, inventory);
+                    Lent { link, inventory }
+                })
             }
             _ => {
                 let inventory = row.inventory.clone();
@@ -209,7 +216,7 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row, session.client.clone()) => opened?,
+            opened = self.open_link(row, session.client.clone(), Some(&*session.run)) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));
@@ -253,12 +260,29 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = self.shutdown.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(&row, identity) => opened?,
+            opened = self.open_link(&row, identity, None) => opened?,
         };
         let hearing = heard::hear(self.clone(), own.link.clone(), (server.clone(), kind), events);
         self.spawn(hearing);
         self.tell_new_link(&own.link, server, kind);
         Ok(own)
+    }
+
+    /// Lets go of what is kept for the links of a run's own servers that are gone: others may have
+    /// the same.
+    pub(crate) fn forget_gone(&self, servers: impl Iterator<Item = ServerKey>) {
+        let is_gone = |server: &ServerKey| {
+            server.connection().is_some_and(|own| self.registry.mounted(own).is_none())
+        };
+        servers.filter(is_gone).for_each(|server| self.forget_pooled(&server));
+    }
+
+    /// The same for all of them: one may have been held a moment longer than its last run.
+    pub(crate) fn forget_all_gone(&self) {
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let pooled: HashSet<_> = pool.keys().map(|(server, _)| server.clone()).collect();
+        drop(pool);
+        self.forget_gone(pooled.into_iter().chain(self.hub.told()));
     }
 
     /// Lets go of what is kept for the links of a server that is gone.
@@ -271,11 +295,10 @@ impl Shared {
 
     /// The row of a server, whoever's it is.
     fn row_of(&self, server: &ServerKey) -> Option<Arc<ServerRow>> {
-        let snapshot = match server.is_own() {
-            true => self.snapshot(&*self.owner(server)?),
-            false => self.registry.snapshot(),
-        };
-        snapshot.get(server.alias.as_str()).cloned()
+        match server.connection() {
+            Some(connection) => Some(self.registry.mounted(connection)?.row()),
+            None => self.registry.snapshot().get(server.alias.as_str()).cloned(),
+        }
     }
 
     /// How long a server may take to answer what is asked on its callers' behalf.
@@ -290,10 +313,8 @@ impl Shared {
         server: &ServerKey,
         kind: LinkKind,
     ) -> Arc<Link> {
-        let mut changes = match self.owner(server) {
-            Some(run) => run.changes(&self.registry),
-            None if server.is_own() => return std::future::pending().await,
-            None => Changes::of(&self.registry),
+        let Some(mut changes) = Changes::of(&self.registry, server) else {
+            return std::future::pending().await;
         };
         loop {
             changes.mark_seen();

@@ -40,7 +40,9 @@ impl Shared {
             return refuse(Refusal::unknown_method(&name));
         };
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
+        let is_built_in = own_alias(caller).is_some_and(|alias| caller.run.is_built_in(alias));
         let answered = match handling {
+            _ if is_built_in => Box::pin(self.built_in(caller, handling, request)).await,
             Handling::List(_) | Handling::TaskList if is_aggregated => {
                 self.answer_itself(caller, handling, request).await
             }
@@ -195,6 +197,8 @@ impl Shared {
         };
         let chosen = self.choose_link(caller, &routed.row).await?;
         routed.row.clone_from(&chosen.row);
+        let is_frozen = caller.run.is_frozen(&routed.request.alias);
+        routed.frozen = is_frozen.then(|| chosen.inventory.clone());
         let hop = hop(&chosen, handling, &routed)?;
         Ok(Ok((routed, chosen, hop, admission)))
     }
@@ -218,7 +222,7 @@ impl Shared {
     }
 
     /// Records a call that finds no server (S32). The name is the caller's own word.
-    fn refused(
+    pub(crate) fn refused(
         &self,
         caller: &Caller,
         handling: Handling,
@@ -353,7 +357,8 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refu
         Item::Tool(name) => name,
         // Where some are hidden, those that do not exist must not be told apart by another answer.
         Item::Prompt(name)
-            if !exposed(&routed.row).prompts.is_open() && !chosen.inventory.has_prompt(name) =>
+            if (routed.frozen.is_some() || !exposed(&routed.row).prompts.is_open())
+                && !chosen.inventory.has_prompt(name) =>
         {
             return Err(not_found(handling, name));
         }

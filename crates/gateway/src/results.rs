@@ -41,7 +41,8 @@ impl Finish {
     fn own_answer(&self, message: &Message) -> Result<Option<Message>, Refusal> {
         let Some(call) = &self.own_call else { return Ok(None) };
         let mut rewrite = Rewrite::default();
-        hide(call.tool.method(), message, &mut rewrite, self.exposed());
+        let seen = (self.exposed(), self.frozen.as_deref());
+        hide(call.tool.method(), message, &mut rewrite, seen);
         let shown = match rewrite.is_empty() {
             true => message.clone(),
             false => parsed(rewrite.apply(message)).unwrap_or_else(|| message.clone()),

@@ -7,7 +7,8 @@ use std::{borrow::Cow, sync::Arc};
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc};
+use narthex_upstream::Inventory;
+use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
 use crate::{
     Caller, Endpoint, RunView,
@@ -16,7 +17,7 @@ use crate::{
     method::Handling,
     own_tool::OwnTool,
     refusal::{Refusal, unusable},
-    view::{View, with_member},
+    view::View,
 };
 
 /// A routed request.
@@ -25,6 +26,8 @@ pub(crate) struct Routed {
     pub(crate) request: Request,
     /// The tool of our own whose call became this request.
     pub(crate) own_tool: Option<OwnTool>,
+    /// All that there is of the server, if that is frozen in the run.
+    pub(crate) frozen: Option<Arc<Inventory>>,
 }
 
 impl Routed {
@@ -69,14 +72,14 @@ impl Shared {
                 if handling == Handling::Listen {
                     hide_from_listening(&mut request, exposed(&row));
                 }
-                Ok(Routed { row, request, own_tool: None })
+                Ok(Routed { row, request, own_tool: None, frozen: None })
             }
             Endpoint::Aggregated => {
                 let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
                 let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
-                Ok(Routed { row, request, own_tool })
+                Ok(Routed { row, request, own_tool, frozen: None })
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Runs, and the tokens that prove to belong to one.
 
 mod own;
+mod usage;
 
 use std::{
     collections::BTreeSet,
@@ -12,15 +13,19 @@ use arc_swap::ArcSwapOption;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountSet, Registry, Snapshot};
+use narthex_registry::{FirstLists, MountFault, MountSet, Registry, Snapshot, unchanged};
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
+use narthex_upstream::{ClientIdentity, Inventory};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
 pub use self::own::Changes;
 use self::own::OwnServers;
-pub(crate) use self::own::ServerKey;
+pub(crate) use self::{
+    own::ServerKey,
+    usage::{Held, Usage},
+};
 use crate::{tool_set::ToolSet, view::View};
 
 /// What every run token starts with, so that secret scanners can find leaked ones.
@@ -45,16 +50,26 @@ pub struct RunView {
     pub began: SystemTime,
     token_hash: [u8; 32],
     own: OwnServers,
+    /// What it calls the built-in server besides its own name.
+    built_in: BTreeSet<Alias>,
     /// What counts its calls.
     pub(crate) meters: RunMeters,
     /// Ends what has no end of its own; open calls of modern clients get their answers.
     pub(crate) ended: CancellationToken,
     /// The tools that it was last recorded to see (E20).
     pub(crate) tools: ArcSwapOption<ToolSet>,
-    /// The last view that was built for it.
-    pub(crate) view: ArcSwapOption<View>,
+    /// What it saw last, while it is used.
+    pub(crate) view: ArcSwapOption<LastView>,
+    pub(crate) usage: Usage,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
+}
+
+/// A view, and the snapshot of the run that shows it.
+#[derive(Debug)]
+pub(crate) struct LastView {
+    pub(crate) seq: u64,
+    pub(crate) view: Arc<View>,
 }
 
 /// All live runs. Reading takes no lock.
@@ -115,17 +130,23 @@ impl RunView {
     /// A run which this token opens. Only the token's hash is kept.
     #[must_use]
     pub fn new(token: &RunToken, policy: RunPolicy) -> Self {
+        Self::of(token.run_id(), token.hash(), policy)
+    }
+
+    fn of(id: RunId, token_hash: [u8; 32], policy: RunPolicy) -> Self {
         Self {
-            id: token.run_id(),
+            id,
             workspace: WorkspaceId::default(),
             policy,
             began: SystemTime::now(),
             own: OwnServers::default(),
+            built_in: BTreeSet::new(),
             meters: RunMeters::default(),
             ended: CancellationToken::new(),
             tools: ArcSwapOption::empty(),
-            token_hash: token.hash(),
+            token_hash,
             view: ArcSwapOption::empty(),
+            usage: Usage::default(),
             missing: Mutex::default(),
         }
     }
@@ -139,16 +160,88 @@ impl RunView {
         policy: RunPolicy,
         servers: MountSet,
     ) -> Self {
+        Self::kept(token.run_id(), token.hash(), workspace, policy, servers)
+    }
+
+    /// The same for a run that is begun again by whoever keeps its id and the hash of its token.
+    #[must_use]
+    pub fn kept(
+        id: RunId,
+        token_hash: [u8; 32],
+        workspace: WorkspaceId,
+        policy: RunPolicy,
+        servers: MountSet,
+    ) -> Self {
         let own = OwnServers::new(servers);
         let meters = RunMeters { servers: own.aliases().map(lone).collect(), ..<_>::default() };
-        let policy = match policy {
-            RunPolicy::AllAttached => RunPolicy::AllAttached,
-            RunPolicy::Attached(mut named) => {
-                named.extend(own.aliases().cloned());
-                RunPolicy::Attached(named)
-            }
-        };
-        Self { own, workspace, meters, ..Self::new(token, policy) }
+        let policy = with_own(policy, &own);
+        Self { own, workspace, meters, ..Self::of(id, token_hash, policy) }
+    }
+
+    /// The same with further aliases for the built-in server.
+    #[must_use]
+    pub fn with_built_in(self, built_in: BTreeSet<Alias>) -> Self {
+        Self { built_in, ..self }
+    }
+
+    /// The same with servers that it should have and that did not start: calls say why.
+    #[must_use]
+    pub fn with_failed(self, faults: Vec<MountFault>) -> Self {
+        let own = self.own.with_failed(faults);
+        let policy = with_own(self.policy, &own);
+        Self { own, policy, ..self }
+    }
+
+    /// The same, frozen to what its own servers had at first (D10).
+    #[must_use]
+    pub fn frozen_to(self, first: FirstLists) -> Self {
+        Self { own: self.own.with_first(first), ..self }
+    }
+
+    /// Whether what a server lists is frozen in this run.
+    pub(crate) fn is_frozen(&self, alias: &Alias) -> bool {
+        self.own.is_frozen(alias)
+    }
+
+    /// What a server listed first on a link of this kind; `None` if that is not frozen.
+    pub(crate) fn first_of(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: &Arc<Inventory>,
+    ) -> Option<Arc<Inventory>> {
+        self.own.first_of(alias, client, listed)
+    }
+
+    /// What of a server's lists on a link of this kind is as it was at first, if that is frozen.
+    pub(crate) fn unchanged(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: Arc<Inventory>,
+    ) -> Arc<Inventory> {
+        match self.first_of(alias, client, &listed) {
+            Some(first) => unchanged(&first, &listed),
+            None => listed,
+        }
+    }
+
+    /// What the run calls the built-in server, if this text does (X-M1).
+    #[must_use]
+    pub fn built_in(&self, alias: &str) -> Option<Alias> {
+        match self.built_in.get(alias) {
+            Some(alias) => Some(alias.clone()),
+            None => Some(Alias::built_in()).filter(|own| own.as_str() == alias),
+        }
+    }
+
+    /// Whether an alias stands for the built-in server.
+    pub(crate) fn is_built_in(&self, alias: &Alias) -> bool {
+        alias.is_built_in() || self.built_in.contains(alias)
+    }
+
+    pub(crate) fn built_in_aliases(&self) -> impl Iterator<Item = Alias> {
+        std::iter::once(Alias::built_in()).chain(self.built_in.iter().cloned())
     }
 
     /// The same with meters for its calls (O100). A server of its own without one here is counted
@@ -190,6 +283,13 @@ impl RunView {
         self.tools.load_full()
     }
 
+    /// Whether it has a view and a task that keeps it up to date: from its first use until it was
+    /// not used for a while.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.usage.is_watched()
+    }
+
     /// Whether it sees exactly what is shared: then its views are everybody's.
     pub(crate) fn is_plain(&self) -> bool {
         self.policy == RunPolicy::AllAttached && self.own.is_empty()
@@ -226,8 +326,22 @@ impl RunView {
         }
     }
 
+    /// The same for whoever looks once; nothing is kept.
+    pub(crate) fn snapshot_once(&self, registry: &Registry) -> Arc<Snapshot> {
+        match self.own.is_empty() {
+            true => registry.snapshot(),
+            false => self.own.snapshot_once(registry, &self.policy),
+        }
+    }
+
+    /// Forgets what is made anew when somebody uses the run.
+    pub(crate) fn forget_seen(&self) {
+        self.view.store(None);
+        self.own.forget_joined();
+    }
+
     pub(crate) fn changes(&self, registry: &Registry) -> Changes {
-        self.own.changes(registry)
+        self.own.changes(registry, &self.policy)
     }
 
     /// Tells whoever reads the log which servers the run names and cannot have: once for all of
@@ -239,13 +353,25 @@ impl RunView {
             let row = snapshot.get(alias.as_str());
             row.is_none_or(|row| row.state.is_settled() && !row.is_ready())
         };
-        let missing: BTreeSet<Alias> = named.iter().filter(is_missing).cloned().collect();
+        let named = named.iter().filter(|alias| !self.is_built_in(alias));
+        let missing: BTreeSet<Alias> = named.filter(is_missing).cloned().collect();
         let mut told = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
         if !missing.is_empty() && missing != *told {
             let names = missing.iter().map(Alias::as_str).collect::<Vec<_>>().join(", ");
             tracing::warn!(run.id = %self.id, "servers that this run names are not there: {names}");
         }
         *told = missing;
+    }
+}
+
+/// A run has its own servers whatever its policy names.
+fn with_own(policy: RunPolicy, own: &OwnServers) -> RunPolicy {
+    match policy {
+        RunPolicy::AllAttached => RunPolicy::AllAttached,
+        RunPolicy::Attached(mut named) => {
+            named.extend(own.aliases().cloned());
+            RunPolicy::Attached(named)
+        }
     }
 }
 

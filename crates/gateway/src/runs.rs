@@ -2,6 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
+use narthex_model::Alias;
 use narthex_registry::Snapshot;
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
@@ -11,7 +12,7 @@ use crate::{
     gateway::Shared,
     hub::{Change, LISTS, Seen},
     links::LinkKind,
-    run::{Changes, ServerKey},
+    run::Changes,
     view::View,
 };
 
@@ -55,19 +56,20 @@ impl Gateway {
     /// When the record cannot be kept: then there is no such run.
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
-        // From before the first view, so that no change falls in between.
-        let changes = run.changes(&shared.registry);
-        let view = shared.run_view(run, &shared.snapshot(run));
-        shared.record_tools(run, &Arc::new(view.tool_set()))?;
+        let snapshot = run.snapshot_once(&shared.registry);
+        if !run.is_plain() {
+            run.tell_missing(&snapshot);
+            shared.record_tools(run, &shared.kept_tools(&snapshot, &run.policy))?;
+            shared.runs.insert(run);
+            return Ok(());
+        }
+        let view = shared.live_view(&snapshot);
+        shared.record_tools(run, &shared.tools_of(&view))?;
         shared.runs.insert(run);
-        if run.is_plain() {
-            // What changed before it was seen there is told to no run.
-            let now = shared.run_view(run, &shared.snapshot(run));
-            if now.seq != view.seq {
-                shared.note_tools([&**run].into_iter(), &now);
-            }
-        } else {
-            shared.spawn(watch_run(shared.clone(), run.clone(), changes, view));
+        // What changed before it was seen there is told to no run.
+        let now = shared.live_view(&run.snapshot_once(&shared.registry));
+        if now.seq != view.seq {
+            shared.note_tools([&**run].into_iter(), &shared.tools_of(&now));
         }
         Ok(())
     }
@@ -90,7 +92,28 @@ impl Gateway {
     /// not attach may be among them.
     #[must_use]
     pub fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
-        self.shared.snapshot(run)
+        run.snapshot_once(&self.shared.registry)
+    }
+
+    /// The servers that a run has an endpoint for, with the built-in one.
+    #[must_use]
+    pub fn aliases(&self, run: &RunView) -> Vec<Alias> {
+        let snapshot = self.snapshot(run);
+        let rows = snapshot.servers.iter().filter(|row| !row.is_overridden);
+        let aliases = rows.filter_map(|row| row.alias.as_ref());
+        let attached = aliases.filter(|alias| run.policy.is_attached(alias)).cloned();
+        attached.chain(run.built_in_aliases()).collect()
+    }
+
+    /// The endpoint of a server; `None` if the run has none of this name (D5).
+    #[must_use]
+    pub fn endpoint(&self, run: &RunView, alias: &str) -> Option<Endpoint> {
+        if let Some(alias) = run.built_in(alias) {
+            return Some(Endpoint::Transparent(alias));
+        }
+        let snapshot = self.snapshot(run);
+        let alias = snapshot.get(alias)?.alias.as_ref()?;
+        run.policy.is_attached(alias).then(|| Endpoint::Transparent(alias.clone()))
     }
 
     /// Sees changes of what a run may see.
@@ -102,14 +125,34 @@ impl Gateway {
     /// How many sessions a run has open.
     #[must_use]
     pub fn sessions_of(&self, id: RunId) -> usize {
-        self.shared.sessions.all().iter().filter(|session| session.run.id == id).count()
+        self.shared.sessions.of(id).len()
     }
 }
 
 impl Shared {
-    /// The servers as a run may see them.
+    /// The servers as a run may see them. From here on it is used, and watched before anything of
+    /// it is seen: whatever changes then is told.
     pub(crate) fn snapshot(&self, run: &RunView) -> Arc<Snapshot> {
+        if !run.is_plain() && !run.usage.note() {
+            self.watch(run);
+        }
         run.snapshot(&self.registry)
+    }
+
+    /// Has somebody watch a live run that nobody watches.
+    fn watch(&self, run: &RunView) {
+        let (Some(shared), Some(run)) = (self.this.upgrade(), self.runs.get(run.id)) else {
+            return;
+        };
+        let watched = run.clone();
+        run.usage.watch(|| {
+            // From before the view, so that no change falls in between.
+            let changes = watched.changes(&shared.registry);
+            let view = shared.run_view(&watched, &watched.snapshot(&shared.registry));
+            // What changed while nobody looked.
+            shared.note_tools([&*watched].into_iter(), &shared.tools_of(&view));
+            self.spawn(watch_run(shared, watched, changes, view));
+        });
     }
 
     /// Waits until `is_done` holds for what a run sees, or the deadline; gives what was seen last.
@@ -132,19 +175,9 @@ impl Shared {
         tokio::time::timeout(within, waiting).await.unwrap_or_else(|_late| self.snapshot(run))
     }
 
-    /// The run that has a server for itself.
-    pub(crate) fn owner(&self, key: &ServerKey) -> Option<Arc<RunView>> {
-        if !key.is_own() {
-            return None;
-        }
-        let all = self.runs.all();
-        all.into_iter().find(|run| run.key(&key.alias) == *key)
-    }
-
     async fn end_run(self: &Arc<Self>, run: &Arc<RunView>) {
         run.ended.cancel();
-        let mut sessions = self.sessions.all();
-        sessions.retain(|session| session.run.id == run.id);
+        let sessions = self.sessions.of(run.id);
         sessions.iter().for_each(|session| session.close());
         let mut ending = JoinSet::new();
         for session in sessions {
@@ -153,12 +186,10 @@ impl Shared {
         }
         // Now, not when slow servers have ended: no call begins on what is given back.
         run.release();
-        run.view.store(None);
+        run.forget_seen();
         self.tasks.forget(run.id);
         while ending.join_next().await.is_some() {}
-        for key in run.own_keys() {
-            self.forget_pooled(&key);
-        }
+        self.forget_gone(run.own_keys());
     }
 
     /// Records the tools that a run sees, if they are others than at the last time.
@@ -175,10 +206,12 @@ impl Shared {
     }
 
     /// The same for whoever sees them now; what cannot be recorded is tried again when they change.
-    pub(crate) fn note_tools<'r>(&self, runs: impl Iterator<Item = &'r RunView>, view: &View) {
-        let mut tools = None;
+    pub(crate) fn note_tools<'r>(
+        &self,
+        runs: impl Iterator<Item = &'r RunView>,
+        tools: &Arc<ToolSet>,
+    ) {
         for run in runs {
-            let tools = tools.get_or_insert_with(|| Arc::new(view.tool_set()));
             if let Err(error) = self.record_tools(run, tools) {
                 tracing::warn!(run.id = %run.id, "the tools of a run are not recorded: {error}");
             }
@@ -187,22 +220,24 @@ impl Shared {
 }
 
 /// Tells the clients of a run that sees something else than everybody how its lists change, and
-/// records it.
+/// records it, for as long as the run is used.
 async fn watch_run(
     shared: Arc<Shared>,
     run: Arc<RunView>,
     mut changes: Changes,
     mut last: Arc<View>,
 ) {
+    let mut looks = tokio::time::interval(shared.options.run_idle);
     loop {
-        let has_changed = tokio::select! {
+        tokio::select! {
             biased;
             () = shared.shutdown.cancelled() => return,
             () = run.ended.cancelled() => break,
-            has_changed = changes.next() => has_changed,
-        };
-        if !has_changed {
-            break;
+            has_changed = changes.next() => if !has_changed { break },
+            _ = looks.tick() => match run.usage.rest(|| run.forget_seen()) {
+                true => return,
+                false => continue,
+            },
         }
         changes.mark_seen();
         let snapshot = shared.snapshot(&run);
@@ -218,12 +253,13 @@ async fn watch_run(
         let view = shared.run_view(&run, &snapshot);
         let is_here = |of: &RunView| of.id == run.id;
         if shared.tell_lists(&last, &view, &Seen::Run(run.id), is_here) {
-            shared.note_tools([&*run].into_iter(), &view);
+            shared.note_tools([&*run].into_iter(), &shared.tools_of(&view));
         }
         last = view;
     }
-    // What was noted of its links since the end.
-    run.own_keys().for_each(|key| shared.forget_pooled(&key));
+    // What was noted of its links since the end, and seen of it.
+    run.forget_seen();
+    shared.forget_gone(run.own_keys());
 }
 
 impl Shared {
@@ -235,6 +271,9 @@ impl Shared {
         seen: &Seen,
         is_seen_by: impl Fn(&RunView) -> bool,
     ) -> bool {
+        if std::ptr::eq(last, now) {
+            return false;
+        }
         let is_concerned =
             |one: &Session| one.endpoint == Endpoint::Aggregated && is_seen_by(&one.run);
         for (kind, notification) in LISTS.into_iter().filter(|(kind, _)| now.differs(last, *kind)) {

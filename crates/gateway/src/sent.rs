@@ -5,7 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use bytes::Bytes;
 use narthex_model::{OutputLimits, ServerDefinition};
 use narthex_policy::Item;
-use narthex_wire::{Raw, Revision, meta_key, method};
+use narthex_upstream::Inventory;
+use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,6 @@ use crate::{
     exposure::shown,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
-    log_level::LogLevel,
     open::Open,
     own_tool::OwnCall,
     pipeline::{id_of, name_of},
@@ -49,6 +49,7 @@ pub(crate) struct FinishParts {
     is_aggregated: bool,
     definition: Option<Arc<ServerDefinition>>,
     own_call: Option<Box<OwnCall>>,
+    frozen: Option<Arc<Inventory>>,
 }
 
 impl FinishParts {
@@ -58,7 +59,7 @@ impl FinishParts {
         routed: &Routed,
         up: Revision,
     ) -> Self {
-        let Routed { row, request, own_tool } = routed;
+        let Routed { row, request, own_tool, frozen } = routed;
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
@@ -96,6 +97,7 @@ impl FinishParts {
             is_aggregated: caller.endpoint == Endpoint::Aggregated,
             definition: row.definition.clone(),
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
+            frozen: frozen.clone(),
         }
     }
 }
@@ -123,6 +125,7 @@ impl Sent {
             is_aggregated: finish.is_aggregated,
             definition: finish.definition,
             own_call: finish.own_call,
+            frozen: finish.frozen,
         };
         ForwardedCall { forwarded, finish, timeout, deadline, stop }
     }

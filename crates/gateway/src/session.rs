@@ -16,7 +16,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
-use narthex_wire::{Payload, Raw, Revision};
+use narthex_wire::{LogLevel, Payload, Raw, Revision};
 use tokio::{
     sync::{Notify, OnceCell, mpsc},
     time::Instant,
@@ -27,8 +27,8 @@ use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
-    log_level::LogLevel,
     metrics::OpenCount,
+    run::Held,
     tasks::TaskRoutes,
     view::View,
 };
@@ -81,6 +81,8 @@ struct State {
     /// What was subscribed to on links of its own, for those that take their place.
     own_subscriptions: HashMap<Alias, BTreeSet<Arc<str>>>,
     view: Option<Arc<View>>,
+    /// Until it is closed, however long somebody still has it.
+    held: Option<Held>,
     last_used: Instant,
 }
 
@@ -98,6 +100,8 @@ pub(crate) struct OwnLink {
     pub(crate) link: Arc<Link>,
     /// What the server lists for a client with these capabilities.
     pub(crate) inventory: ArcSwap<Inventory>,
+    /// What it listed first on such a link, if the run is frozen to that.
+    pub(crate) first: Option<Arc<Inventory>>,
 }
 
 impl Session {
@@ -112,6 +116,7 @@ impl Session {
         let mut random = [0; 24];
         getrandom::fill(&mut random)?;
         let (outbox, reader) = mpsc::channel(OUTBOX);
+        let held = Held::of(&run);
         Ok(Arc::new(Self {
             id: format!("{node_id}-{}", URL_SAFE_NO_PAD.encode(random)).into(),
             run,
@@ -130,6 +135,7 @@ impl Session {
                 subscriptions: HashMap::new(),
                 own_subscriptions: HashMap::new(),
                 view: None,
+                held: Some(held),
                 last_used: Instant::now(),
             }),
             next_ask: AtomicU64::new(1),
@@ -215,7 +221,9 @@ impl Session {
     /// Gives up everything that is open.
     pub(crate) fn close(&self) {
         self.closed.cancel();
-        for call in self.state().open_calls.values() {
+        let mut state = self.state();
+        state.held = None;
+        for call in state.open_calls.values() {
             call.cancelled.cancel();
         }
     }

@@ -10,7 +10,7 @@ use std::{
 
 use papaya::HashMap;
 
-use crate::{Session, SessionId, gateway::Shared};
+use crate::{RunId, Session, SessionId, gateway::Shared};
 
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(30);
@@ -70,6 +70,12 @@ impl SessionTable {
         }
     }
 
+    /// Those of a run.
+    pub(crate) fn of(&self, run: RunId) -> Vec<Arc<Session>> {
+        let sessions = self.sessions.pin();
+        sessions.values().filter(|session| session.run.id == run).cloned().collect()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         self.sessions.pin().values().cloned().collect()
     }
@@ -84,6 +90,7 @@ pub(crate) async fn expire(shared: Arc<Shared>) {
             () = shared.shutdown.cancelled() => return,
             _ = ticks.tick() => {}
         }
+        shared.forget_all_gone();
         for session in shared.sessions.all() {
             if session.last_used().elapsed() >= shared.options.session_idle {
                 tracing::debug!(session.id = %session.id, "ended an idle session");

@@ -27,7 +27,7 @@ pub struct SeenTool {
 }
 
 /// SHA-256 of what was shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DefinitionDigest([u8; 32]);
 
 /// A tool as a view has it.

@@ -6,18 +6,16 @@ mod pages;
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
 use narthex_model::{Alias, EVERYTHING, Exposed, QualifiedNames, ServerDefinition};
 use narthex_policy::RunPolicy;
-use narthex_registry::Snapshot;
-use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
+use narthex_registry::{ServerRow, Snapshot};
+use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities, ServerFacts};
 use narthex_wire::{
-    Era, Raw,
-    json::{Scanner, encode_string},
-    translate,
+    Era, Raw, Template, json::encode_string, translate, with_member, with_object_schema,
 };
 
 use self::pages::Pages;
@@ -25,8 +23,6 @@ use crate::{
     exposure::shown,
     method::ListKind,
     own_tool::OwnTool,
-    schema::with_object_schema,
-    template::Template,
     tool_set::{Defined, ToolSet},
 };
 
@@ -36,7 +32,7 @@ const INSTRUCTIONS_MAX: usize = 32 * 1024;
 /// One caller's view of all servers.
 #[derive(Debug)]
 pub(crate) struct View {
-    /// The snapshot it was built from.
+    /// The snapshot that it was built from; others may show the same.
     pub(crate) seq: u64,
     tools: QualifiedNames,
     prompts: QualifiedNames,
@@ -47,6 +43,7 @@ pub(crate) struct View {
     lists: HashMap<ListKind, Pages>,
     /// The tools as their servers define them, in the order of their list.
     defined: Vec<Defined>,
+    tool_set: OnceLock<Arc<ToolSet>>,
     /// Which primitives any of the servers has.
     pub(crate) capabilities: ServerCapabilities,
     /// What the servers tell the model of themselves, each under its alias; a JSON string.
@@ -65,21 +62,29 @@ pub(crate) struct Part {
     pub(crate) facts: Bytes,
 }
 
-/// The parts that a caller sees: ready servers that policy attaches (E72).
-pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
-    let part = |row: &Arc<narthex_registry::ServerRow>| {
+/// The servers that a caller sees: ready ones that policy attaches (E72).
+pub(crate) fn seen_rows<'s>(
+    snapshot: &'s Snapshot,
+    policy: &RunPolicy,
+) -> impl Iterator<Item = (Alias, &'s Arc<ServerRow>, &'s ServerFacts)> {
+    snapshot.servers.iter().filter_map(|row| {
         let alias = row.alias.clone().filter(|alias| policy.is_attached(alias))?;
-        let facts = row.facts.as_ref().filter(|_| row.is_ready())?;
-        Some(Part {
-            alias,
-            inventory: shown(row),
-            definition: row.definition.clone(),
-            capabilities: facts.capabilities,
-            era: facts.revision.era(),
-            facts: facts.result.clone(),
-        })
+        let facts = row.facts.as_deref().filter(|_| row.is_ready())?;
+        Some((alias, row, facts))
+    })
+}
+
+/// Their parts.
+pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
+    let part = |(alias, row, facts): (Alias, &Arc<ServerRow>, &ServerFacts)| Part {
+        alias,
+        inventory: shown(row),
+        definition: row.definition.clone(),
+        capabilities: facts.capabilities,
+        era: facts.revision.era(),
+        facts: facts.result.clone(),
     };
-    snapshot.servers.iter().filter_map(part).collect()
+    seen_rows(snapshot, policy).map(part).collect()
 }
 
 impl Part {
@@ -144,6 +149,7 @@ impl View {
             resource_servers,
             lists,
             defined,
+            tool_set: OnceLock::new(),
             capabilities,
             instructions,
         }
@@ -202,9 +208,9 @@ impl View {
         self.lists.get(&kind)?.page(era, index)
     }
 
-    /// The tools, for the record.
-    pub(crate) fn tool_set(&self) -> ToolSet {
-        ToolSet::of(&self.defined)
+    /// The tools, for the record; `share` finds those that are the same.
+    pub(crate) fn tool_set(&self, share: impl FnOnce(ToolSet) -> Arc<ToolSet>) -> Arc<ToolSet> {
+        self.tool_set.get_or_init(|| share(ToolSet::of(&self.defined))).clone()
     }
 
     /// Which lists differ from those of another view.
@@ -374,14 +380,4 @@ fn adapted(kind: ListKind, raw: &Bytes, from: Era, to: Era) -> Bytes {
         _ => return raw.clone(),
     };
     Bytes::copy_from_slice(&changed)
-}
-
-/// An object with one member's value replaced by a text; everything else is verbatim.
-pub(crate) fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
-    let object = Scanner::new(raw, 0, 0).object();
-    let Some(span) = object.ok().and_then(|object| object.get(raw, member)) else {
-        return raw.clone();
-    };
-    let range = span.range();
-    [&raw[..range.start], &encode_string(text), &raw[range.end..]].concat().into()
 }

@@ -1,5 +1,7 @@
 //! Which view a caller has, and lists out of it.
 
+mod kept;
+
 use std::{sync::Arc, time::Duration};
 
 use narthex_model::Alias;
@@ -19,12 +21,16 @@ use crate::{
     method::ListKind,
     pipeline::result,
     refusal::Refusal,
+    run::LastView,
     view::{View, ViewOptions, parts},
 };
 
 /// How long a view waits for servers that list for one client alone. Those that are slower are seen
 /// as anybody sees them, until they are there.
 const VIEW_PATIENCE: Duration = Duration::from_secs(3);
+
+pub(crate) use self::kept::Kept;
+
 impl Shared {
     pub(crate) async fn list(
         self: &Arc<Self>,
@@ -33,6 +39,16 @@ impl Shared {
         request: &Message,
     ) -> Result<Answering, Refusal> {
         let view = self.view(caller).await;
+        Self::page(&view, caller, kind, request)
+    }
+
+    /// One page out of a view.
+    pub(crate) fn page(
+        view: &View,
+        caller: &Caller,
+        kind: ListKind,
+        request: &Message,
+    ) -> Result<Answering, Refusal> {
         let cursor = request.get("cursor").filter(|raw| raw.as_bytes() != b"null");
         let cursor = match cursor {
             None => None,
@@ -101,12 +117,12 @@ impl Shared {
         if run.is_plain() {
             return self.live_view(snapshot);
         }
-        if let Some(view) = run.view.load_full().filter(|view| view.seq == snapshot.seq) {
-            return view;
+        if let Some(seen) = run.view.load().as_ref().filter(|seen| seen.seq == snapshot.seq) {
+            return seen.view.clone();
         }
         run.tell_missing(snapshot);
-        let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, &run.policy)));
-        run.view.store(Some(view.clone()));
+        let view = self.kept_view(snapshot, &run.policy);
+        run.view.store(Some(Arc::new(LastView { seq: snapshot.seq, view: view.clone() })));
         view
     }
 

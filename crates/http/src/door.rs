@@ -84,7 +84,7 @@ impl Respond for Router {
 }
 
 impl Door {
-    async fn answer_and_say<B>(&self, request: Request<B>) -> Response
+    async fn answer_and_say<B>(self: &Arc<Self>, request: Request<B>) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -105,7 +105,7 @@ impl Door {
         response
     }
 
-    async fn answer<B>(&self, request: Request<B>) -> Response
+    async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -217,9 +217,7 @@ impl Door {
         if route.target == Target::Aggregated {
             return Some(Endpoint::Aggregated);
         }
-        let snapshot = self.gateway.snapshot(run);
-        let alias = snapshot.get(segment)?.alias.as_ref()?;
-        run.policy.is_attached(alias).then(|| Endpoint::Transparent(alias.clone()))
+        self.gateway.endpoint(run, segment)
     }
 
     fn health(&self, route: &Route, method: &Method) -> Response {

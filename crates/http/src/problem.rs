@@ -50,6 +50,12 @@ impl Problem {
         Self { status, ..self }
     }
 
+    /// With a further member.
+    pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
+        self.members.insert(name.to_owned(), value);
+        self
+    }
+
     /// With everything that is wrong with what was sent.
     pub(crate) fn of_fields(detail: impl Into<String>, fields: &[FieldError]) -> Self {
         let errors = fields.iter().map(|field| json!(field)).collect();
@@ -107,6 +113,7 @@ impl From<ControlError> for Problem {
             ControlError::Catalog(CatalogError::Changed { .. }) => {
                 problem.with_status(StatusCode::PRECONDITION_FAILED)
             }
+            ControlError::Keyed(error) => problem.with("code", json!(error.code())),
             ControlError::Catalog(error) => {
                 let errors = error.fields().iter().map(|field| json!(field)).collect();
                 Self { errors, ..problem }

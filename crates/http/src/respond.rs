@@ -64,6 +64,16 @@ impl Body for ResponseBody {
     }
 }
 
+impl ResponseBody {
+    /// Everything that it has, if that is known already.
+    pub(crate) fn whole(&self) -> Option<Bytes> {
+        match &self.0 {
+            Kind::Whole(payload) => Some(payload.clone().into_bytes()),
+            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) => None,
+        }
+    }
+}
+
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {

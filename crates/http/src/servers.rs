@@ -8,6 +8,7 @@ mod catalog;
 pub(crate) mod changes;
 mod env_bindings;
 mod logins;
+mod once;
 mod query;
 mod runs;
 mod secrets;
@@ -38,7 +39,7 @@ use crate::{
 
 /// A request of the API, but for its body.
 pub(crate) struct Asked<'a> {
-    pub(crate) door: &'a Door,
+    pub(crate) door: &'a Arc<Door>,
     pub(crate) target: Target,
     /// What stands in the path for the braces of the route.
     pub(crate) segments: Segments<'a>,
@@ -55,13 +56,23 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let answered = match authorize(access, &self.principal, || self.workspace()) {
-            Ok(()) => self.dispatch(body).await,
+            Ok(()) => self.asked(body).await,
             Err(problem) => {
                 self.door.denied(&self.principal, self.parts.uri.path());
                 Err(problem)
             }
         };
         answered.unwrap_or_else(|problem| problem.answer())
+    }
+
+    async fn asked<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match self.idempotency_key()? {
+            Some(key) => self.once(key, body).await,
+            None => self.dispatch(body).await,
+        }
     }
 
     async fn dispatch<B>(&self, body: B) -> Answered

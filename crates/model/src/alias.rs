@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// The longest alias.
 const ALIAS_MAX: usize = 64;
+/// The alias of the built-in server, which every run has.
+const BUILT_IN: &str = "narthex";
 
 /// A name matching `^[a-z][a-z0-9_-]{0,63}$` without `__`. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -14,13 +16,24 @@ pub struct Alias(Arc<str>);
 
 /// Why a text is no alias.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{text}` is no valid server name: use 1 to 64 of a-z, 0-9, `_` and `-`, \
-     start with a letter, and no `__`; for example `{suggestion}`"
-)]
-pub struct AliasError {
-    text: String,
-    suggestion: String,
+pub enum AliasError {
+    /// It breaks the rule.
+    #[error(
+        "`{text}` is no valid server name: use 1 to 64 of a-z, 0-9, `_` and `-`, \
+         start with a letter, and no `__`; for example `{suggestion}`"
+    )]
+    Invalid {
+        /// What was given, cut.
+        text: String,
+        /// A name that would do.
+        suggestion: Alias,
+    },
+    /// Another server has it.
+    #[error(
+        "`{BUILT_IN}` is the name of the built-in server, which every run has; choose another, \
+         for example `{BUILT_IN}-2`"
+    )]
+    Reserved,
 }
 
 impl Alias {
@@ -32,10 +45,33 @@ impl Alias {
         if is_valid(text) {
             return Ok(Self(text.into()));
         }
-        Err(AliasError {
+        Err(AliasError::Invalid {
             text: text.chars().take(100).collect(),
-            suggestion: Self::suggest(text).into(),
+            suggestion: Self::suggest(text),
         })
+    }
+
+    /// The same for a server that somebody attaches or configures: the built-in one's is taken.
+    ///
+    /// # Errors
+    /// When the rule is broken, or the alias is reserved.
+    pub fn of_server(text: &str) -> Result<Self, AliasError> {
+        match Self::new(text)? {
+            alias if alias.is_built_in() => Err(AliasError::Reserved),
+            alias => Ok(alias),
+        }
+    }
+
+    /// The alias of the built-in server.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self(BUILT_IN.into())
+    }
+
+    /// Whether it is the one of the built-in server.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.as_str() == BUILT_IN
     }
 
     /// The alias closest to `text`: what a name from another program's file becomes.
@@ -132,9 +168,24 @@ mod tests {
     #[test]
     fn suggestions_are_valid_themselves() {
         for bad in ["", "My Server", "1a", "a__b", "__", "ä.ö", "A.B-C", &"x.".repeat(90)] {
-            let error = Alias::new(bad).unwrap_err();
-            assert!(is_valid(&error.suggestion), "{bad} -> {}", error.suggestion);
-            assert_eq!(Alias::suggest(bad).as_str(), error.suggestion);
+            let AliasError::Invalid { suggestion, .. } = Alias::new(bad).unwrap_err() else {
+                panic!("{bad}");
+            };
+            assert!(is_valid(suggestion.as_str()), "{bad} -> {suggestion}");
+            assert_eq!(Alias::suggest(bad), suggestion);
         }
+    }
+
+    /// X-M1: nobody's server takes the name of the built-in one, and what is said names another.
+    #[test]
+    fn x_m1_the_built_in_servers_name_is_taken() {
+        let error = Alias::of_server("narthex").unwrap_err();
+        assert_eq!(error, AliasError::Reserved);
+        assert!(error.to_string().contains("choose another, for example `narthex-2`"), "{error}");
+        for free in ["narthex-2", "git"] {
+            assert_eq!(Alias::of_server(free).unwrap().as_str(), free);
+        }
+        assert!(Alias::built_in().is_built_in());
+        assert_eq!(Alias::new("narthex").unwrap(), Alias::built_in());
     }
 }

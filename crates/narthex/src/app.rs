@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -13,7 +14,7 @@ use narthex_gateway::{
     Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
 };
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Confinement, ErrorKind, Provenance, WorkspaceId};
+use narthex_model::{Alias, Confinement, ErrorKind, Provenance, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
@@ -27,6 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     config,
     failure::{Failure, with_causes},
+    run_sockets::RunFolders,
 };
 
 /// What an [`App`] is made of.
@@ -96,6 +98,20 @@ pub struct Doors {
     pub socket_dirs: Vec<PathBuf>,
 }
 
+impl Doors {
+    /// Where callers on this machine reach the built-in server.
+    fn built_in_url(&self) -> Option<String> {
+        let mut address = self.listener.local_addr().ok()?;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address.ip() {
+                IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        Some(format!("http://{address}/mcp/{}", Alias::built_in()))
+    }
+}
+
 /// A running gateway with everything that it needs. Drain it before it is dropped; what is
 /// dropped without loses its children at once.
 #[derive(Debug)]
@@ -145,6 +161,7 @@ impl App {
         let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
             .map_err(|error| no_randomness(&error))?;
         begin_run(&gateway, &local)?;
+        let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, audit).await?;
         let runs = match &control {
@@ -155,6 +172,12 @@ impl App {
                     env: Arc::new(config::placeholder),
                     start_timeout: connections.deadlines.connect,
                     local: local.id,
+                    built_in_url: options.doors.as_ref().and_then(Doors::built_in_url),
+                    sockets: options.doors.as_ref().map(|doors| {
+                        let (dirs, gateway) = (doors.socket_dirs.clone(), gateway.clone());
+                        let (closing, tasks) = (closing.clone(), tasks.clone());
+                        Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
+                    }),
                 };
                 let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
                 Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)
@@ -165,8 +188,8 @@ impl App {
             control,
             runs,
             local,
-            closing: CancellationToken::new(),
-            tasks: TaskTracker::new(),
+            closing,
+            tasks,
             socket_dir: None,
             drained: OnceCell::new(),
             _workers: options

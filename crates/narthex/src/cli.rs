@@ -34,8 +34,8 @@ pub(crate) use catalog::{
 };
 pub(crate) use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub(crate) use operate::{
-    AddArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand, RunCommand,
-    StopArgs,
+    AddArgs, BackupArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand,
+    RunCommand, StopArgs,
 };
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
@@ -136,6 +136,8 @@ enum Command {
     /// Show and set the limits of traffic of a workspace
     #[command(subcommand)]
     Limits(LimitsCommand),
+    /// Copy the store into a file, also while the daemon runs
+    Backup(BackupArgs),
     /// Look for what would keep servers from working
     #[command(subcommand)]
     Check(CheckCommand),
@@ -328,6 +330,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
         Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,
         Command::Limits(command) => Box::pin(commands::traffic::limits(command, context)).await,
+        Command::Backup(args) => Box::pin(commands::backup::run(args, context)).await,
         Command::Check(CheckCommand::Mcp) => Box::pin(commands::check::run(context)).await,
         Command::Init(args) => commands::init::run(&args, &context),
         Command::Daemon(command) => Box::pin(commands::daemon::run(command, context)).await,

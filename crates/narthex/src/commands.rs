@@ -2,6 +2,7 @@
 
 pub(crate) mod attachments;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod check;

@@ -4,7 +4,7 @@ use std::{fmt, io, process::ExitCode};
 
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_registry::config::ConfigFileError;
-use narthex_store::{ConnectError, OpenError, StatementError};
+use narthex_store::{BackupError, ConnectError, OpenError, StatementError};
 use narthex_vault::{KeeperError, VaultError};
 use serde_json::{Value, json};
 
@@ -118,6 +118,12 @@ impl From<ConfigFileError> for Failure {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<BackupError> for Failure {
+    fn from(error: BackupError) -> Self {
         Self::new(error.kind(), with_causes(&error))
     }
 }

@@ -15,6 +15,7 @@ mod failure;
 mod output;
 mod peer;
 mod rows;
+mod run_sockets;
 mod secrets;
 mod table;
 mod telemetry;

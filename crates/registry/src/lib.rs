@@ -13,6 +13,7 @@ pub mod watch;
 mod connection;
 mod digest;
 mod event;
+mod first_lists;
 mod log_follower;
 mod mount;
 mod outcome;
@@ -23,6 +24,7 @@ mod snapshot;
 mod subscription;
 
 pub use event::ServerEvent;
+pub use first_lists::{FirstLists, KeptLists, unchanged};
 pub use layers::{Declared, Layer};
 pub use log_follower::LogFollower;
 pub use mount::{

@@ -9,7 +9,7 @@ use std::{collections::HashSet, fmt, sync::Arc, time::Duration};
 use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState};
 use narthex_upstream::{CutReason, Deadlines, Ended};
 
-use crate::{Found, Mount, Registry, connection::Settings, pool::PoolKey};
+use crate::{ConnectionId, Found, Mount, Registry, connection::Settings, pool::PoolKey};
 
 /// How long connecting may take, and how long listing (R-M11).
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -164,6 +164,12 @@ impl Registry {
             return Err(MountError { faults });
         }
         Ok(set)
+    }
+
+    /// The mount of this number, while anybody holds it: one more reference to it.
+    #[must_use]
+    pub fn mounted(&self, id: ConnectionId) -> Option<Mount> {
+        self.shared.pool.of_id(id)
     }
 
     /// Ends the connections of mounts whose identity is meant, at once, as if their server had been

@@ -28,10 +28,18 @@ pub(crate) struct PoolKey {
     pub(crate) sharing: Sharing,
 }
 
-/// What is held, by key.
+/// What is held.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    mounted: Mutex<HashMap<PoolKey, Weak<Mounted>>>,
+    mounted: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    /// What whoever comes may share.
+    by_key: HashMap<PoolKey, Weak<Mounted>>,
+    /// Everything.
+    by_id: HashMap<ConnectionId, Weak<Mounted>>,
 }
 
 /// A reference to one connection; the last one that is dropped ends it, after its open calls.
@@ -120,17 +128,23 @@ impl Drop for Mounted {
         if let Some(shared) = self.shared.upgrade() {
             let mut mounted = shared.pool.mounted();
             // Whoever came after has replaced it under the same key.
-            if mounted.get(&self.key).is_some_and(|now| now.strong_count() == 0) {
-                mounted.remove(&self.key);
+            if mounted.by_key.get(&self.key).is_some_and(|now| now.strong_count() == 0) {
+                mounted.by_key.remove(&self.key);
             }
+            mounted.by_id.remove(&self.connection.id);
         }
         self.connection.retire();
     }
 }
 
 impl Pool {
-    fn mounted(&self) -> MutexGuard<'_, HashMap<PoolKey, Weak<Mounted>>> {
+    fn mounted(&self) -> MutexGuard<'_, Held> {
         self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A reference to the connection of this number, if anybody holds it.
+    pub(crate) fn of_id(&self, id: ConnectionId) -> Option<Mount> {
+        self.mounted().by_id.get(&id).and_then(Weak::upgrade).map(Mount)
     }
 
     /// References to all connections to a server of the live configuration.
@@ -145,15 +159,16 @@ impl Pool {
 
     fn those(&self, is_meant: impl Fn(&PoolKey) -> bool) -> Vec<Mount> {
         let mounted = self.mounted();
-        let of = mounted.iter().filter(|(key, _)| is_meant(key));
+        let of = mounted.by_key.iter().filter(|(key, _)| is_meant(key));
         of.filter_map(|(_, held)| held.upgrade()).map(Mount).collect()
     }
 
     /// Gives this connection to nobody any more; whoever holds it keeps it.
     pub(crate) fn forget(&self, mount: &Mount) {
         let mut mounted = self.mounted();
-        if mounted.get(&mount.0.key).is_some_and(|now| now.as_ptr() == Arc::as_ptr(&mount.0)) {
-            mounted.remove(&mount.0.key);
+        let now = mounted.by_key.get(&mount.0.key);
+        if now.is_some_and(|now| now.as_ptr() == Arc::as_ptr(&mount.0)) {
+            mounted.by_key.remove(&mount.0.key);
         }
     }
 }
@@ -170,7 +185,7 @@ impl Shared {
         before: Option<&Found>,
     ) -> Mount {
         let mut mounted = self.pool.mounted();
-        let held = mounted.get(&key).and_then(Weak::upgrade);
+        let held = mounted.by_key.get(&key).and_then(Weak::upgrade);
         if let Some(held) = held.as_ref().filter(|held| held.connection.is_usable()) {
             return Mount(held.clone());
         }
@@ -181,7 +196,8 @@ impl Shared {
             shared: Arc::downgrade(self),
             listing: Arc::default(),
         });
-        mounted.insert(key, Arc::downgrade(&new));
+        mounted.by_id.insert(connection.id, Arc::downgrade(&new));
+        mounted.by_key.insert(key, Arc::downgrade(&new));
         drop(mounted);
         // Only now, as its drop takes the lock.
         drop(held);

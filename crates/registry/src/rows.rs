@@ -265,7 +265,7 @@ fn twice(declared: Declared) -> Slot {
 fn bare(declared: &Declared) -> ServerRow {
     let name = declared.name().to_owned();
     ServerRow {
-        alias: Alias::new(&name).ok(),
+        alias: Alias::of_server(&name).ok(),
         name,
         provenance: declared.provenance,
         file: declared.file.clone(),

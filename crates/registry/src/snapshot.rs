@@ -146,15 +146,15 @@ impl Snapshot {
         Self { seq, servers, index, is_settled, is_last: false }
     }
 
-    /// Rows of this snapshot, and after them rows of mounts, which have their aliases for
+    /// Rows of a snapshot, and after them rows of mounts, which have their aliases for
     /// themselves: what one owner sees that has servers of its own (E7). `seq` is the owner's.
     #[must_use]
-    pub fn joined(&self, seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
+    pub fn joined(seq: u64, shared: Vec<Arc<ServerRow>>, own: &[Arc<ServerRow>]) -> Self {
         let is_free = |row: &Arc<ServerRow>| own.iter().all(|own| own.alias != row.alias);
         let mut servers = shared;
         servers.retain(is_free);
         servers.extend_from_slice(own);
-        Self { is_last: self.is_last, ..Self::new(seq, servers) }
+        Self::new(seq, servers)
     }
 
     /// The row of an alias.
@@ -175,6 +175,31 @@ fn is_settled(servers: &[Arc<ServerRow>]) -> bool {
 }
 
 impl ServerRow {
+    /// A server that could not be mounted, for an owner that should have it: it says why.
+    #[must_use]
+    pub fn failed(alias: Alias, error: CallError) -> Self {
+        let found = Found { error: Some(error), ..Found::new(ServerState::Error) };
+        Self {
+            name: alias.as_str().to_owned(),
+            alias: Some(alias),
+            provenance: Provenance::Programmatic,
+            file: None,
+            is_overridden: false,
+            definition: None,
+            found: Arc::new(found),
+            connection: None,
+            listing: Arc::default(),
+            mounted: None,
+        }
+    }
+
+    /// The same row for somebody who sees only this of what the server has.
+    #[must_use]
+    pub fn with_inventory(&self, inventory: Arc<Inventory>) -> Self {
+        let found = Found { inventory, ..(*self.found).clone() };
+        Self { found: Arc::new(found), ..self.clone() }
+    }
+
     /// Whether calls can go to the server now.
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -89,7 +89,7 @@ pub(crate) fn read(reader: &mut Reader, object: &Object<'_>, holder: Holder) -> 
 }
 
 fn alias(reader: &mut Reader, text: &str, at: &Place) -> Option<Alias> {
-    match Alias::new(text) {
+    match Alias::of_server(text) {
         Ok(alias) => Some(alias),
         Err(error) => {
             reader.invalid(at, error.to_string(), "choose another alias");

@@ -50,7 +50,7 @@ pub use params::ParamsSchema;
 pub use plan::{Catalog, Plan, SecretRequirement, check_capability, check_server, users_of};
 pub use reader::Parsed;
 pub use resolved::{
-    Omitted, OpenError, Opening, ResolvedKey, ResolvedRun, ResolvedServer, Skipped,
+    BUILT_IN_URL, Omitted, OpenError, Opening, ResolvedKey, ResolvedRun, ResolvedServer, Skipped,
 };
 pub use run::{RunKind, RunRequest};
 pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};

@@ -23,6 +23,9 @@ use crate::{
     template::{ConfigValue, Source, Template, Tree},
 };
 
+/// The key of `runner` for the URL of the built-in server (O14).
+pub const BUILT_IN_URL: &str = "orchestrator_mcp_url";
+
 /// What one run of an agent gets, until it ends (D10). `Debug` shows no value.
 ///
 /// Secrets and variables of the environment are in it by name alone; [`ResolvedServer::definition`]
@@ -193,6 +196,18 @@ impl ResolvedServer {
             | ResolvedTarget::Image { .. }
             | ResolvedTarget::Script { .. } => Isolation::Run,
         })
+    }
+
+    /// Whether it is the built-in server, as its URL is the one that only that has (O28).
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        let whole = match &self.target {
+            ResolvedTarget::Http { url, .. } => url.whole(),
+            ResolvedTarget::Command { .. }
+            | ResolvedTarget::Image { .. }
+            | ResolvedTarget::Script { .. } => None,
+        };
+        whole.is_some_and(|at| at.source == Source::Runner && at.key == BUILT_IN_URL)
     }
 
     /// What callers may see of it: of tools what its entry and each level show.

@@ -37,6 +37,8 @@ pub struct RunRequest {
     pub expires_in: Option<u64>,
     /// Whether its caller wants the resolved servers with all values, to start them itself (C19).
     pub is_direct: bool,
+    /// Whether it is to have Unix sockets as well (D2).
+    pub has_sockets: bool,
     /// Whether it brings servers of its own instead of an agent's: `servers` and `tools`, which are
     /// read elsewhere.
     pub has_own_servers: bool,
@@ -54,7 +56,7 @@ pub enum RunKind {
 
 /// How long a run may live, in seconds: 30 days.
 const LIFE_MAX: u64 = 30 * 24 * 60 * 60;
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "type",
     "agent_name",
     "session_id",
@@ -66,6 +68,7 @@ const KEYS: [&str; 13] = [
     "parent_run_id",
     "expires_in",
     "direct",
+    "sockets",
     "servers",
     "tools",
 ];
@@ -158,6 +161,7 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
         parent_run_id: reader.owned(object, "parent_run_id"),
         expires_in: expires_in(reader, object),
         is_direct: reader.flag(object, "direct").unwrap_or(false),
+        has_sockets: reader.flag(object, "sockets").unwrap_or(false),
         has_own_servers: own.is_some(),
         is_prompt_inside,
     })

@@ -1,11 +1,6 @@
 //! The sockets of one run: accepts connections and waits for them at the end.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use narthex_gateway::{Endpoint, Gateway, RunView};
 use narthex_model::Alias;
@@ -75,7 +70,35 @@ impl SocketDoor {
         gateway: Gateway,
         options: SocketOptions,
     ) -> Result<Self, SocketError> {
-        let folder = Folder::open(folder)?;
+        Self::bind_in(Folder::open(folder)?, run, gateway, options)
+    }
+
+    /// The same in a folder of this name in another, which goes with the door. What a crash has
+    /// left of it is no hindrance.
+    ///
+    /// # Errors
+    /// As for [`SocketDoor::bind`].
+    pub fn bind_passing(
+        base: &Path,
+        name: &str,
+        run: Arc<RunView>,
+        gateway: Gateway,
+        options: SocketOptions,
+    ) -> Result<Self, SocketError> {
+        Self::bind_in(Folder::open_passing(base, name)?, run, gateway, options)
+    }
+
+    /// Removes the folders of doors that a crash has left in another, by their names.
+    pub fn sweep(base: &Path, is_meant: impl Fn(&str) -> bool) {
+        Folder::sweep(base, is_meant);
+    }
+
+    fn bind_in(
+        folder: Folder,
+        run: Arc<RunView>,
+        gateway: Gateway,
+        options: SocketOptions,
+    ) -> Result<Self, SocketError> {
         let aggregated = folder.bind("mcp.sock")?;
         let place = Place { gateway, run, options: Arc::new(options) };
         let mut servers = BTreeMap::new();
@@ -86,12 +109,21 @@ impl SocketDoor {
         Ok(Self { place, aggregated, servers, folder })
     }
 
-    /// The sockets' paths, the aggregated one first.
+    /// Where the sockets are.
     #[must_use]
-    pub fn paths(&self) -> Vec<PathBuf> {
-        let servers = self.servers.values().map(|(_, socket)| socket);
-        let all = std::iter::once(&self.aggregated).chain(servers);
-        all.map(|socket| socket.path().to_owned()).collect()
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The socket of all servers.
+    #[must_use]
+    pub fn aggregated(&self) -> &Path {
+        self.aggregated.path()
+    }
+
+    /// The socket of each server.
+    pub fn servers(&self) -> impl Iterator<Item = (&Alias, &Path)> {
+        self.servers.values().map(|(alias, socket)| (alias, socket.path()))
     }
 
     /// Serves connections until told to stop, then lets open calls finish for a while. Servers
@@ -99,7 +131,7 @@ impl SocketDoor {
     pub async fn serve(self, stop: CancellationToken) {
         let Self { place, aggregated, servers, folder } = self;
         let room = Arc::new(Semaphore::new(place.options.connections));
-        let mut changes = place.gateway.registry().changes();
+        let mut changes = place.gateway.changes(&place.run);
         let mut serving =
             Serving { place, room, tasks: TaskTracker::new(), stop, folder, open: BTreeMap::new() };
         let all = serving.stop.clone();
@@ -108,11 +140,12 @@ impl SocketDoor {
             serving.begin(name, alias, socket);
         }
         loop {
+            changes.mark_seen();
             serving.follow();
             tokio::select! {
                 biased;
                 () = serving.stop.cancelled() => break,
-                changed = changes.changed() => if changed.is_err() {
+                is_followed = changes.next() => if !is_followed {
                     break;
                 },
             }
@@ -125,11 +158,8 @@ impl SocketDoor {
 
 /// The sockets that the run's servers have, by the names of their files.
 fn wanted(place: &Place) -> BTreeMap<String, Alias> {
-    let snapshot = place.gateway.registry().snapshot();
-    let rows = snapshot.servers.iter().filter(|row| !row.is_overridden);
-    let aliases = rows.filter_map(|row| row.alias.clone());
-    let attached = aliases.filter(|alias| place.run.policy.is_attached(alias));
-    attached.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
+    let aliases = place.gateway.aliases(&place.run).into_iter();
+    aliases.filter_map(|alias| Some((socket_name(Some(&alias))?, alias))).collect()
 }
 
 /// What accepts connections.

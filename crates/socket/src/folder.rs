@@ -69,6 +69,8 @@ pub enum SocketError {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Whether it goes when this does.
+    is_passing: bool,
     _lock: fs_err::File,
 }
 
@@ -104,27 +106,61 @@ pub(crate) fn socket_name(alias: Option<&Alias>) -> Option<String> {
 impl Folder {
     /// Makes the folder if it is not there, and makes sure that it is ours alone.
     pub(crate) fn open(path: &Path) -> Result<Self, SocketError> {
-        let failed = |source| SocketError::Io { path: path.to_owned(), source };
-        match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(error));
+        make_private(path)?;
+        Self::hold(path, false)
+    }
+
+    /// The same for a folder inside another that is ours alone, which is there only for as long as
+    /// this exists. Sockets that a crash has left there go at once.
+    pub(crate) fn open_passing(base: &Path, name: &str) -> Result<Self, SocketError> {
+        make_private(base)?;
+        let path = base.join(name);
+        make_private(&path)?;
+        let folder = Self::hold(&path, true)?;
+        folder.clear();
+        Ok(folder)
+    }
+
+    /// Removes what passing folders a crash has left in a folder, by their names.
+    pub(crate) fn sweep(base: &Path, is_meant: impl Fn(&str) -> bool) {
+        let Ok(entries) = fs_err::read_dir(base) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if let Some(name) = name.to_str().filter(|name| is_meant(name))
+                && let Err(error) = Self::open_passing(base, name)
+            {
+                tracing::warn!("a folder of sockets stays: {error}");
             }
-            Ok(()) | Err(_) => {}
         }
-        let metadata = fs_err::symlink_metadata(path).map_err(failed)?;
-        let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
-        if !metadata.is_dir() || !is_ours || metadata.permissions().mode() & 0o077 != 0 {
-            return Err(SocketError::OpenFolder { folder: path.to_owned() });
+    }
+
+    fn clear(&self) {
+        let Ok(entries) = fs_err::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_socket())
+                && let Err(error) = remove_stale(&path)
+            {
+                tracing::warn!("a socket stays: {error}");
+            }
         }
+    }
+
+    fn hold(path: &Path, is_passing: bool) -> Result<Self, SocketError> {
+        let failed = |source| SocketError::Io { path: path.to_owned(), source };
         let lock = path.join(LOCK);
         let mut options = fs_err::OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(&lock).map_err(failed)?;
         match file.file().try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: file }),
+            Ok(()) => Ok(Self { path: path.to_owned(), is_passing, _lock: file }),
             Err(std::fs::TryLockError::WouldBlock) => Err(SocketError::InUse { path: lock }),
             Err(std::fs::TryLockError::Error(error)) => Err(failed(error)),
         }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Opens one socket in it. Must be called inside a runtime.
@@ -142,6 +178,35 @@ impl Folder {
         fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(Socket { listener, file })
     }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.is_passing {
+            return;
+        }
+        let gone = fs_err::remove_file(self.path.join(LOCK));
+        if let Err(error) = gone.and_then(|()| fs_err::remove_dir(&self.path)) {
+            tracing::warn!("a folder of sockets stays: {error}");
+        }
+    }
+}
+
+/// Makes a folder if it is not there, and makes sure that it is ours alone.
+fn make_private(path: &Path) -> Result<(), SocketError> {
+    let failed = |source| SocketError::Io { path: path.to_owned(), source };
+    match std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(failed(error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    let metadata = fs_err::symlink_metadata(path).map_err(failed)?;
+    let is_ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if !metadata.is_dir() || !is_ours || metadata.permissions().mode() & 0o077 != 0 {
+        return Err(SocketError::OpenFolder { folder: path.to_owned() });
+    }
+    Ok(())
 }
 
 impl Socket {
@@ -243,6 +308,30 @@ mod tests {
         let error = folder.bind("git.sock").unwrap_err();
         assert!(matches!(error, SocketError::NotASocket { .. }), "{error:?}");
         assert_eq!(fs_err::read_to_string(folder.path.join("git.sock")).unwrap(), "precious");
+    }
+
+    /// D10: what lies in folders that are there for a time goes, and nothing else.
+    #[tokio::test]
+    async fn what_a_crash_has_left_goes() {
+        let home = tempfile::tempdir().unwrap();
+        let base = home.path().join("base");
+        let kept = Folder::open(&base).unwrap();
+        drop(Folder::open_passing(&base, "one").unwrap());
+        assert!(!base.join("one").exists(), "it goes with its door");
+        for name in ["one", "two"] {
+            let folder = base.join(name);
+            fs_err::create_dir(&folder).unwrap();
+            fs_err::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+            drop(std::os::unix::net::UnixListener::bind(folder.join("old.sock")).unwrap());
+        }
+        let open = Folder::open_passing(&base, "two").unwrap();
+        assert!(!open.path().join("old.sock").exists());
+        fs_err::write(base.join("notes"), "precious").unwrap();
+        Folder::sweep(&base, |name| name != "notes" && name != LOCK);
+        assert!(!base.join("one").exists());
+        assert!(open.path().is_dir(), "another door has it");
+        assert_eq!(fs_err::read_to_string(base.join("notes")).unwrap(), "precious");
+        drop(kept);
     }
 
     #[test]

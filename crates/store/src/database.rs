@@ -20,7 +20,7 @@ use sqlite::SqliteFile;
 const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
 /// How long to wait for another process's transaction; less than a statement may take, so that
 /// the error says who was in the way.
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// How long statements that run may hold up the end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(12);
 /// How many connections read.

@@ -9,6 +9,7 @@
 //!
 //! Nothing here is on the way of a call.
 
+mod backup;
 mod connect;
 mod database;
 mod fault;
@@ -18,10 +19,12 @@ mod open;
 mod statement;
 mod store;
 
+pub use backup::{Backup, BackupError};
 pub use connect::{ConnectError, UrlFault};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
+pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
 pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};

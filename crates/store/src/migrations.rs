@@ -21,7 +21,9 @@ const STEPS: &[(i64, &str, &str)] = &[
     (8, "runs", include_str!("../migrations/0008_runs.sql")),
     (10, "logins", include_str!("../migrations/0010_logins.sql")),
     (11, "traffic", include_str!("../migrations/0011_traffic.sql")),
+    (12, "sockets of runs", include_str!("../migrations/0012_run_sockets.sql")),
     (13, "env bindings", include_str!("../migrations/0013_env_bindings.sql")),
+    (14, "kept answers", include_str!("../migrations/0014_kept_answers.sql")),
 ];
 
 /// The version that this program writes.

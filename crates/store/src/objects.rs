@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod env_bindings;
+pub(crate) mod kept_answers;
 pub(crate) mod logins;
 pub(crate) mod principals;
 pub(crate) mod proofs;

@@ -5,8 +5,8 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, Logins, OpenError, Principals,
-    Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
+    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, KeptAnswers, Logins, OpenError,
+    Principals, Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
     StatementError, TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
@@ -43,6 +43,10 @@ impl Store {
     #[must_use]
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
     }
 
     /// Opens the file to see which files of folders are trusted. Nothing is made or changed, also
@@ -135,6 +139,12 @@ impl Store {
     #[must_use]
     pub fn env_bindings(&self) -> EnvBindings<'_> {
         EnvBindings::new(&self.database)
+    }
+
+    /// Answers to writes that came with an idempotency key.
+    #[must_use]
+    pub fn kept_answers(&self) -> KeptAnswers<'_> {
+        KeptAnswers::new(&self.database)
     }
 
     /// Limits of workspaces, and the calls of days.

@@ -1,10 +1,14 @@
 //! What a server was found to have: its tools, prompts, resources and templates, as raw JSON.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use narthex_model::Exposed;
 use narthex_wire::{Message, Raw, headers::HeaderParams, method, rpc};
+use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
 use crate::{Link, LinkError};
@@ -21,6 +25,34 @@ pub struct InventoryEntry {
     pub raw: Bytes,
     /// Which arguments a tool wants mirrored as headers (modern, HTTP).
     pub header_params: Option<Arc<HeaderParams>>,
+    digest: OnceLock<[u8; 32]>,
+}
+
+/// One of a server's lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Listed {
+    /// Tools.
+    Tool,
+    /// Prompts.
+    Prompt,
+    /// Resources.
+    Resource,
+    /// Resource templates.
+    Template,
+}
+
+impl InventoryEntry {
+    /// An entry that is known by this name or URI.
+    #[must_use]
+    pub fn new(key: &str, raw: Bytes) -> Self {
+        Self { key: key.into(), raw, header_params: None, digest: OnceLock::new() }
+    }
+
+    /// The SHA-256 of the definition, computed once.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| Sha256::digest(&self.raw).into())
+    }
 }
 
 /// Everything that one server lists, in its own order.
@@ -38,6 +70,21 @@ pub struct Inventory {
 }
 
 impl Inventory {
+    /// What somebody lists, from entry to list.
+    #[must_use]
+    pub fn new(entries: impl IntoIterator<Item = (Listed, InventoryEntry)>) -> Self {
+        let mut all = Self::default();
+        for (list, entry) in entries {
+            match list {
+                Listed::Tool => all.tools.push(entry),
+                Listed::Prompt => all.prompts.push(entry),
+                Listed::Resource => all.resources.push(entry),
+                Listed::Template => all.templates.push(entry),
+            }
+        }
+        all.indexed()
+    }
+
     /// The tool of this name.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&InventoryEntry> {
@@ -106,18 +153,41 @@ impl Inventory {
         if exposed.is_everything() {
             return self.clone();
         }
-        let only = |entries: &[InventoryEntry], is_shown: &dyn Fn(&str) -> bool| {
-            entries.iter().filter(|entry| is_shown(&entry.key)).cloned().collect()
-        };
-        let is_uri_shown = |uri: &str| exposed.resources.lets_uri(uri);
-        let shown = Self {
-            tools: only(&self.tools, &|name| exposed.tools.lets(name)),
-            prompts: only(&self.prompts, &|name| exposed.prompts.lets(name)),
-            resources: only(&self.resources, &is_uri_shown),
-            templates: only(&self.templates, &is_uri_shown),
-            ..Self::default()
-        };
-        Arc::new(shown.indexed())
+        self.only(|list, entry| match list {
+            Listed::Tool => exposed.tools.lets(&entry.key),
+            Listed::Prompt => exposed.prompts.lets(&entry.key),
+            Listed::Resource | Listed::Template => exposed.resources.lets_uri(&entry.key),
+        })
+    }
+
+    /// The entries that are wanted; the same inventory, if these are all.
+    #[must_use]
+    pub fn only(
+        self: &Arc<Self>,
+        is_wanted: impl Fn(Listed, &InventoryEntry) -> bool,
+    ) -> Arc<Self> {
+        if self.entries().all(|(list, entry)| is_wanted(list, entry)) {
+            return self.clone();
+        }
+        let wanted = self.entries().filter(|(list, entry)| is_wanted(*list, entry));
+        Arc::new(Self::new(wanted.map(|(list, entry)| (list, entry.clone()))))
+    }
+
+    /// All entries, each with its list.
+    pub fn entries(&self) -> impl Iterator<Item = (Listed, &InventoryEntry)> {
+        let all = [Listed::Tool, Listed::Prompt, Listed::Resource, Listed::Template];
+        all.into_iter().flat_map(|list| self.list(list).iter().map(move |entry| (list, entry)))
+    }
+
+    /// One list.
+    #[must_use]
+    pub fn list(&self, list: Listed) -> &[InventoryEntry] {
+        match list {
+            Listed::Tool => &self.tools,
+            Listed::Prompt => &self.prompts,
+            Listed::Resource => &self.resources,
+            Listed::Template => &self.templates,
+        }
     }
 
     fn indexed(mut self) -> Self {
@@ -183,10 +253,6 @@ fn add_page(answer: &Message, member: &str, key: &str, entries: &mut Vec<Invento
             tracing::warn!(member, "dropped an entry without {key}, or with a key twice");
             continue;
         };
-        entries.push(InventoryEntry {
-            key: name.as_ref().into(),
-            raw: answer.bytes().slice_ref(item.as_bytes()),
-            header_params: None,
-        });
+        entries.push(InventoryEntry::new(&name, answer.bytes().slice_ref(item.as_bytes())));
     }
 }

@@ -24,7 +24,7 @@ pub use connect::{
 };
 pub use connect_stdio::may_install;
 pub use frame::{CutReason, Frame, LinkError, LinkEvent};
-pub use inventory::{Inventory, InventoryEntry};
+pub use inventory::{Inventory, InventoryEntry, Listed};
 pub use link::{
     ClientIdentity, Ended, Forwarded, Forwarding, Hop, InUse, KeptAwake, Link, ServerCapabilities,
     ServerFacts, TraceHeaders,

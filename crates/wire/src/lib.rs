@@ -11,22 +11,28 @@ pub mod translate;
 mod cut;
 mod era;
 mod lines;
+mod log_level;
 mod message;
 mod pages;
 mod payload;
 mod redact;
 mod rewrite;
+mod schema;
 mod sse;
+mod template;
 
 pub use cut::{CutResult, cut_result};
 pub use era::{Era, Revision, classify_downstream, meta_key, method};
 pub use lines::{LineError, LineParser, line_frames};
+pub use log_level::LogLevel;
 pub use message::{Message, MessageError, MessageKind, Raw};
 pub use pages::{Pages, PagesError};
 pub use payload::{Payload, PayloadBuilder};
 pub use redact::{REDACTED, Redactor};
 pub use rewrite::{Patch, Rewrite};
+pub use schema::{with_member, with_object_schema};
 pub use sse::{SseError, SseEvent, SseParser, sse_event, write_sse_event};
+pub use template::Template;
 
 /// What is refused before it is buffered or indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! of this run.
 
 use super::plan::{Case, Era, Way, Work};
-use super::results::{Results, Row};
+use super::results::{Results, Row, RunsCost};
 
 /// How many times nginx's processor time a call may take.
 const CPU_RATIO: f64 = 2.0;
@@ -14,6 +14,12 @@ const ADDED_P50_US: f64 = 150.0;
 const LIST_RATE: f64 = 0.7;
 /// What an idle session may add.
 const SESSION_BYTES: f64 = 32.0 * 1024.0;
+/// How long the creation of a run may take, where what it needs is there.
+const RUN_US: f64 = 5000.0;
+/// What a live run may add that nobody uses.
+const RUN_BYTES: f64 = 16.0 * 1024.0;
+/// How many more instructions a call may take beside many runs and servers.
+const CALL_GROWTH: f64 = 0.05;
 
 pub(super) struct Aim {
     pub(super) name: String,
@@ -32,6 +38,35 @@ pub(super) fn check(results: &Results) -> Vec<Aim> {
     aims.extend(no_faults(results));
     aims.extend(list_rate(results));
     aims.extend(idle(results));
+    aims.extend(results.runs.iter().flat_map(runs));
+    aims
+}
+
+fn runs(cost: &RunsCost) -> Vec<Aim> {
+    let disk = format!("one write to this disk takes {:.1} ms", cost.sync_us / 1e3);
+    let time = |what: &str, us: f64| Aim {
+        name: format!("{what} of a run, median"),
+        wanted: format!("≤ {} ms", RUN_US / 1e3),
+        found: format!("{:.1} ms ({disk})", us / 1e3),
+        is_met: us <= RUN_US,
+    };
+    let mut aims = vec![time("Creation", cost.create_p50_us), time("End", cost.end_p50_us)];
+    aims.push(Aim {
+        name: "Memory of a live run".to_owned(),
+        wanted: format!("≤ {} KiB", RUN_BYTES / 1024.0),
+        found: format!("{:.1} KiB ({} runs)", cost.bytes_per_run / 1024.0, cost.runs),
+        is_met: cost.bytes_per_run <= RUN_BYTES,
+    });
+    let found = cost.calls.iter().map(|call| {
+        let text = format!("{:+.1} % ({})", call.growth() * 100.0, call.caller);
+        Found { value: call.growth(), text }
+    });
+    aims.extend(worst(found).map(|found| Aim {
+        name: format!("Instructions of a call more, {} runs, {} servers", cost.runs, cost.servers),
+        wanted: format!("≤ {} %", CALL_GROWTH * 100.0),
+        is_met: found.value <= CALL_GROWTH,
+        found: found.text,
+    }));
     aims
 }
 

@@ -127,7 +127,14 @@ fn target(stage: &Stage, kind: &str, way: Way) -> Command {
 }
 
 pub(super) fn read<T: for<'de> Deserialize<'de>>(command: &mut Command) -> Result<T> {
-    let done = capture(command, DONE)?;
+    read_within(command, DONE)
+}
+
+pub(super) fn read_within<T: for<'de> Deserialize<'de>>(
+    command: &mut Command,
+    within: Duration,
+) -> Result<T> {
+    let done = capture(command, within)?;
     ensure!(done.status.success(), "the load generator failed: {}", done.stderr);
     serde_json::from_str(&done.stdout).context("the load generator printed no result")
 }

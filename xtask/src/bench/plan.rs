@@ -45,16 +45,19 @@ pub(super) enum Extra {
     Registry,
     /// Sessions that do nothing.
     Idle,
+    /// Runs: their creation, their memory, and calls beside many of them.
+    Runs,
 }
 
 impl Extra {
-    const ALL: [Self; 3] = [Self::Stdio, Self::Registry, Self::Idle];
+    const ALL: [Self; 4] = [Self::Stdio, Self::Registry, Self::Idle, Self::Runs];
 
     fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Registry => "registry",
             Self::Idle => "idle",
+            Self::Runs => "runs",
         }
     }
 }
@@ -205,7 +208,7 @@ impl Selection {
             } else {
                 bail!(
                     "--only {word}: there is legacy, modern; echo, list, progress, 100k, 5m; \
-                     1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, idle"
+                     1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, idle, runs"
                 );
             }
         }

@@ -53,6 +53,7 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
     write_stdio(&mut out, results);
     write_registry(&mut out, results);
     write_idle(&mut out, results);
+    write_runs(&mut out, results);
     for profile in &results.profiles {
         section(&mut out, &profile.title);
         add(&mut out, format_args!("{}\n", profile.text.trim_end()));
@@ -221,6 +222,60 @@ fn write_idle(out: &mut String, results: &Results) {
             if idle.has_streams { "yes" } else { "no" }.to_owned(),
             idle.sessions.to_string(),
             format!("{:.1}", idle.bytes_per_session / 1024.0),
+        ]);
+    }
+    out.push_str(&table(&rows));
+}
+
+fn write_runs(out: &mut String, results: &Results) {
+    let Some(cost) = &results.runs else { return };
+    section(out, "Runs");
+    out.push_str(
+        "Runs of an agent with one server over HTTP, which all of them share, created over REST\n\
+         one after the other, with the store in SQLite. Each creation waits for the disk three\n\
+         times: the record that it begins, the run itself, and the record that it is done.\n\
+         Memory is what the daemon has more when all are alive that nobody has used.\n\n",
+    );
+    let ms = |us: f64| format!("{:.1}", us / 1e3);
+    let rows = [
+        heading(&[
+            "runs:",
+            "create p50 ms:",
+            "p99 ms:",
+            "end p50 ms:",
+            "p99 ms:",
+            "disk p50 ms:",
+            "KiB each:",
+        ]),
+        vec![
+            cost.runs.to_string(),
+            ms(cost.create_p50_us),
+            ms(cost.create_p99_us),
+            ms(cost.end_p50_us),
+            ms(cost.end_p99_us),
+            ms(cost.sync_us),
+            format!("{:.1}", cost.bytes_per_run / 1024.0),
+        ],
+    ];
+    out.push_str(&table(&rows));
+    if cost.calls.is_empty() {
+        return;
+    }
+    add(
+        out,
+        format_args!(
+            "\nInstructions of the daemon for a small call at `/mcp` by a modern client, by\n\
+             callgrind: beside one run and one server, and beside {} runs and {} servers.\n\n",
+            cost.runs, cost.servers
+        ),
+    );
+    let mut rows = vec![heading(&["caller", "one:", "many:", "more, %:"])];
+    for call in &cost.calls {
+        rows.push(vec![
+            call.caller.clone(),
+            format!("{:.0}", call.one),
+            format!("{:.0}", call.many),
+            format!("{:+.1}", call.growth() * 100.0),
         ]);
     }
     out.push_str(&table(&rows));

@@ -15,6 +15,7 @@ pub(super) struct Results {
     pub(super) stdio: Vec<StdioRow>,
     pub(super) registry: Option<RegistryCost>,
     pub(super) idle: Vec<Idle>,
+    pub(super) runs: Option<RunsCost>,
     pub(super) profiles: Vec<Profile>,
     pub(super) nginx_config: String,
 }
@@ -70,6 +71,39 @@ pub(super) struct Idle {
     pub(super) has_streams: bool,
     pub(super) sessions: u64,
     pub(super) bytes_per_session: f64,
+}
+
+/// What runs cost.
+#[derive(Serialize)]
+pub(super) struct RunsCost {
+    /// How many are many.
+    pub(super) runs: u64,
+    /// How many servers there are beside many runs.
+    pub(super) servers: usize,
+    pub(super) create_p50_us: f64,
+    pub(super) create_p99_us: f64,
+    pub(super) end_p50_us: f64,
+    pub(super) end_p99_us: f64,
+    /// What the disk takes for one write.
+    pub(super) sync_us: f64,
+    pub(super) bytes_per_run: f64,
+    /// Empty if instructions could not be counted.
+    pub(super) calls: Vec<CallCost>,
+}
+
+/// Instructions of one call, beside one run and one server and beside many.
+#[derive(Serialize)]
+pub(super) struct CallCost {
+    pub(super) caller: String,
+    pub(super) one: f64,
+    pub(super) many: f64,
+}
+
+impl CallCost {
+    /// What comes with many, as part of the whole.
+    pub(super) fn growth(&self) -> f64 {
+        self.many / self.one - 1.0
+    }
 }
 
 /// Where processor time goes.
@@ -151,6 +185,7 @@ impl Results {
             stdio: Vec::new(),
             registry: None,
             idle: Vec::new(),
+            runs: None,
             profiles: Vec::new(),
             nginx_config: String::new(),
         }

@@ -32,7 +32,8 @@ pub(super) struct Stage {
     _dir: TempDir,
 }
 
-struct Fixture {
+/// A server over HTTP.
+pub(super) struct Fixture {
     url: String,
     _service: Service,
 }
@@ -112,7 +113,7 @@ impl Stage {
 }
 
 impl Fixture {
-    fn start(era: Era, profile: &str, extra: usize, log: &Path) -> Result<Self> {
+    pub(super) fn start(era: Era, profile: &str, extra: usize, log: &Path) -> Result<Self> {
         let mut command = program("narthex-fixture", profile);
         command.args(["--http", "127.0.0.1:0", "--eras", era.name()]);
         command.args(["--tools", &extra.to_string()]);
@@ -122,6 +123,12 @@ impl Fixture {
             value["url"].as_str().map(str::to_owned)
         })?;
         Ok(Self { url, _service: service })
+    }
+}
+
+impl Fixture {
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 }
 

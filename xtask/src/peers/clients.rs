@@ -66,6 +66,7 @@ const fn python(
 }
 
 /// Where a client connects to.
+#[derive(Clone)]
 pub(super) enum Endpoint {
     Http { url: String, token_file: PathBuf },
     Stdio(Vec<String>),

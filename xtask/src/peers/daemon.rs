@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::clients::Endpoint;
-use crate::process::{Descendants, Service};
+use crate::process::{self, Descendants, Service};
 use crate::workspace;
 
 const LISTENING: Duration = Duration::from_secs(30);
@@ -115,6 +115,31 @@ pub(super) fn stdio(data: &Path, alias: Option<&str>) -> Endpoint {
         words.extend(["--server".to_owned(), alias.to_owned()]);
     }
     Endpoint::Stdio(words)
+}
+
+/// `socat`, as the answer to a new run has it for the sockets of the run: for the aggregated
+/// endpoint and for one server.
+pub(super) fn socat(data: &Path, alias: &str) -> Result<[Endpoint; 2]> {
+    let mut command = Command::new(workspace::built("narthex"));
+    command.args(["runs", "create", "--json", "--sockets", "--tools", "*"]);
+    let done = process::capture(command.arg("--data").arg(data), LISTENING)?;
+    let said = format!("{}{}", done.stdout, done.stderr);
+    ensure!(done.status.success(), "no run was created: {said}");
+    let begun: Value = serde_json::from_str(&done.stdout).context("the answer is no JSON")?;
+    let socat = &begun["data"]["socat"];
+    Ok([
+        Endpoint::Stdio(words(&socat["mcpServers"]["narthex"])?),
+        Endpoint::Stdio(words(&socat["mcpServersByAlias"][alias])?),
+    ])
+}
+
+/// The command line of an entry of `mcpServers`, which has nothing in its environment.
+fn words(entry: &Value) -> Result<Vec<String>> {
+    ensure!(entry["env"].as_object().is_some_and(Map::is_empty), "an environment: {entry}");
+    let arguments = entry["args"].as_array().into_iter().flatten();
+    let words = std::iter::once(&entry["command"]).chain(arguments);
+    let words = words.map(|word| word.as_str().map(str::to_owned));
+    words.collect::<Option<_>>().with_context(|| format!("no command line: {entry}"))
 }
 
 /// Reads a line as one kind of event. Other lines, such as the log's, are none.

@@ -34,6 +34,8 @@ impl Peers {
             // For the tests of confined servers.
             provide("bwrap", &["--version"], &["bubblewrap"])?;
         }
+        // For clients that reach a run by its sockets.
+        provide("socat", &["-V"], &["socat"])?;
         // Half of the time goes to waiting for downloads.
         thread::scope(|scope| {
             let node = scope.spawn(|| peers.install_node(&locks.join("node")));

@@ -32,6 +32,8 @@ pub struct SpoolReader {
 pub struct SpoolBatch {
     /// Events, each as its line.
     pub lines: Vec<String>,
+    /// Whether as much was read as is read at once, so that there may be more.
+    pub is_full: bool,
     file: u64,
     from: u64,
     to: u64,
@@ -126,7 +128,9 @@ impl SpoolReader {
             // A file may begin with more than is read at once of what is no event.
             let has_more = lines.is_empty() && text.len() as u64 == CHUNK_BYTES;
             if !has_more {
-                let batch = SpoolBatch { lines, file: source.number, from: start, to: from };
+                let is_full = lines.len() == LINES_MOST || text.len() as u64 == CHUNK_BYTES;
+                let file = source.number;
+                let batch = SpoolBatch { lines, is_full, file, from: start, to: from };
                 return Ok((from > start).then_some(batch));
             }
         }

@@ -21,6 +21,8 @@ pub(crate) struct Shipper {
     reader: Arc<Mutex<SpoolReader>>,
     store: Store,
     vault: Option<Vault>,
+    /// Whether the last batch was full.
+    is_behind: bool,
 }
 
 /// Why something is not moved. It stays where it is.
@@ -42,12 +44,17 @@ impl Shipper {
     /// `None` if there is nothing to read, or no place to put it.
     pub(crate) fn new(audit: &Audit, store: Option<&Store>, vault: Option<&Vault>) -> Option<Self> {
         let reader = Arc::new(Mutex::new(audit.reader()?));
-        Some(Self { reader, store: store?.clone(), vault: vault.cloned() })
+        Some(Self { reader, store: store?.clone(), vault: vault.cloned(), is_behind: false })
     }
 
     /// Tells when there may be more.
     pub(crate) fn grown(&self) -> SpoolGrown {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).grown()
+    }
+
+    /// Whether the last batch was as large as one may be.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.is_behind
     }
 
     /// Moves a batch; `false` if there is none.
@@ -57,6 +64,7 @@ impl Shipper {
             reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()
         });
         let next = next.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
+        self.is_behind = next.as_ref().is_some_and(|batch| batch.is_full);
         let Some(batch) = next else { return Ok(false) };
         self.store(&batch).await?;
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).moved(&batch);

@@ -206,7 +206,24 @@ impl Workspace {
         let checked = checked.map_err(|faults| {
             faults.iter().map(|fault| FieldError::of(fault, &place)).collect::<Vec<_>>()
         })?;
-        Ok(checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect())
+        let mut told: Vec<_> =
+            checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect();
+        if let Definition::Agent(agent) = definition {
+            told.extend(self.unknown_agents(agent, &place));
+        }
+        Ok(told)
+    }
+
+    /// The agents that one may start and that there are none of: others may be saved later.
+    fn unknown_agents(&self, agent: &Agent, place: &str) -> Vec<FieldWarning> {
+        let is_unknown =
+            |name: &&AgentName| **name != agent.name && !self.agents.contains_key(*name);
+        let unknown = agent.spawnable_agents.iter().filter(is_unknown);
+        let told = unknown.map(|name| FieldWarning {
+            field: format!("{place}.spawnable_agents"),
+            message: format!("there is no agent `{name}`; create it, or take it out"),
+        });
+        told.collect()
     }
 
     /// What is wrong with these that was not before.

@@ -22,14 +22,12 @@ impl Control {
     /// whoever makes a plan of it is told so.
     ///
     /// # Errors
-    /// When there is no such agent or it cannot be read, there is no store or no such workspace, or
-    /// the store fails.
+    /// When there is no such agent or it cannot be read, or the store fails.
     pub(crate) async fn agent_parts(
-        &self,
+        store: &Store,
         workspace: &WorkspaceId,
         name: &AgentName,
     ) -> Result<AgentParts, ControlError> {
-        let store = self.catalog_store(workspace).await?;
         let kind = CatalogKind::Agent;
         let Some(text) = document(store, workspace, kind, name.as_str()).await? else {
             return Err(unknown(kind, name.as_str()).into());
@@ -41,6 +39,28 @@ impl Control {
         let capabilities = capabilities(store, workspace, &agent).await?;
         let servers = servers(store, workspace, &agent, &capabilities).await?;
         Ok(AgentParts { agent, catalog: Catalog { servers, capabilities } })
+    }
+}
+
+impl Control {
+    /// Notes in the parts of an earlier time which of their servers are switched off now (D10).
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub(crate) async fn switch_off(
+        &self,
+        workspace: &WorkspaceId,
+        parts: &mut AgentParts,
+    ) -> Result<(), ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        for (id, server) in &mut parts.catalog.servers {
+            let text = document(store, workspace, CatalogKind::Server, id.as_str()).await?;
+            let parsed = text.map(|text| ServerEntry::parse(text.as_bytes(), Some(id)));
+            if let Some(Ok(Parsed { value: now, .. })) = parsed {
+                server.settings.disabled |= now.settings.disabled;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -135,6 +135,7 @@ fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -
         skipped: Vec::new(),
         failed: Vec::new(),
         direct: None,
+        built_in: BTreeSet::new(),
     }
 }
 

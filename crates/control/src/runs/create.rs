@@ -1,7 +1,7 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -10,25 +10,25 @@ use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{AgentName, Alias, EnvName, ErrorKind, SecretName, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountSet, Snapshot};
+use narthex_registry::{FirstLists, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
 
 use super::{
-    DirectServers, RUNS_MAX, RunError, RunFault, Runs, asked,
+    DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
     keep::Told,
-    prepare::{self, Of, Opened, Prepared},
+    prepare::{self, Failed, Of, Opened, Prepared},
 };
-use crate::{AgentEnv, By, ControlError};
+use crate::{AgentEnv, By, Control, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a run is made anew because what it is made of was taken away meanwhile.
-const ATTEMPTS: usize = 3;
+pub(super) const ATTEMPTS: usize = 3;
 
 /// Who creates a run.
 #[derive(Debug, Clone)]
@@ -60,6 +60,8 @@ pub struct Created {
     pub missing: Vec<Alias>,
     /// The servers with all values, if that was asked for (C19).
     pub direct: Option<DirectServers>,
+    /// Its Unix sockets, if that was asked for (D2).
+    pub sockets: Option<OpenSockets>,
     /// The values for the agent's own environment; empty for a run that was created by another.
     pub agent_env: AgentEnv,
 }
@@ -87,6 +89,7 @@ struct Making {
     skipped: Vec<RunFault>,
     warnings: Vec<String>,
     direct: Option<DirectServers>,
+    built_in: BTreeSet<Alias>,
     agent_env: AgentEnv,
 }
 
@@ -213,17 +216,22 @@ impl Runs {
             }
             false => self.of_agent(draft, isolation).await?,
         };
-        let Prepared { servers, policy, counted, warnings, skipped, failed, direct } = prepared;
+        let Prepared { servers, policy, counted, warnings, .. } = prepared;
+        let Prepared { skipped, failed, direct, built_in, .. } = prepared;
+        let (optional, failed): (Vec<_>, Vec<_>) =
+            failed.into_iter().partition(|server| server.is_optional);
         if !failed.is_empty() {
-            return Err(RunError::Entries(failed));
+            return Err(RunError::Entries(failed.iter().map(Failed::fault).collect()));
         }
+        let mut skipped = skipped;
+        skipped.extend(optional.iter().map(Failed::fault));
         let agent = match &made {
             Made::Agent(agent) => Some(agent.name.as_str()),
             Made::Own(_) => None,
         };
         let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, meters, made, skipped, warnings, direct, agent_env })
+        Ok(Making { set, policy, meters, made, skipped, warnings, direct, built_in, agent_env })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -249,13 +257,12 @@ impl Runs {
             None => AgentName::new(&session.agent)
                 .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
         };
-        let parts =
-            self.control().agent_parts(workspace, &name).await.map_err(|error| {
-                match error.kind() {
-                    ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
-                    _ => error.into(),
-                }
-            })?;
+        let parts = Control::agent_parts(self.store()?, workspace, &name).await.map_err(
+            |error| match error.kind() {
+                ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
+                _ => error.into(),
+            },
+        )?;
         let inputs = match request.kind {
             RunKind::StartSession => Inputs {
                 params: request.params_for(&parts.agent),
@@ -274,7 +281,19 @@ impl Runs {
         let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
         let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
-        let of = Of { workspace, run, session, inputs, scope, variables, env: &env, is_direct };
+        let built_in_url = self.shared.options.built_in_url.as_deref();
+        let env_names = &env;
+        let of = Of {
+            workspace,
+            run,
+            session,
+            inputs,
+            scope,
+            variables,
+            env: env_names,
+            is_direct,
+            built_in_url,
+        };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
         let agent_env = opened.agent_env(&env);
         let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env);
@@ -301,15 +320,17 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, meters, made, skipped, warnings: more, direct, agent_env } =
-            making;
+        let Making { set, policy, meters, made, skipped, .. } = making;
+        let Making { warnings: more, direct, built_in, agent_env, .. } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
             Made::Agent(agent) => Some(agent.inputs.text()),
             Made::Own(_) => None,
         };
-        let frozen = Frozen { prompt: draft.request.prompt.clone(), of: made };
+        let first = FirstLists::of(&set);
+        let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
+        let frozen = Frozen { prompt, of: made, lists };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let mut session = draft.session.clone();
         if let Some(inputs) = inputs
@@ -321,11 +342,17 @@ impl Runs {
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
-        let run = Arc::new(run.with_meters(meters));
+        let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
+        let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let told = Told { direct: direct.as_ref(), env: &agent_env };
-        let row = match self.keep_noted(&draft, &session, &sealed, told).await {
-            Ok(row) => row,
+        let beginning = async {
+            let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
+            let row = self.keep_noted(&draft, &session, &sealed, told).await?;
+            Ok((row, sockets))
+        };
+        let (row, sockets) = match beginning.await {
+            Ok(begun) => begun,
             Err(error) => {
                 self.shared.gateway.end_run(id).await;
                 return Err(error);
@@ -333,7 +360,18 @@ impl Runs {
         };
         self.shared.expiries.add(instant(row.expires_at), id);
         let token = draft.token;
-        Ok(Created { row, run, token, faults, skipped, warnings, missing, direct, agent_env })
+        Ok(Created {
+            row,
+            run,
+            token,
+            faults,
+            skipped,
+            warnings,
+            missing,
+            direct,
+            sockets,
+            agent_env,
+        })
     }
 }
 
@@ -348,7 +386,9 @@ fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
     match policy {
         RunPolicy::AllAttached => Vec::new(),
         RunPolicy::Attached(named) => {
-            named.iter().filter(|alias| snapshot.get(alias.as_str()).is_none()).cloned().collect()
+            let is_missing =
+                |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();
+            named.iter().filter(is_missing).cloned().collect()
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use narthex_model::Alias;
 use narthex_resolve::{OpenError, Opening, ResolvedServer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The servers of a run by alias, each with type, place and config as it is with all values in it,
 /// those of secrets too. For the answer to whoever created the run, and for nothing else.
@@ -15,6 +16,16 @@ impl DirectServers {
     #[must_use]
     pub fn expose(&self) -> &Map<String, Value> {
         &self.0
+    }
+
+    /// With the built-in server, which every run has.
+    pub(super) fn new(built_in_url: Option<&str>) -> Self {
+        let mut servers = Map::new();
+        if let Some(url) = built_in_url {
+            let built_in = json!({ "type": "http", "url": url, "config": {} });
+            servers.insert(Alias::built_in().to_string(), built_in);
+        }
+        Self(servers)
     }
 
     pub(super) fn add(

@@ -7,6 +7,7 @@ use narthex_resolve::Faults;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::SocketsError;
 use crate::ControlError;
 
 /// Nothing of what was asked for has happened.
@@ -61,6 +62,9 @@ pub enum RunError {
     /// There are as many as there may be.
     #[error("there are {0} runs already, which is the most; end some first")]
     TooMany(usize),
+    /// It cannot have sockets.
+    #[error("no run was begun, since its sockets cannot be opened: {0}")]
+    Sockets(#[source] SocketsError),
     /// It cannot be recorded.
     #[error("no run was begun, since it cannot be recorded: {0}")]
     Record(#[source] AuditFull),
@@ -127,6 +131,7 @@ impl RunError {
             }
             Self::Mount(_) | Self::Randomness(_) => ErrorKind::Unavailable,
             Self::TooMany(_) => ErrorKind::Exhausted,
+            Self::Sockets(error) => error.kind,
             Self::Record(full) => full.kind(),
             Self::Unknown(_) => ErrorKind::NotFound,
             Self::Local => ErrorKind::Conflict,
@@ -177,6 +182,7 @@ impl RunError {
             | Self::Changed
             | Self::Control(_)
             | Self::TooMany(_)
+            | Self::Sockets(_)
             | Self::Record(_)
             | Self::Randomness(_)
             | Self::Unknown(_)

@@ -69,6 +69,7 @@ impl Runs {
             sealed,
             created_by: &draft.by.id,
             expires_at: draft.expires_at,
+            has_sockets: draft.request.has_sockets,
         };
         let is_new = draft.request.kind == RunKind::StartSession;
         let runs = self.store()?.runs();

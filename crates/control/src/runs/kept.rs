@@ -2,22 +2,28 @@
 //! from what it was frozen with (D10).
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
-use narthex_model::RunId;
+use narthex_model::{Alias, RunId};
+use narthex_policy::RunPolicy;
+use narthex_registry::{FirstLists, MountFault, MountSet};
 use narthex_store::RunRow;
 use tokio::time::Instant;
 
 use super::{
     RunError, Runs, Shared, asked,
-    frozen::Made,
-    prepare::{self, Of, Opened, Prepared},
+    create::ATTEMPTS,
+    frozen::{Frozen, Made},
+    prepare::{self, Failed, Of, Opened, Prepared},
 };
-use crate::{ControlError, access::hex};
+use crate::{
+    ControlError,
+    access::{hex, unhex},
+};
 
 /// For how long a token that opens nothing is not looked for again.
 const ABSENT_FOR: Duration = Duration::from_secs(30);
@@ -65,6 +71,15 @@ impl Kept {
     }
 }
 
+/// What a run has of its servers after a restart.
+struct Mounted {
+    set: MountSet,
+    policy: RunPolicy,
+    built_in: BTreeSet<Alias>,
+    failed: Vec<MountFault>,
+    counted: Vec<(Alias, String)>,
+}
+
 impl RunSource for Shared {
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
         Box::pin(async move {
@@ -98,70 +113,115 @@ impl Runs {
         if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
             return Ok(Some(run));
         }
-        let Some(row) = self.living_row(token).await? else {
+        // Hashes of random tokens tell nothing by the time that they take to be compared.
+        let hash = hex(&token.hash());
+        let Some(row) = self.living_row(id).await?.filter(|row| row.token == hash) else {
             self.shared.kept.note_absent(id);
             return Ok(None);
         };
-        let run = self.begin_again(token, &row).await?;
+        self.begin_again_if_living(&row).await
+    }
+
+    /// The same for a run whose token nobody has shown.
+    pub(super) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
+        let turn = self.shared.kept.turn(id);
+        let _turn = turn.lock().await;
+        if let Some(run) = self.shared.gateway.runs().get(id) {
+            return Ok(Some(run));
+        }
+        match self.living_row(id).await? {
+            Some(row) => self.begin_again_if_living(&row).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn begin_again_if_living(&self, row: &RunRow) -> Result<Option<Arc<RunView>>, RunError> {
+        let run = self.begin_again(row).await?;
         // It may have been ended meanwhile, by somebody who found nothing in the table.
-        if self.living_row(token).await?.is_none() {
-            self.shared.gateway.end_run(id).await;
+        if self.living_row(row.id).await?.is_none() {
+            self.shared.gateway.end_run(row.id).await;
             return Ok(None);
         }
         Ok(Some(run))
     }
 
-    /// The row of the run that a token opens, if it lives.
-    async fn living_row(&self, token: &RunToken) -> Result<Option<RunRow>, RunError> {
-        let row = self.store()?.runs().find(token.run_id()).await.map_err(ControlError::Store)?;
-        // Hashes of random tokens tell nothing by the time that they take to be compared.
-        let hash = hex(&token.hash());
+    /// The row of a run, if it lives.
+    async fn living_row(&self, id: RunId) -> Result<Option<RunRow>, RunError> {
+        let row = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
         let now = SystemTime::now();
-        Ok(row.filter(|row| row.ended.is_none() && row.token == hash && now < row.expires_at))
+        Ok(row.filter(|row| row.ended.is_none() && now < row.expires_at))
     }
 
-    async fn begin_again(&self, token: &RunToken, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+    async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+        let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let prepared = match &frozen.of {
-            Made::Own(text) => asked::read(text, &self.shared.options, None, isolation)?,
-            Made::Agent(agent) => {
-                let parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
-                let vault = self.vault()?;
-                let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
-                let of = Of {
-                    workspace: &row.workspace,
-                    run: row.id,
-                    session: row.session,
-                    inputs: &agent.inputs,
-                    scope: &agent.scope(),
-                    variables: self.control().variables(),
-                    env: &agent.env,
-                    is_direct: false,
-                };
-                prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)?
-            }
-        };
-        let Prepared { servers, policy, counted, skipped, failed, .. } = prepared;
-        for fault in skipped.iter().chain(&failed) {
-            tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
+        let Mounted { set, policy, built_in, failed, counted } =
+            self.mounted_again(row, &frozen).await?;
+        for fault in &failed {
+            tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
         let agent = match &frozen.of {
             Made::Agent(agent) => Some(agent.name.as_str()),
             Made::Own(_) => None,
         };
         let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
-        // The run goes on with what there is.
-        let set = self.mount(servers, false).await?;
-        for fault in set.faults() {
-            tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
-        }
-        let run = RunView::with_servers(token, row.workspace.clone(), policy, set);
+        let first = FirstLists::again(&frozen.lists, &set);
+        let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
+        let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
         let mut run = run.with_meters(meters);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        if let Err(error) = self.open_sockets(&run, row.has_sockets) {
+            tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
+        }
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
+    }
+
+    /// Mounts the servers that a run was frozen with, as far as they start: calls of the others say
+    /// why they do not.
+    async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
+        for _ in 0..ATTEMPTS {
+            let cuts = self.control().cuts();
+            let prepared = self.prepared_again(row, frozen).await?;
+            let Prepared { servers, policy, counted, skipped, failed, built_in, .. } = prepared;
+            for fault in &skipped {
+                tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
+            }
+            let set = self.mount(servers, false).await?;
+            // What was cut off before it was mounted here was not cut off here.
+            if self.control().cuts() == cuts {
+                let failed = failed.into_iter().map(Failed::into_mount_fault);
+                let failed = failed.chain(set.faults().iter().cloned()).collect();
+                return Ok(Mounted { set, policy, built_in, failed, counted });
+            }
+            set.unmount().await;
+        }
+        Err(RunError::Changed)
+    }
+
+    async fn prepared_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Prepared, RunError> {
+        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let agent = match &frozen.of {
+            Made::Own(text) => return asked::read(text, &self.shared.options, None, isolation),
+            Made::Agent(agent) => agent,
+        };
+        let mut parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
+        self.control().switch_off(&row.workspace, &mut parts).await?;
+        let vault = self.vault()?;
+        let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
+        let of = Of {
+            workspace: &row.workspace,
+            run: row.id,
+            session: row.session,
+            inputs: &agent.inputs,
+            scope: &agent.scope(),
+            variables: self.control().variables(),
+            env: &agent.env,
+            is_direct: false,
+            built_in_url: self.shared.options.built_in_url.as_deref(),
+        };
+        prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)
     }
 }

@@ -6,14 +6,14 @@ use std::{
 };
 
 use narthex_model::{
-    Alias, EnvName, RunId, RunScope, Secret, SecretName, SecretReference, SecretVersion, SessionId,
-    WorkspaceId,
+    Alias, CallError, CallErrorKind, EnvName, RunId, RunScope, Secret, SecretName, SecretReference,
+    SecretVersion, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountIdentity, Mountable, Sharing};
+use narthex_registry::{MountFault, MountIdentity, Mountable, Sharing};
 use narthex_resolve::{
-    EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun, ResolvedServer, RunInputs,
-    Surroundings,
+    BUILT_IN_URL, EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun,
+    ResolvedServer, RunInputs, Surroundings,
 };
 use narthex_vault::{Vault, VaultError};
 
@@ -30,10 +30,39 @@ pub(super) struct Prepared {
     pub(super) warnings: Vec<String>,
     /// Optional servers that the run does without, and why.
     pub(super) skipped: Vec<RunFault>,
-    /// Servers that it should have and cannot have.
-    pub(super) failed: Vec<RunFault>,
+    /// Servers whose configuration cannot be opened now.
+    pub(super) failed: Vec<Failed>,
     /// The servers with all values, if whoever creates the run is to be told them.
     pub(super) direct: Option<DirectServers>,
+    /// What the run calls the built-in server besides its own name.
+    pub(super) built_in: BTreeSet<Alias>,
+}
+
+/// A server whose configuration cannot be opened.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) alias: Alias,
+    /// Whether a run begins without it.
+    pub(super) is_optional: bool,
+    pub(super) error: OpenError,
+}
+
+impl Failed {
+    /// As whoever creates a run is told.
+    pub(super) fn fault(&self) -> RunFault {
+        RunFault::invalid(self.alias.to_string(), self.error.to_string())
+    }
+
+    /// As calls of a run are told that had the server before.
+    pub(super) fn into_mount_fault(self) -> MountFault {
+        let kind = match &self.error {
+            OpenError::Secret { .. } => CallErrorKind::SecretCleared,
+            OpenError::Unknown { .. } | OpenError::Unfit { .. } | OpenError::NotStarted { .. } => {
+                CallErrorKind::TransportError
+            }
+        };
+        MountFault { alias: self.alias, error: CallError::new(kind, self.error.to_string()) }
+    }
 }
 
 /// Which run it is, and of what.
@@ -49,6 +78,8 @@ pub(super) struct Of<'a> {
     pub(super) env: &'a BTreeMap<EnvName, SecretName>,
     /// Whether the servers are told with all values.
     pub(super) is_direct: bool,
+    /// Where the built-in server is, if anybody from outside comes in.
+    pub(super) built_in_url: Option<&'a str>,
 }
 
 /// Values of secrets, each of one version.
@@ -172,15 +203,16 @@ pub(super) fn agent(
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         failed: Vec::new(),
-        direct: of.is_direct.then(DirectServers::default),
+        direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
+        built_in: BTreeSet::new(),
     };
     for server in servers.values() {
         match add(&mut prepared, of, server, opened, isolation) {
             Ok(()) => {}
-            Err(error) if server.is_optional => {
-                prepared.skipped.push(of_open_error(&server.alias, &error));
+            Err(error) => {
+                let (alias, is_optional) = (server.alias.clone(), server.is_optional);
+                prepared.failed.push(Failed { alias, is_optional, error });
             }
-            Err(error) => prepared.failed.push(of_open_error(&server.alias, &error)),
         }
     }
     Ok(prepared)
@@ -199,12 +231,17 @@ fn add(
             EnvValue::Set(value) => Some(value),
             EnvValue::Unset | EnvValue::NotAllowed => None,
         },
-        // This runner has no orchestrator, and no folder of scripts.
-        runner: &|_| None,
+        // There is no folder of scripts.
+        runner: &|key| of.built_in_url.filter(|_| key == BUILT_IN_URL).map(str::to_owned),
     };
     let definition = server.definition(opening)?;
     if let Some(direct) = &mut prepared.direct {
         direct.add(server, opening)?;
+    }
+    // It is asked in process, with the run that the caller's token is for.
+    if server.is_built_in() && !definition.is_disabled {
+        prepared.built_in.insert(server.alias.clone());
+        return Ok(());
     }
     let secrets = server.secrets().into_iter().filter_map(|needed| {
         let (_, version) = opened.values.get(&needed.name)?;
@@ -242,8 +279,4 @@ pub(crate) fn secret_key(workspace: &WorkspaceId, name: &SecretName) -> Arc<str>
 fn of_fault(fault: &Fault) -> RunFault {
     let server = fault.alias.as_ref().map(Alias::to_string).unwrap_or_default();
     RunFault::invalid(server, fault.to_string())
-}
-
-fn of_open_error(alias: &Alias, error: &OpenError) -> RunFault {
-    RunFault::invalid(alias.to_string(), error.to_string())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use narthex_model::Alias;
 use narthex_policy::{Item, Request};
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
@@ -16,7 +17,7 @@ use crate::{
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
-    run::ServerKey,
+    run::{Held, ServerKey},
 };
 
 /// How many single resources one listener may follow, and how many tasks.
@@ -29,7 +30,8 @@ impl Shared {
         caller: &Caller,
         request: Message,
     ) -> Result<Answering, Refusal> {
-        if let Some(alias) = own_alias(caller) {
+        let is_server = |alias: &&Alias| !caller.run.is_built_in(alias);
+        if let Some(alias) = own_alias(caller).filter(is_server) {
             let row = self.settled(&caller.run, alias).await?;
             if row.facts.as_ref().is_some_and(|facts| facts.revision.is_modern()) {
                 return self.forward(caller, Handling::Listen, request).await;
@@ -40,6 +42,7 @@ impl Shared {
             declares_tasks(&request)?;
         }
         // Before anything is followed, so that no change is missed.
+        let held = Held::of(&caller.run);
         let changes = self.hub.changes.subscribe();
         let followed = self.follow_all(caller, &request, &filter).await;
         Ok(Answering::listening(Listening {
@@ -51,6 +54,7 @@ impl Shared {
             filter,
             followed,
             is_acknowledged: false,
+            _held: held,
         }))
     }
 
@@ -182,6 +186,7 @@ pub(crate) struct Listening {
     filter: Filter,
     followed: Vec<Heard>,
     is_acknowledged: bool,
+    _held: Held,
 }
 
 impl Listening {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use narthex_policy::{Item, Request};
 use narthex_upstream::Link;
-use narthex_wire::{Limits, Message, Raw, json::encode_string, method, rpc};
+use narthex_wire::{Limits, LogLevel, Message, Raw, json::encode_string, method, rpc};
 
 use super::is_at;
 use crate::{
@@ -12,7 +12,6 @@ use crate::{
     errand::Errand,
     gateway::Shared,
     links::{LinkKind, link_kind},
-    log_level::LogLevel,
     refusal::Refusal,
     run::ServerKey,
 };

@@ -60,7 +60,7 @@ impl Shared {
 impl OwnLink {
     async fn relist(&self, within: Duration) {
         if let Some(inventory) = Inventory::fetch_anew(&self.link, within).await {
-            self.inventory.store(Arc::new(inventory));
+            self.lists(&Arc::new(inventory));
         }
     }
 }

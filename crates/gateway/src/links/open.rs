@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use narthex_model::{CallError, CallErrorKind};
-use narthex_registry::{OpenError, ServerRow};
+use narthex_registry::{OpenError, ServerRow, unchanged};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{EVENT_QUEUE, Lent};
-use crate::{gateway::Shared, refusal::Refusal, session::OwnLink};
+use crate::{RunView, gateway::Shared, refusal::Refusal, session::OwnLink};
 
 impl Shared {
     /// Opens a link besides the shared one, and lists what there is for it.
@@ -17,10 +17,11 @@ impl Shared {
         self: &Arc<Self>,
         row: &ServerRow,
         identity: ClientIdentity,
+        run: Option<&RunView>,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
-        match self.try_open_link(row, identity.clone()).await {
+        match self.try_open_link(row, identity.clone(), run).await {
             // A server that forgets its session at once may remember the next one.
-            Err(Refusal::Unsent(_)) => self.try_open_link(row, identity).await,
+            Err(Refusal::Unsent(_)) => self.try_open_link(row, identity, run).await,
             opened => opened,
         }
     }
@@ -29,7 +30,9 @@ impl Shared {
         self: &Arc<Self>,
         row: &ServerRow,
         identity: ClientIdentity,
+        run: Option<&RunView>,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
+        let client = identity.clone();
         let (events, received) = mpsc::channel(EVENT_QUEUE);
         let alias = &row.name;
         let dialect = (row.dialect == Some(Dialect::Modern)).then_some(Dialect::Legacy);
@@ -45,10 +48,13 @@ impl Shared {
         let listed = timeout(self.options.settle_timeout, Inventory::fetch(&link)).await;
         let refusal = match listed {
             Ok(Ok(inventory)) => {
-                return Ok((
-                    OwnLink { link, inventory: ArcSwap::from_pointee(inventory) },
-                    received,
-                ));
+                let inventory = Arc::new(inventory);
+                let first = run.zip(row.alias.as_ref());
+                let first = first.and_then(|(run, alias)| run.first_of(alias, &client, &inventory));
+                let own =
+                    OwnLink { link, inventory: ArcSwap::from_pointee(Inventory::default()), first };
+                own.lists(&inventory);
+                return Ok((own, received));
             }
             Ok(Err(error)) => Refusal::from(error),
             Err(_late) => {
@@ -62,6 +68,14 @@ impl Shared {
 }
 
 impl OwnLink {
+    /// Notes what the server lists, as far as it may be seen.
+    pub(super) fn lists(&self, inventory: &Arc<Inventory>) {
+        self.inventory.store(match &self.first {
+            Some(first) => unchanged(first, inventory),
+            None => inventory.clone(),
+        });
+    }
+
     /// `None` if the server is about to be another.
     pub(super) fn lend(&self) -> Option<Lent> {
         let link = self.link.enter()?;

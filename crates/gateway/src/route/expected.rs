@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use narthex_model::Alias;
 use narthex_registry::{ServerRow, Snapshot};
-use narthex_wire::Message;
+use narthex_wire::{Message, Template};
 
 use super::text;
-use crate::{Caller, method::Handling, template::Template};
+use crate::{Caller, method::Handling};
 
 /// The server that an item seems to belong to: by the name that its tools and prompts begin with,
 /// or by what it had before. One that is being connected comes first.

@@ -1,11 +1,19 @@
 //! Servers that one run has for itself (E7), beside those that all share.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use arc_swap::ArcSwapOption;
+use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
-use narthex_registry::{ConnectionId, MountSet, Registry, Snapshot};
+use narthex_registry::{
+    ConnectionId, FirstLists, Found, MountFault, MountSet, Registry, ServerRow, Snapshot,
+};
+use narthex_upstream::{ClientIdentity, Inventory};
+use narthex_wire::Revision;
 use tokio::sync::watch;
 
 /// Which server of all an alias stands for: several runs may each have one of the same alias.
@@ -27,8 +35,9 @@ impl ServerKey {
         Self { alias: alias.clone(), own: Some(connection) }
     }
 
-    pub(crate) fn is_own(&self) -> bool {
-        self.own.is_some()
+    /// The connection of a run's own server.
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        self.own
     }
 }
 
@@ -37,6 +46,12 @@ impl ServerKey {
 pub(super) struct OwnServers {
     /// What there was at the beginning, which never changes.
     keys: Vec<(Alias, ConnectionId)>,
+    /// Those that it should have and that did not start, each with the reason.
+    failed: Vec<Arc<ServerRow>>,
+    /// What they had at first, if the run is frozen to that.
+    first: Option<FirstLists>,
+    /// The same for links besides the shared ones, by what their clients said of themselves.
+    variants: Mutex<HashMap<Variant, Arc<Inventory>>>,
     /// Gone when the run has ended.
     mounts: ArcSwapOption<MountSet>,
     joined: ArcSwapOption<Joined>,
@@ -47,9 +62,17 @@ pub(super) struct OwnServers {
 /// Shared and own servers as they were together.
 #[derive(Debug)]
 struct Joined {
-    shared: Arc<Snapshot>,
+    shared: Option<Arc<Snapshot>>,
+    /// As they were found, in the order of the mounts.
+    own: Vec<Arc<Found>>,
     all: Arc<Snapshot>,
 }
+
+/// A server as it lists for clients of some capabilities, in some revision.
+type Variant = (Alias, Bytes, Revision);
+
+/// The most variants whose first lists are kept; clients choose what they say of themselves.
+const VARIANTS_MAX: usize = 64;
 
 impl OwnServers {
     pub(super) fn new(set: MountSet) -> Self {
@@ -57,12 +80,49 @@ impl OwnServers {
         Self { keys, mounts: ArcSwapOption::from_pointee(set), ..Self::default() }
     }
 
+    pub(super) fn with_failed(self, faults: Vec<MountFault>) -> Self {
+        let row = |fault: MountFault| Arc::new(ServerRow::failed(fault.alias, fault.error));
+        Self { failed: faults.into_iter().map(row).collect(), ..self }
+    }
+
+    pub(super) fn with_first(self, first: FirstLists) -> Self {
+        Self { first: Some(first), ..self }
+    }
+
+    pub(super) fn is_frozen(&self, alias: &Alias) -> bool {
+        self.first.as_ref().is_some_and(|first| first.has(alias))
+    }
+
+    /// What a client is to see of what a server lists on a link besides the shared one: what it
+    /// listed at first on such a link.
+    pub(super) fn first_of(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: &Arc<Inventory>,
+    ) -> Option<Arc<Inventory>> {
+        if !self.is_frozen(alias) {
+            return None;
+        }
+        let variant = (alias.clone(), client.capabilities.clone(), client.revision);
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(first) = variants.get(&variant) {
+            return Some(first.clone());
+        }
+        if variants.len() >= VARIANTS_MAX {
+            return Some(Arc::default());
+        }
+        variants.insert(variant, listed.clone());
+        Some(listed.clone())
+    }
+
     pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_empty() && self.failed.is_empty()
     }
 
     pub(super) fn aliases(&self) -> impl Iterator<Item = &Alias> {
-        self.keys.iter().map(|(alias, _)| alias)
+        let failed = self.failed.iter().filter_map(|row| row.alias.as_ref());
+        self.keys.iter().map(|(alias, _)| alias).chain(failed)
     }
 
     pub(super) fn keys(&self) -> impl Iterator<Item = ServerKey> {
@@ -72,6 +132,11 @@ impl OwnServers {
     pub(super) fn key(&self, alias: &Alias) -> ServerKey {
         let own = self.keys.iter().find(|(own, _)| own == alias);
         ServerKey { alias: alias.clone(), own: own.map(|(_, connection)| *connection) }
+    }
+
+    /// Forgets what is made anew when somebody looks.
+    pub(super) fn forget_joined(&self) {
+        self.joined.store(None);
     }
 
     /// Gives everything back: each server ends after its open calls, if nobody else has it.
@@ -84,7 +149,8 @@ impl OwnServers {
     /// has changed, and then one of the run alone. A run that has ended sees nothing.
     pub(super) fn snapshot(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
         let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
-        let is_fresh = |joined: &Joined| joined.is_of(&registry.snapshot(), &mounts);
+        let shared = || self.shared(registry, policy);
+        let is_fresh = |joined: &Joined| joined.is_of(&shared(), &mounts);
         if let Some(joined) = self.joined.load().as_ref().filter(|joined| is_fresh(joined)) {
             return joined.all.clone();
         }
@@ -93,18 +159,57 @@ impl OwnServers {
             return joined.all.clone();
         }
         *number += 1;
-        let shared = registry.snapshot();
-        let is_seen =
-            |alias: &Option<Alias>| alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
-        let seen = shared.servers.iter().filter(|row| is_seen(&row.alias)).cloned().collect();
-        let own: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
-        let all = Arc::new(shared.joined(*number, seen, &own));
-        self.joined.store(Some(Arc::new(Joined { shared, all: all.clone() })));
+        let shared = shared();
+        let rows: Vec<_> = mounts.mounts().iter().map(|mount| mount.row()).collect();
+        let own = rows.iter().map(|row| row.found.clone()).collect();
+        let all = Arc::new(self.join(*number, &shared, policy, rows));
+        self.joined.store(Some(Arc::new(Joined { shared, own, all: all.clone() })));
         // It may have ended meanwhile.
         if self.mounts.load().is_none() {
             self.joined.store(None);
         }
         all
+    }
+
+    /// The same for whoever looks once; nothing is kept.
+    pub(super) fn snapshot_once(&self, registry: &Registry, policy: &RunPolicy) -> Arc<Snapshot> {
+        let Some(mounts) = self.mounts.load_full() else { return Arc::default() };
+        let rows = mounts.mounts().iter().map(|mount| mount.row()).collect();
+        Arc::new(self.join(0, &self.shared(registry, policy), policy, rows))
+    }
+
+    /// What the run sees of the shared servers and of its own, as they are now.
+    fn join(
+        &self,
+        number: u64,
+        shared: &Option<Arc<Snapshot>>,
+        policy: &RunPolicy,
+        own: Vec<Arc<ServerRow>>,
+    ) -> Snapshot {
+        let is_seen =
+            |alias: &Option<Alias>| alias.as_ref().is_some_and(|alias| policy.is_attached(alias));
+        let rows = shared.as_ref().map(|shared| shared.servers.iter()).into_iter().flatten();
+        let seen = rows.filter(|row| is_seen(&row.alias)).cloned().collect();
+        let first = |row| match &self.first {
+            Some(first) => first.row(row),
+            None => row,
+        };
+        let mut own: Vec<_> = own.into_iter().map(first).collect();
+        own.extend_from_slice(&self.failed);
+        Snapshot::joined(number, seen, &own)
+    }
+
+    /// The shared servers, if the run may see any: what it does not see changes nothing for it.
+    fn shared(&self, registry: &Registry, policy: &RunPolicy) -> Option<Arc<Snapshot>> {
+        self.sees_shared(policy).then(|| registry.snapshot())
+    }
+
+    /// Its own ones are among those that its policy attaches.
+    fn sees_shared(&self, policy: &RunPolicy) -> bool {
+        match policy {
+            RunPolicy::AllAttached => true,
+            RunPolicy::Attached(named) => named.len() > self.keys.len() + self.failed.len(),
+        }
     }
 
     fn receivers(&self) -> Vec<watch::Receiver<u64>> {
@@ -113,22 +218,21 @@ impl OwnServers {
         mounts.iter().map(|mount| mount.changes()).collect()
     }
 
-    pub(super) fn changes(&self, registry: &Registry) -> Changes {
+    pub(super) fn changes(&self, registry: &Registry, policy: &RunPolicy) -> Changes {
         let mut receivers = self.receivers();
-        receivers.push(registry.changes());
+        if self.sees_shared(policy) {
+            receivers.push(registry.changes());
+        }
         Changes(receivers)
     }
 }
 
 impl Joined {
     /// Whether nothing has changed since.
-    fn is_of(&self, shared: &Arc<Snapshot>, mounts: &MountSet) -> bool {
-        let own = self.all.servers.len().saturating_sub(mounts.mounts().len());
-        let rows = &self.all.servers[own..];
-        Arc::ptr_eq(&self.shared, shared)
-            && mounts.mounts().iter().zip(rows).all(|(mount, row)| {
-                row.connection == Some(mount.id()) && Arc::ptr_eq(&row.found, &mount.found())
-            })
+    fn is_of(&self, shared: &Option<Arc<Snapshot>>, mounts: &MountSet) -> bool {
+        let own = mounts.mounts().iter().zip(&self.own);
+        self.shared.as_ref().map(Arc::as_ptr) == shared.as_ref().map(Arc::as_ptr)
+            && own.into_iter().all(|(mount, found)| Arc::ptr_eq(found, &mount.found()))
     }
 }
 
@@ -137,9 +241,14 @@ impl Joined {
 pub struct Changes(Vec<watch::Receiver<u64>>);
 
 impl Changes {
-    /// Those of the servers that all share.
-    pub(crate) fn of(registry: &Registry) -> Self {
-        Self(vec![registry.changes()])
+    /// Those of one server that a run has for itself, or of all that are shared. `None` if the one
+    /// is gone.
+    pub(crate) fn of(registry: &Registry, server: &ServerKey) -> Option<Self> {
+        let changes = match server.connection() {
+            Some(connection) => registry.mounted(connection)?.changes(),
+            None => registry.changes(),
+        };
+        Some(Self(vec![changes]))
     }
 
     /// Takes everything until now as seen.

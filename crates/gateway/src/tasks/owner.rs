@@ -4,10 +4,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use narthex_upstream::Link;
-use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method};
+use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method, with_member};
 
 use super::TaskRoutes;
-use crate::{RunId, run::ServerKey, view::with_member};
+use crate::{RunId, run::ServerKey};
 
 /// Where messages name the task that they belong to (2025-11-25).
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";

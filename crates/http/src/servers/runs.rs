@@ -1,18 +1,20 @@
 //! Runs and sessions of workspaces: created, seen and ended.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, path::Path};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
-use narthex_control::{Created, Creator, FieldError, RunFilter, RunRow, Runs, SeenRun, SessionRow};
+use narthex_control::{
+    Created, Creator, FieldError, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow,
+};
 use narthex_gateway::{RunView, ToolSet};
 use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
 use serde_json::{Map, Value, json};
 
-use super::{Answered, Asked, document, ok};
+use super::{Answered, Asked, document, ok, once::ToldOnce};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
 
 impl Asked<'_> {
@@ -118,6 +120,9 @@ impl Asked<'_> {
         let mut shown = self.shown_run(&run, false)?;
         self.add_secrets(&created, &mut shown);
         let mut response = document(StatusCode::CREATED, &shown);
+        if created.direct.is_some() || !created.agent_env.is_empty() {
+            response.extensions_mut().insert(ToldOnce);
+        }
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         let place = format!("/api/workspaces/{workspace}/runs/{}", created.row.id);
@@ -139,11 +144,9 @@ impl Asked<'_> {
         // The very name under which we were reached, which the guard has let in.
         let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
         let base = format!("http://{host}/mcp");
-        let snapshot = self.door.gateway.snapshot(run);
-        let aliases = snapshot.servers.iter().filter_map(|row| row.alias.as_ref());
-        let seen = aliases.filter(|alias| run.policy.is_attached(alias));
-        let endpoint = |alias: &Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
-        let endpoints: Map<_, _> = seen.map(endpoint).collect();
+        let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
+        let aliases = self.door.gateway.aliases(run).into_iter();
+        let endpoints: Map<_, _> = aliases.map(endpoint).collect();
         shown["token"] = json!(token.expose());
         shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
         let entry = |url: &Value| {
@@ -154,6 +157,10 @@ impl Asked<'_> {
         let own: Map<_, _> =
             endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
         shown["mcpServersByAlias"] = json!(own);
+        if let Some(sockets) = &created.sockets {
+            shown["endpoints"]["sockets"] = json!(sockets.folder);
+            shown["socat"] = socat(sockets);
+        }
         if !created.agent_env.is_empty() {
             let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));
             let values: Map<_, _> = created.agent_env.expose().map(value).collect();
@@ -199,6 +206,32 @@ impl Asked<'_> {
         shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
         Ok(shown)
     }
+}
+
+/// For clients that start a program for each server: one that only carries bytes, with nothing in
+/// its environment (X-M47).
+fn socat(sockets: &OpenSockets) -> Value {
+    let entry = |path: &Path| {
+        let address = format!("UNIX-CONNECT:{}", socat_text(path));
+        json!({ "command": "socat", "args": ["-", address], "env": {} })
+    };
+    let servers = sockets.servers.iter().map(|(alias, path)| (alias.to_string(), entry(path)));
+    json!({
+        "mcpServers": { "narthex": entry(&sockets.aggregated) },
+        "mcpServersByAlias": servers.collect::<Map<_, _>>(),
+    })
+}
+
+/// A path as socat reads it: what has a meaning for it is marked as plain text.
+fn socat_text(path: &Path) -> String {
+    let mut text = String::new();
+    for letter in path.to_string_lossy().chars() {
+        if letter.is_ascii_punctuation() && !matches!(letter, '/' | '.' | '-' | '_') {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text
 }
 
 /// The shared servers that a run has.
@@ -270,4 +303,21 @@ fn tool_set(set: &ToolSet, is_whole: bool) -> Value {
         shown["tools"] = set.tools.iter().map(tool).collect();
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-M47: what means something to socat is plain text in a path.
+    #[test]
+    fn x_m47_socat_reads_a_path_as_it_is() {
+        for (path, text) in [
+            ("/run/user/1000/narthex-0a/x_1.sock", "/run/user/1000/narthex-0a/x_1.sock"),
+            ("/a,b/c:d!!e.sock", r"/a\,b/c\:d\!\!e.sock"),
+            ("/a b/é.sock", "/a b/é.sock"),
+        ] {
+            assert_eq!(socat_text(Path::new(path)), text);
+        }
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{Answered, Asked, ok};
 
 /// As much as is read of one text.
-const IMPORT_MAX: usize = 4 * 1024 * 1024;
+pub(super) const IMPORT_MAX: usize = 4 * 1024 * 1024;
 
 impl Asked<'_> {
     pub(super) async fn export(&self) -> Answered {

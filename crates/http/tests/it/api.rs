@@ -8,6 +8,7 @@ mod changes;
 mod env_bindings;
 mod golden;
 mod isolation;
+mod once;
 mod reading;
 mod secrets;
 mod tenants;

@@ -141,7 +141,8 @@ pub(crate) enum RunCommand {
 #[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
     narthex runs create task.json\n  \
     narthex runs create --tools git,docs\n  \
-    narthex runs create --json - < task.json | jq .data.mcpServers\n\n\
+    narthex runs create --json - < task.json | jq .data.mcpServers\n  \
+    narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
     A scope may hold credentials, so it is given in the file alone.")]
 pub(crate) struct CreateArgs {
     /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
@@ -156,6 +157,9 @@ pub(crate) struct CreateArgs {
     /// The shared servers that it has as well, separated by commas; `*` is all of them
     #[arg(long, value_name = "ALIAS,…")]
     pub(crate) tools: Option<String>,
+    /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
+    #[arg(long)]
+    pub(crate) sockets: bool,
     #[command(flatten)]
     pub(crate) place: WorkspaceArgs,
 }
@@ -176,6 +180,16 @@ pub(crate) struct InitArgs {
     /// Also write two example agents and their servers, after a look for what they need
     #[arg(long)]
     pub(crate) with_mcp_examples: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex backup /var/backups/narthex.db\n  \
+    narthex backup \"store-$(date +%F).db\" --quiet\n\n\
+    To go back: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
+    directory, copy the backup there as store.db with the mode 600, and start the daemon.")]
+pub(crate) struct BackupArgs {
+    /// The file to make; it must not be there yet
+    pub(crate) file: PathBuf,
 }
 
 /// What can be done with the daemon itself.

@@ -104,7 +104,11 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
     if let Some(prompt) = &args.prompt {
         document["prompt"] = json!(prompt);
     }
-    if document.as_object().is_some_and(serde_json::Map::is_empty) {
+    let is_empty = document.as_object().is_some_and(serde_json::Map::is_empty);
+    if args.sockets {
+        document["sockets"] = json!(true);
+    }
+    if is_empty {
         let text = "say what the run has: --agent with its agent, a FILE with the whole request, \
                     or --tools with shared servers";
         return Err(Failure::usage(text));

@@ -1,11 +1,15 @@
 //! Runs of agents of the catalog, through the whole program.
 
+mod built_in;
 mod cutting;
 mod direct;
 mod env;
 mod examples;
 mod family;
+mod freezing;
 mod going_on;
+mod shapes;
+mod sockets;
 
 use fs_err as fs;
 use hyper::StatusCode;
@@ -110,7 +114,9 @@ async fn o24_a_run_of_an_agent_has_its_servers() {
     assert_eq!(operator.notes(), [format!("canary-secret canary-scope auth {id}")]);
     let token = begun["token"].as_str().unwrap();
     let base = format!("http://{}/mcp", world.address);
-    assert_eq!(begun["endpoints"]["servers"], json!({ "library": format!("{base}/library") }));
+    let endpoints =
+        json!({ "library": format!("{base}/library"), "narthex": format!("{base}/narthex") });
+    assert_eq!(begun["endpoints"]["servers"], endpoints);
     assert_eq!(
         begun["mcpServers"]["narthex"]["headers"]["Authorization"],
         format!("Bearer {token}")

@@ -95,6 +95,7 @@ const SHOWN: &[&str] = &[
     "audit keep",
     "audit list",
     "audit verify",
+    "backup",
     "call",
     "capabilities list",
     "check mcp",

@@ -44,6 +44,7 @@ const COMMANDS: &[&[&str]] = &[
     &["secrets", "clear"],
     &["secrets", "rotate-key"],
     &["usage"],
+    &["backup"],
     &["limits", "get"],
     &["limits", "set"],
     &["users"],

@@ -11,6 +11,7 @@ mod agent_runs;
 mod app;
 mod attacks;
 mod audit;
+mod backup;
 mod call;
 mod canaries;
 mod catalog;

@@ -22,7 +22,7 @@ fn definition(
     node: &Node,
     at: &Place,
 ) -> Option<ServerDefinition> {
-    let alias = Alias::new(name).map_err(|error| reader.fault(at, error)).ok();
+    let alias = Alias::of_server(name).map_err(|error| reader.fault(at, error)).ok();
     let Node::Object(fields) = node else {
         reader.fault(at, EntryProblem::NotAnObject { found: node.found() });
         return None;

@@ -33,6 +33,11 @@ pub(super) fn entries(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> V
     for (name, node) in fields {
         let place = at.key(name);
         let alias = Alias::suggest(name);
+        if alias.is_built_in() {
+            // Such a file is shared with the programs that reach us by this entry.
+            reader.warn(&place, "passed over: this is narthex itself".to_owned());
+            continue;
+        }
         if alias.as_str() != name {
             if taken.insert(alias.clone()) {
                 reader.warn(&place, format!("this server is called `{alias}` here"));

@@ -158,7 +158,12 @@ impl SettingsFile {
         name: &str,
         change: SettingsChange,
     ) -> Result<PreparedEdit, EditError> {
-        let name = Alias::new(name)?;
+        let name = match &change {
+            SettingsChange::Remove => Alias::new(name)?,
+            SettingsChange::Add(_) | SettingsChange::Replace(_) | SettingsChange::Update(_) => {
+                Alias::of_server(name)?
+            }
+        };
         let lock = store::lock(&self.file).await?;
         let settings = self.clone();
         let prepare = tokio::task::spawn_blocking(move || {

@@ -61,13 +61,17 @@ pub enum OpenError {
         /// What is against it.
         why: &'static str,
     },
-    /// Images and scripts, which nothing here starts.
-    #[error("`{alias}` is {shape}, which cannot be started yet")]
+    /// Images, scripts and sign-ins by OAuth, which nothing here starts.
+    #[error("`{field}` of `{alias}`: {shape} cannot be started yet; {remedy}")]
     NotStarted {
         /// The server.
         alias: Alias,
+        /// The field of its entry.
+        field: &'static str,
         /// What it is.
         shape: &'static str,
+        /// What to do.
+        remedy: &'static str,
     },
 }
 
@@ -117,7 +121,7 @@ impl ResolvedServer {
                     url: opener.url(url)?,
                     is_sse: *is_sse,
                     headers: carried,
-                    auth: opener.auth(auth, &mut filled_in)?,
+                    auth: opener.started_auth(auth, &mut filled_in)?,
                 })
             }
             ResolvedTarget::Command { command, args, cwd } => {
@@ -131,8 +135,16 @@ impl ResolvedServer {
                     confinement: None,
                 })
             }
-            ResolvedTarget::Image { .. } => return Err(opener.not_started("a container image")),
-            ResolvedTarget::Script { .. } => return Err(opener.not_started("a script")),
+            ResolvedTarget::Image { .. } => {
+                let remedy = "give the server a `command` with `args` that runs it, such as \
+                              `docker run -i`, or mark its attachment as `optional`";
+                return Err(opener.not_started("image", "a container image", remedy));
+            }
+            ResolvedTarget::Script { .. } => {
+                let remedy = "give the server a `command` with `args` that runs it, or mark its \
+                              attachment as `optional`";
+                return Err(opener.not_started("script", "a script", remedy));
+            }
         };
         let definition = ServerDefinition::new(self.alias.clone(), target);
         Ok(ServerDefinition {
@@ -185,8 +197,13 @@ impl Opener<'_> {
         self.server.alias.clone()
     }
 
-    fn not_started(&self, shape: &'static str) -> OpenError {
-        OpenError::NotStarted { alias: self.alias(), shape }
+    fn not_started(
+        &self,
+        field: &'static str,
+        shape: &'static str,
+        remedy: &'static str,
+    ) -> OpenError {
+        OpenError::NotStarted { alias: self.alias(), field, shape, remedy }
     }
 
     fn unknown(&self, field: &str, placeholder: &Placeholder) -> OpenError {
@@ -257,6 +274,22 @@ impl Opener<'_> {
         match objection(&key.carrier, &text) {
             None => Ok(text),
             Some(why) => Err(self.unfit(name, why)),
+        }
+    }
+
+    /// How a server that is started is signed in to.
+    fn started_auth(
+        &self,
+        auth: &EntryAuth,
+        opened: &mut Vec<Secret>,
+    ) -> Result<ServerAuth, OpenError> {
+        match self.auth(auth, opened)? {
+            ServerAuth::NotYet(_) => {
+                let remedy = "use `auth` with the mode `apiKey` where the server takes a key, or \
+                              mark its attachment as `optional`";
+                Err(self.not_started("auth", "a server with OAuth", remedy))
+            }
+            known => Ok(known),
         }
     }
 

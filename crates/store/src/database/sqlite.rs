@@ -148,7 +148,7 @@ impl SqliteFile {
 }
 
 /// How every connection to the file is made.
-fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
+pub(crate) fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)

@@ -22,9 +22,9 @@ const COUNT: Statement = Statement {
 const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env) \
-          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11 FROM run_counters \
-          WHERE workspace = $1",
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets) \
+          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12 \
+          FROM run_counters WHERE workspace = $1",
 };
 const PARENT_LIVES: Statement = Statement {
     name: "runs.parent",
@@ -74,6 +74,8 @@ pub struct RunRow {
     pub created_by: String,
     /// When its time is over.
     pub expires_at: SystemTime,
+    /// Whether it has Unix sockets.
+    pub has_sockets: bool,
     /// When and how it ended; `None` while it lives.
     pub ended: Option<(SystemTime, RunEnd)>,
 }
@@ -101,6 +103,8 @@ pub struct NewRun<'a> {
     pub created_by: &'a str,
     /// When its time is over.
     pub expires_at: SystemTime,
+    /// Whether it has Unix sockets.
+    pub has_sockets: bool,
 }
 
 impl<'a> RunRows<'a> {
@@ -120,7 +124,7 @@ impl<'a> RunRows<'a> {
         new_session: Option<&SessionRow>,
     ) -> Result<bool, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
-        let NewRun { agent_env, sealed, created_by, expires_at, .. } = run;
+        let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, .. } = run;
         let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
@@ -148,6 +152,7 @@ impl<'a> RunRows<'a> {
             Value::Text(created_by),
             Value::Integer(ms(expires_at)),
             Value::Text(&agent_env),
+            Value::Integer(has_sockets.into()),
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await

@@ -8,8 +8,10 @@
 )]
 
 mod audit;
+mod backup;
 mod catalog;
 mod env_bindings;
+mod kept_answers;
 mod logins;
 mod looking;
 mod objects;

@@ -45,6 +45,7 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         sealed: "sealed scope",
         created_by: "admin",
         expires_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1000),
+        has_sockets: number % 2 == 1,
     }
 }
 
@@ -67,7 +68,8 @@ async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
         assert_eq!((found.agent.as_str(), found.sealed.as_str()), ("reader", "sealed scope"));
         assert_eq!(found.expires_at, SystemTime::UNIX_EPOCH + Duration::from_secs(1000));
         assert_eq!(store.sessions().find(&here, session(1)).await.unwrap(), Some(row(&here, 1)));
-        assert_eq!(store.runs().live(None, 9).await.unwrap().len(), 1);
+        let live = store.runs().live(None, 9).await.unwrap();
+        assert_eq!((live.len(), live[0].has_sockets, found.has_sockets), (1, true, true));
 
         assert!(store.runs().end(&here, run(1), RunEnd::Expired).await.unwrap());
         assert!(!store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());

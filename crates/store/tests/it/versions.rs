@@ -117,6 +117,9 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let counts = store.traffic().of_workspace(&id("team"), 20_000).await.unwrap();
         let counts: Vec<_> = counts.iter().map(|one| (one.name.as_str(), one.calls)).collect();
         assert_eq!(counts, if version >= 11 { vec![("reader", 7)] } else { Vec::new() });
+        let answer = store.kept_answers().find("0a1b").await.unwrap();
+        let sealed = answer.map(|one| (one.is_done, one.sealed));
+        assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

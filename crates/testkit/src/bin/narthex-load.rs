@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use http::{HeaderValue, Uri};
-use narthex_testkit::load::{Era, IdlePlan, Plan, StdioPlan, Target, Work};
+use narthex_testkit::load::{Era, IdlePlan, Plan, RunsPlan, StdioPlan, Target, Work};
 use serde::Serialize;
 
 /// Calls an MCP server over HTTP as fast as it answers, and checks every answer.
@@ -25,6 +25,8 @@ enum Command {
     Stdio(StdioArgs),
     /// Measure what idle sessions cost
     Idle(IdleArgs),
+    /// Measure what creating, keeping and ending runs costs
+    Runs(RunsArgs),
     /// Count the tools that are listed
     Tools(TargetArgs),
 }
@@ -109,6 +111,22 @@ struct IdleArgs {
     streams: bool,
 }
 
+#[derive(Args)]
+struct RunsArgs {
+    /// With the URL of a workspace's runs
+    #[command(flatten)]
+    target: TargetArgs,
+    /// The document that is posted
+    #[arg(long)]
+    body: String,
+    /// How many live runs
+    #[arg(long, default_value_t = 1000)]
+    runs: usize,
+    /// How many further ones are ended
+    #[arg(long, default_value_t = 200)]
+    ended: usize,
+}
+
 #[derive(Serialize)]
 struct Tools {
     tools: usize,
@@ -124,6 +142,11 @@ async fn main() -> anyhow::Result<()> {
             let (target, watched) = args.target.read()?;
             let (sessions, has_streams) = (args.sessions, args.streams);
             print(&IdlePlan { target, sessions, has_streams, watched }.run().await?)
+        }
+        Command::Runs(args) => {
+            let (target, watched) = args.target.read()?;
+            let RunsArgs { body, runs, ended, .. } = args;
+            print(&RunsPlan { target, body, runs, ended, watched }.run().await?)
         }
         Command::Tools(args) => print(&Tools { tools: args.read()?.0.count_tools().await? }),
     }

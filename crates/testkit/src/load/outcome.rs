@@ -100,7 +100,7 @@ impl Tally {
 }
 
 /// The smallest value that so many per cent do not exceed.
-fn percentile_us(sorted_ns: &[u64], percent: usize) -> f64 {
+pub(super) fn percentile_us(sorted_ns: &[u64], percent: usize) -> f64 {
     let rank = (sorted_ns.len() * percent).div_ceil(100).max(1);
     sorted_ns.get(rank - 1).map_or(0.0, |ns| as_f64(*ns) / 1e3)
 }

@@ -246,7 +246,7 @@ fn attach(
     text: &[u8],
 ) -> Result<Attaching, CatalogError> {
     let agent = read_agent(row)?;
-    let wanted = alias.map(Alias::new).transpose().map_err(|error| {
+    let wanted = alias.map(Alias::of_server).transpose().map_err(|error| {
         let remedy = "write to another address";
         CatalogError::Refused(vec![FieldError::invalid("alias", error.to_string(), remedy)])
     })?;

@@ -1,5 +1,7 @@
 //! The catalog over REST: what is stored, what is refused, and that a refusal changes nothing.
 
+use std::path::PathBuf;
+
 use fs_err as fs;
 use http::StatusCode;
 use narthex_model::WorkspaceId;
@@ -32,6 +34,16 @@ impl Place {
         store.workspaces().create(&team).await.unwrap();
         let api = Api::with_secrets(store, &dir.path().join("master.key")).await;
         Self { dir, api }
+    }
+
+    pub(super) fn store_file(&self) -> PathBuf {
+        self.dir.path().join("store.db")
+    }
+
+    /// What the store's files hold.
+    pub(super) fn files(&self) -> Vec<Vec<u8>> {
+        let names = ["store.db", "store.db-wal"].map(|name| self.dir.path().join(name));
+        names.iter().filter_map(|name| fs::read(name).ok()).collect()
     }
 
     /// With a server, a capability that attaches it, and an agent that includes that.

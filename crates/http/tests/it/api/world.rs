@@ -114,6 +114,8 @@ impl Api {
             env: Arc::new(|_name| None),
             start_timeout: SOON,
             local: RunToken::generate().unwrap().run_id(),
+            built_in_url: None,
+            sockets: None,
         };
         let runs = Runs::start(gateway.clone(), control.clone(), options).await.unwrap();
         let world = World::around(gateway, |options| {

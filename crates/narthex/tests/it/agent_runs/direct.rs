@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     runs::{Operator, RUNS},
-    world::World,
+    world::{ADMIN, World},
 };
 
 impl Operator<'_> {
@@ -62,12 +62,14 @@ async fn o24_direct_mode_tells_the_resolved_servers_once() {
     let config = json!({ "API_TOKEN": "canary-secret", "CONTEXT": "canary-scope",
         "TOPIC": "auth", "RUN": id });
     assert_eq!(servers["library"]["config"], config);
-    assert_eq!(servers.as_object().unwrap().len(), 2);
+    let built_in = format!("http://{}/mcp/narthex", world.address);
+    assert_eq!(servers["narthex"], json!({ "type": "http", "url": built_in, "config": {} }));
+    assert_eq!(servers.as_object().unwrap().len(), 3);
     operator.works(begun["token"].as_str().unwrap()).await;
     let events = operator.direct_events().await;
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!((&events[0]["run"], &events[0]["outcome"]), (&json!(id), &json!("ok")));
-    assert_eq!(events[0]["details"]["servers"], json!(["docs", "library"]));
+    assert_eq!(events[0]["details"]["servers"], json!(["docs", "library", "narthex"]));
 
     let session = begun["session_id"].as_str().unwrap();
     let mut shown = Vec::new();
@@ -143,7 +145,7 @@ async fn x_m50_each_server_can_be_pasted_by_itself() {
     operator.has_reader("secret").await;
     let begun = operator.begin(&request()).await;
     let entries = begun["mcpServersByAlias"].as_object().unwrap();
-    assert_eq!(entries.keys().collect::<Vec<_>>(), ["library"]);
+    assert_eq!(entries.keys().collect::<Vec<_>>(), ["library", "narthex"]);
     let entry = &entries["library"];
     assert_eq!(entry["type"], "http");
     let path = entry["url"].as_str().unwrap().strip_prefix(&format!("http://{}", world.address));
@@ -152,4 +154,33 @@ async fn x_m50_each_server_can_be_pasted_by_itself() {
     let said = crate::world::call("echo", json!({ "message": "x" }));
     let reply = client.modern(&crate::world::modern(1, "tools/call", said)).await;
     assert_eq!(reply.json()["result"]["content"][0]["text"], "x", "{reply:?}");
+}
+
+/// X-E105: a creation with an idempotency key that comes again gets the same run and token, and
+/// makes no second one; values of direct mode are told once all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_e105_a_run_is_created_once() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("canary-secret").await;
+    let begin = async |request: Value, key: &str| {
+        let client = operator.0.client_as(RUNS, ADMIN);
+        client.whole("POST", &[("idempotency-key", key)], request.to_string()).await
+    };
+    let first = begin(request(), "k1").await;
+    assert_eq!(first.status, StatusCode::CREATED, "{first:?}");
+    let again = begin(request(), "k1").await;
+    assert_eq!((again.status, again.json()), (first.status, first.json()));
+    operator.works(again.json()["token"].as_str().unwrap()).await;
+    let told = begin(direct(), "k2").await;
+    assert!(told.messages.concat().contains("canary-secret"));
+    let again = begin(direct(), "k2").await;
+    assert_eq!(again.status, StatusCode::CONFLICT);
+    let problem: Value = serde_json::from_slice(&again.body).unwrap();
+    assert_eq!(problem["code"], "idempotency_not_kept");
+    let place = format!("{RUNS}/{}", told.json()["run_id"].as_str().unwrap());
+    assert_eq!(problem["location"], place);
+    let runs = operator.get(RUNS).await;
+    let created = runs["items"].as_array().unwrap().iter().filter(|run| run["is_local"] == false);
+    assert_eq!(created.count(), 2, "{runs}");
 }

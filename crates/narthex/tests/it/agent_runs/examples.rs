@@ -183,11 +183,11 @@ async fn o15_example_2_a_key_comes_from_the_daemons_variables() {
     }
 }
 
-/// The third example; O22, O28, O70: there is no orchestrator to attach yet, so a run that needs it
-/// is refused by the name of the key, and leaves nothing. What the orchestrator would do is done
-/// with the run's token: the child has the scope of its parent, and nobody passes it.
+/// The third example; O14, O22, O28, O70: the server with the URL that only the daemon knows is
+/// the built-in one, which needs the run's id alone. The child has the scope of its parent, and
+/// nobody passes it.
 #[tokio::test(flavor = "multi_thread")]
-async fn o70_example_3_an_orchestrator_is_refused_by_name_and_a_child_inherits() {
+async fn o28_example_3_an_orchestrator_is_built_in_and_a_child_inherits() {
     for over in Over::BOTH {
         let (world, server) = (World::operated(&json!({})).await, telling().await);
         let operator = Operator(&world);
@@ -204,27 +204,47 @@ async fn o70_example_3_an_orchestrator_is_refused_by_name_and_a_child_inherits()
             "spawnable_agents": ["detail-researcher"],
             "params_schema": { "research_topic": { "type": "string", "required": true } } });
         operator.put("agents/lead-researcher", &lead).await;
-        let detail =
-            json!({ "name": "detail-researcher", "capabilities": ["research-capability"] });
+        let detail = json!({ "name": "detail-researcher",
+            "capabilities": ["orchestration", "research-capability"] });
         operator.put("agents/detail-researcher", &detail).await;
-        let request = json!({ "agent_name": "lead-researcher",
+        let mut request = json!({ "agent_name": "lead-researcher", "direct": true,
             "params": { "research_topic": "Authentication patterns" },
             "scope": { "context_id": "project-123", "workflow_id": "wf-789" } });
-        let bad = StatusCode::BAD_REQUEST;
-        let problem = operator.refused(&request.to_string(), bad, "invalid").await;
-        assert_eq!(problem["server_name"], "orchestrator", "{problem}");
-        let text = problem["error"].as_str().unwrap();
-        assert!(text.contains("runner.orchestrator_mcp_url"), "{problem}");
-        operator.has_none().await;
-
-        lead["capabilities"] = json!(["research-capability"]);
-        operator.put("agents/lead-researcher", &lead).await;
         let parent = operator.begin(&request).await;
+        let url = format!("http://{}/mcp/narthex", world.address);
+        let config = json!({ "run_id": parent["run_id"] });
+        let resolved = &parent["resolved_mcp_servers"];
+        let expected = json!({ "type": "http", "url": url, "config": config });
+        assert_eq!(resolved["orchestrator"], expected);
+        assert!(resolved["docs"]["config"].get("run_id").is_none(), "{resolved}");
         let child = child_of(&world, &parent, "detail-researcher").await;
         assert_eq!(child["parent_run_id"], parent["run_id"]);
         for begun in [&parent, &child] {
             over.tells(&world, begun, "docs", &[("context_id", Some("project-123"))]).await;
+            assert_eq!(begun["endpoints"]["servers"].as_object().unwrap().len(), 3, "{begun}");
+            let token = begun["token"].as_str().unwrap();
+            for alias in ["orchestrator", "narthex"] {
+                super::built_in::is_there(&world, alias, token).await;
+            }
         }
+
+        // O70: what else the daemon alone should know is refused by its name, and leaves nothing.
+        let mut unknown = orchestrator.clone();
+        unknown["config_schema"]["folder"] = json!({ "required": true });
+        unknown["default_config"] = json!({ "folder": "${runner.scripts_dir}" });
+        operator.put("mcp-servers/orchestrator", &unknown).await;
+        request["direct"] = json!(false);
+        let bad = StatusCode::BAD_REQUEST;
+        let problem = operator.refused(&request.to_string(), bad, "invalid").await;
+        assert_eq!(problem["server_name"], "orchestrator", "{problem}");
+        let text = problem["error"].as_str().unwrap();
+        assert!(text.contains("runner.scripts_dir"), "{problem}");
+        lead["capabilities"] = json!(["research-capability"]);
+        operator.put("agents/lead-researcher", &lead).await;
+        let token = operator.begin(&request).await["token"].as_str().unwrap().to_owned();
+        let mut client = world.client_as("/mcp/orchestrator", &token);
+        let reply = client.modern(&modern(1, "tools/list", json!({}))).await;
+        assert_eq!(reply.status, StatusCode::NOT_FOUND, "{reply:?}");
     }
 }
 

@@ -262,3 +262,12 @@ fn e57_a_server_can_be_switched_off_in_the_file() {
     assert!(server(entry(off).0).is_disabled);
     assert!(!server(entry(r#"{ "transport": "stdio", "command": "true" }"#).0).is_disabled);
 }
+
+/// X-M1: what is configured as the built-in server is a fault that says what to do.
+#[test]
+fn x_m1_the_built_in_servers_name_is_taken() {
+    let text = r#"{ "servers": { "narthex": { "transport": "stdio", "command": "true" } } }"#;
+    let (entry, _) = only(load(text).unwrap());
+    let message = fault(entry).error.message;
+    assert!(message.contains("built-in") && message.contains("`narthex-2`"), "{message}");
+}

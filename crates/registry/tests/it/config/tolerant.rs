@@ -154,3 +154,18 @@ fn r_e24_transport_type_wins_over_type() {
     assert_eq!(read.output.bytes.map(std::num::NonZeroU64::get), Some(9));
     assert_eq!(warnings, [] as [String; 0]);
 }
+
+/// X-M1: such files are those of programs that reach narthex by this entry.
+#[test]
+fn x_m1_an_entry_for_narthex_itself_is_passed_over() {
+    let config = load(
+        r#"{ "mcpServers": {
+          "narthex": { "command": "narthex", "args": ["connect"] },
+          "files": { "command": "true" } } }"#,
+    );
+    let config = config.unwrap();
+    assert_eq!(config.entries.len(), 1);
+    assert_eq!(config.entries[0].name(), "files");
+    let warnings: Vec<_> = config.warnings.iter().map(ToString::to_string).collect();
+    assert_warned(&warnings, &["mcpServers.narthex", "narthex itself"]);
+}

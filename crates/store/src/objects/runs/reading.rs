@@ -12,24 +12,25 @@ use crate::{
 const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env FROM runs WHERE id = $1",
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets \
+          FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
     name: "runs.live",
-    sql: "SELECT id, workspace, expires_at FROM runs WHERE ended_at = 0 AND id > $1 \
+    sql: "SELECT id, workspace, expires_at, has_sockets FROM runs WHERE ended_at = 0 AND id > $1 \
           ORDER BY id LIMIT $2",
 };
 const PAGE: Statement = Statement {
     name: "runs.page",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           ORDER BY pid LIMIT $3",
 };
 const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) AND session = $5 \
           ORDER BY pid LIMIT $3",
 };
@@ -64,7 +65,7 @@ impl RunFilter {
     }
 }
 
-/// A run that lives, as far as its end is concerned.
+/// A run that lives, as far as its end and its sockets are concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveRun {
     /// Its id.
@@ -73,6 +74,8 @@ pub struct LiveRun {
     pub workspace: WorkspaceId,
     /// When its time is over.
     pub expires_at: std::time::SystemTime,
+    /// Whether it has Unix sockets.
+    pub has_sockets: bool,
 }
 
 impl RunRows<'_> {
@@ -103,6 +106,7 @@ impl RunRows<'_> {
                 id: id(row, "id", RunId::parse)?,
                 workspace: workspace(row)?,
                 expires_at: time(row, "expires_at")?,
+                has_sockets: row.integer("has_sockets")? != 0,
             })
         };
         rows.iter().map(live).collect()
@@ -163,6 +167,7 @@ fn run(row: &Row) -> Result<RunRow, StatementError> {
         sealed: row.text("sealed")?,
         created_at: time(row, "created_at")?,
         created_by: row.text("created_by")?,
+        has_sockets: row.integer("has_sockets")? != 0,
         expires_at: time(row, "expires_at")?,
         ended,
     })

@@ -2,7 +2,7 @@
 
 /// A template taken apart. Matching is generous: it decides only which server is asked.
 #[derive(Debug, Clone)]
-pub(crate) struct Template {
+pub struct Template {
     text: Box<str>,
     parts: Vec<Part>,
 }
@@ -18,7 +18,9 @@ enum Part {
 }
 
 impl Template {
-    pub(crate) fn parse(text: &str) -> Self {
+    /// Takes a template apart. Any text is one.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((literal, after)) = rest.split_once('{') {
@@ -37,11 +39,15 @@ impl Template {
         Self { text: text.into(), parts }
     }
 
-    pub(crate) fn text(&self) -> &str {
+    /// The template as it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
         &self.text
     }
 
-    pub(crate) fn matches(&self, uri: &str) -> bool {
+    /// Whether a URI could have come from it.
+    #[must_use]
+    pub fn matches(&self, uri: &str) -> bool {
         matches(&self.parts, uri)
     }
 }

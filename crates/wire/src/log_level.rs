@@ -1,23 +1,32 @@
 //! The levels of MCP log messages (those of RFC 5424).
 
-use narthex_wire::Raw;
+use crate::Raw;
 
 /// From the least to the most important.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LogLevel {
+pub enum LogLevel {
+    /// For those who look for a fault.
     Debug,
+    /// What happens in any case.
     Info,
+    /// What happens seldom.
     Notice,
+    /// What may become an error.
     Warning,
+    /// What failed.
     Error,
+    /// A part that fails.
     Critical,
+    /// What somebody must do something about at once.
     Alert,
+    /// Nothing works.
     Emergency,
 }
 
 impl LogLevel {
     /// The name of the level.
-    pub(crate) fn as_str(self) -> &'static str {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
             Self::Info => "info",
@@ -31,7 +40,8 @@ impl LogLevel {
     }
 
     /// The level in a message; `None` if it is none.
-    pub(crate) fn read(raw: Raw<'_>) -> Option<Self> {
+    #[must_use]
+    pub fn read(raw: Raw<'_>) -> Option<Self> {
         Some(match raw.as_str()?.as_ref() {
             "debug" => Self::Debug,
             "info" => Self::Info,

@@ -1,14 +1,29 @@
-//! Input schemas as clients of the aggregated endpoint can rely on them (E81, R-E27).
+//! Definitions of tools and the like as clients of an aggregated endpoint get them.
 
+use crate::{
+    Raw,
+    json::{Scanner, encode_string},
+};
 use bytes::Bytes;
-use narthex_wire::{Raw, json::Scanner};
 
 /// The schema of a tool that takes nothing.
 const EMPTY: &[u8] = br#"{"type":"object","properties":{},"required":[]}"#;
 
+/// An object with one member's value replaced by a text; everything else is verbatim.
+#[must_use]
+pub fn with_member(raw: &Bytes, member: &str, text: &str) -> Bytes {
+    let object = Scanner::new(raw, 0, 0).object();
+    let Some(span) = object.ok().and_then(|object| object.get(raw, member)) else {
+        return raw.clone();
+    };
+    let range = span.range();
+    [&raw[..range.start], &encode_string(text), &raw[range.end..]].concat().into()
+}
+
 /// A tool whose input schema is one of an object with properties, be they none. A schema of
-/// something else, or none at all, becomes the empty one; others stay byte for byte.
-pub(crate) fn with_object_schema(tool: &Bytes) -> Bytes {
+/// something else, or none at all, becomes the empty one; others stay byte for byte (E81, R-E27).
+#[must_use]
+pub fn with_object_schema(tool: &Bytes) -> Bytes {
     let Some(schema) = Raw::new(tool).get("inputSchema") else {
         return with_members(tool, &[("inputSchema", EMPTY)]);
     };

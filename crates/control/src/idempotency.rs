@@ -1,0 +1,258 @@
+//! Writes that come with an idempotency key: done once, and answered alike when they are asked
+//! again (X-E104, X-E105).
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_model::{ErrorKind, Secret, WorkspaceId};
+use narthex_store::{KeptAnswer, KeptAnswers, NewRequest};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{AccessError, By, Control, ControlError, access::hex};
+
+/// How long an answer is kept.
+const KEPT: Duration = Duration::from_hours(24);
+/// After what time somebody who has not answered is not at it any more.
+const ABANDONED: Duration = Duration::from_mins(15);
+/// The longest body of an answer that is kept, in bytes.
+const BODY_MAX: usize = 1024 * 1024;
+
+/// A write that came with an idempotency key.
+#[derive(Clone)]
+pub struct KeyedRequest {
+    /// Whose it is; `None` for what belongs to no workspace, and for the workspace itself.
+    pub workspace: Option<WorkspaceId>,
+    /// Who asks. A key means nothing for anybody else.
+    pub by: By,
+    /// The key, of 1 to 200 visible characters of ASCII.
+    pub key: String,
+    /// The method and the path, for the audit.
+    pub what: String,
+    /// The SHA-256 of all that is asked.
+    pub digest: [u8; 32],
+}
+
+/// What has become of a request of this key.
+#[derive(Debug)]
+pub enum Keyed {
+    /// Nothing yet: it is to be done now.
+    First(KeyedClaim),
+    /// It is done, with this answer.
+    Done(KeptResponse),
+}
+
+/// Somebody who does what was asked. To be handed back with the answer.
+#[derive(Debug)]
+pub struct KeyedClaim {
+    id: String,
+    claim: String,
+    request: String,
+    workspace: WorkspaceId,
+}
+
+/// An answer as it was given.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptResponse {
+    /// The HTTP status.
+    pub status: u16,
+    /// Headers by name.
+    pub headers: Vec<(String, String)>,
+    /// The body. `None` if it was not kept.
+    pub body: Option<String>,
+}
+
+/// Why a request with an idempotency key is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum KeyedError {
+    /// The key was used for something else (X-E105).
+    #[error(
+        "this Idempotency-Key was used for another request; take a new key for each thing that \
+         is to be done"
+    )]
+    Differs,
+    /// The first request of this key is not done yet.
+    #[error("the first request of this Idempotency-Key is not done yet; ask again in a second")]
+    InProgress,
+}
+
+impl KeyedError {
+    /// What programs know it by.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Differs => "idempotency_conflict",
+            Self::InProgress => "idempotency_in_progress",
+        }
+    }
+
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(self) -> ErrorKind {
+        ErrorKind::Conflict
+    }
+}
+
+/// What is sealed of a request.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The digest of what was asked, in hexadecimal.
+    request: String,
+    response: Option<KeptResponse>,
+}
+
+impl Control {
+    /// Finds out whether a write is to be done, and keeps others of its key from being done beside
+    /// it.
+    ///
+    /// # Errors
+    /// `Keyed` if the key was used for something else or is in use; when there is no store or no
+    /// vault, or they fail; when a replay cannot be recorded.
+    pub async fn keyed_begin(&self, request: &KeyedRequest) -> Result<Keyed, ControlError> {
+        let rows = self.kept_answers()?;
+        let home = request.workspace.clone().unwrap_or_default();
+        let now = SystemTime::now();
+        let new = KeyedClaim {
+            id: id(request),
+            claim: random()?,
+            request: hex(&request.digest),
+            workspace: home,
+        };
+        let sealed = self.keyed_seal(&new, None).await?;
+        let row = NewRequest {
+            id: &new.id,
+            workspace: request.workspace.as_ref(),
+            claim: &new.claim,
+            sealed: &sealed,
+            begun_at: now,
+        };
+        // A second time if what was there went in between.
+        for _ in 0..2 {
+            if rows.begin(row, now - KEPT).await.map_err(ControlError::Store)? {
+                return Ok(Keyed::First(new));
+            }
+            if let Some(found) = rows.find(&new.id).await.map_err(ControlError::Store)? {
+                return self.keyed_again(request, new, found).await;
+            }
+        }
+        Err(KeyedError::InProgress.into())
+    }
+
+    /// Keeps the answer to what was done.
+    ///
+    /// # Errors
+    /// When the store or the vault fails. It is done all the same.
+    pub async fn keyed_done(
+        &self,
+        claim: &KeyedClaim,
+        mut response: KeptResponse,
+    ) -> Result<(), ControlError> {
+        response.body = response.body.filter(|body| body.len() <= BODY_MAX);
+        let sealed = self.keyed_seal(claim, Some(response)).await?;
+        let rows = self.kept_answers()?;
+        let finished = rows.finish(&claim.id, &claim.claim, &sealed).await;
+        if !finished.map_err(ControlError::Store)? {
+            tracing::warn!(
+                "an answer is not kept: its request took too long, or its workspace is gone"
+            );
+        }
+        Ok(())
+    }
+
+    /// Forgets a request that was refused and so changed nothing: it may be asked again.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keyed_refused(&self, claim: &KeyedClaim) -> Result<(), ControlError> {
+        let released = self.kept_answers()?.release(&claim.id, &claim.claim).await;
+        released.map_err(ControlError::Store)
+    }
+
+    async fn keyed_again(
+        &self,
+        request: &KeyedRequest,
+        new: KeyedClaim,
+        found: KeptAnswer,
+    ) -> Result<Keyed, ControlError> {
+        let (workspace, place) = (&new.workspace, place(&new.id));
+        let text = self.vault()?.open_document(workspace, &place, &found.sealed).await?;
+        // Only what we have sealed opens.
+        let kept: Kept =
+            serde_json::from_str(text.expose()).map_err(|_other_form| KeyedError::Differs)?;
+        if kept.request != new.request {
+            return Err(KeyedError::Differs.into());
+        }
+        if let Some(response) = kept.response {
+            self.note_replay(request).await?;
+            return Ok(Keyed::Done(response));
+        }
+        let now = SystemTime::now();
+        let times = (now, now - ABANDONED);
+        match self.kept_answers()?.reclaim(&new.id, &new.claim, times).await {
+            Ok(true) => Ok(Keyed::First(new)),
+            Ok(false) => Err(KeyedError::InProgress.into()),
+            Err(error) => Err(ControlError::Store(error)),
+        }
+    }
+
+    async fn note_replay(&self, request: &KeyedRequest) -> Result<(), ControlError> {
+        let mut event = AuditEvent::new(kind::REQUEST_REPLAYED, request.by.clone());
+        event.workspace = request.workspace.clone();
+        self.note(event.on("request", request.what.clone())).await?.done().await;
+        Ok(())
+    }
+
+    async fn keyed_seal(
+        &self,
+        claim: &KeyedClaim,
+        response: Option<KeptResponse>,
+    ) -> Result<String, ControlError> {
+        let kept = Kept { request: claim.request.clone(), response };
+        let text = serde_json::to_string(&kept).expect("texts and numbers can be written");
+        let (workspace, place) = (&claim.workspace, place(&claim.id));
+        Ok(self.vault()?.seal_document(workspace, &place, &Secret::new(text)).await?)
+    }
+
+    fn kept_answers(&self) -> Result<KeptAnswers<'_>, ControlError> {
+        let store = self.shared.store.as_ref();
+        store.map(narthex_store::Store::kept_answers).ok_or(ControlError::NoVault)
+    }
+}
+
+/// Under what a request is known. Nobody finds out keys or principals from it.
+fn id(request: &KeyedRequest) -> String {
+    let workspace = request.workspace.as_ref().map_or("", WorkspaceId::as_str);
+    let actor = &request.by;
+    let mut all = Sha256::new();
+    for part in [workspace, actor.kind.as_str(), &actor.id, &request.key] {
+        all.update(part.len().to_be_bytes());
+        all.update(part);
+    }
+    hex(&all.finalize())
+}
+
+/// Where a request is sealed for.
+fn place(id: &str) -> String {
+    format!("request {id}")
+}
+
+fn random() -> Result<String, ControlError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
+    Ok(hex(&bytes))
+}
+
+impl fmt::Debug for KeyedRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedRequest").field("what", &self.what).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for KeptResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeptResponse").field("status", &self.status).finish_non_exhaustive()
+    }
+}

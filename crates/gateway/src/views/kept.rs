@@ -1,0 +1,134 @@
+//! Views and sets of tools that runs share which see the same of the same servers.
+
+use std::{
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    sync::{Arc, MutexGuard, PoisonError, Weak},
+};
+
+use narthex_model::{Alias, ServerDefinition};
+use narthex_policy::RunPolicy;
+use narthex_registry::{ConnectionId, Snapshot};
+use narthex_upstream::Inventory;
+
+use crate::{
+    DefinitionDigest, ToolSet,
+    gateway::Shared,
+    view::{View, parts, seen_rows},
+};
+
+/// From how many entries on those are looked for that nobody needs any more.
+const PRUNED_FROM: usize = 64;
+
+/// What is kept for as long as some run has it.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    views: HashMap<Vec<Source>, (Weak<View>, Weak<ToolSet>)>,
+    /// By what is in them: other servers may have the same tools.
+    sets: HashMap<DefinitionDigest, Weak<ToolSet>>,
+    pruned_at: usize,
+}
+
+/// All that a server's part of a view is made from. It holds nothing of it.
+#[derive(Debug, Clone)]
+struct Source {
+    alias: Alias,
+    connection: Option<ConnectionId>,
+    inventory_version: u64,
+    /// What runs see of a server may be frozen, and then is not all that it lists (D10).
+    inventory: Weak<Inventory>,
+    definition: Option<Weak<ServerDefinition>>,
+}
+
+impl Source {
+    fn identity(&self) -> impl PartialEq + Hash {
+        let definition = self.definition.as_ref().map(Weak::as_ptr);
+        let inventory = (self.inventory_version, self.inventory.as_ptr());
+        (&self.alias, self.connection, inventory, definition)
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Source {}
+
+impl Hash for Source {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+fn sources(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Source> {
+    let source = |(alias, row, _): (Alias, &Arc<narthex_registry::ServerRow>, _)| Source {
+        alias,
+        connection: row.connection,
+        inventory_version: row.inventory_version,
+        inventory: Arc::downgrade(&row.inventory),
+        definition: row.definition.as_ref().map(Arc::downgrade),
+    };
+    seen_rows(snapshot, policy).map(source).collect()
+}
+
+impl Kept {
+    fn find(&self, sources: &[Source]) -> (Option<Arc<View>>, Option<Arc<ToolSet>>) {
+        let found = self.views.get(sources);
+        found.map(|(view, tools)| (view.upgrade(), tools.upgrade())).unwrap_or_default()
+    }
+
+    /// Keeps a view; the one that somebody else has built meanwhile, if there is one.
+    fn keep(&mut self, sources: Vec<Source>, view: Arc<View>) -> Arc<View> {
+        if let (Some(view), _) = self.find(&sources) {
+            return view;
+        }
+        if self.views.len() >= self.pruned_at.max(PRUNED_FROM) {
+            self.views.retain(|_, (view, set)| view.strong_count() + set.strong_count() > 0);
+            self.sets.retain(|_, tools| tools.strong_count() > 0);
+            self.pruned_at = 2 * self.views.len();
+        }
+        let tools = self.set_of(&view);
+        self.views.insert(sources, (Arc::downgrade(&view), Arc::downgrade(&tools)));
+        view
+    }
+
+    fn set_of(&mut self, view: &View) -> Arc<ToolSet> {
+        let shared = |set: ToolSet| {
+            let known = self.sets.get(&set.digest).and_then(Weak::upgrade);
+            let set = known.unwrap_or_else(|| Arc::new(set));
+            self.sets.insert(set.digest, Arc::downgrade(&set));
+            set
+        };
+        view.tool_set(shared)
+    }
+}
+
+impl Shared {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept_views.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a policy shows of a snapshot: everybody who sees the same has the same view.
+    pub(crate) fn kept_view(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<View> {
+        let sources = sources(snapshot, policy);
+        if let (Some(view), _) = self.kept().find(&sources) {
+            return view;
+        }
+        // Without the lock, as it may take long.
+        let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, policy)));
+        self.kept().keep(sources, view)
+    }
+
+    /// The tools that a policy shows of a snapshot. Nothing is built if a run has the same.
+    pub(crate) fn kept_tools(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<ToolSet> {
+        let (_, tools) = self.kept().find(&sources(snapshot, policy));
+        tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, policy)))
+    }
+
+    /// The tools of a view, for the record.
+    pub(crate) fn tools_of(&self, view: &View) -> Arc<ToolSet> {
+        self.kept().set_of(view)
+    }
+}

@@ -1,0 +1,160 @@
+//! Writes with the header `Idempotency-Key`: done once, however often they are sent.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http_body::Body;
+use http_body_util::Full;
+use narthex_control::{
+    Control, ControlError, FieldError, KeptResponse, Keyed, KeyedClaim, KeyedRequest,
+};
+use narthex_model::ErrorKind;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
+use crate::{
+    body,
+    guard::single,
+    problem::Problem,
+    respond::{self, Response},
+    routes::{self, Target},
+};
+
+/// The header with which a client names a write (draft-ietf-httpapi-idempotency-key-header).
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Tells that an answer was given before.
+pub(crate) const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+/// How many characters a key may have (X-E104).
+const KEY_MAX: usize = 200;
+
+/// Marks an answer with values of secrets: it is told once and not kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ToldOnce;
+
+impl Asked<'_> {
+    /// The key with which a write came.
+    pub(super) fn idempotency_key(&self) -> Result<Option<String>, Problem> {
+        if matches!(self.parts.method, Method::GET | Method::HEAD) {
+            return Ok(None);
+        }
+        let key = match single(&self.parts.headers, &IDEMPOTENCY_KEY) {
+            Some(None) => return Ok(None),
+            Some(Some(key)) => key,
+            None => "",
+        };
+        let is_visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+        if !is_visible || key.is_empty() || key.len() > KEY_MAX {
+            let remedy = "send it once, with 1 to 200 visible characters of ASCII";
+            let fault = FieldError::invalid("Idempotency-Key", "this is no key", remedy);
+            let text = format!("the header cannot be used: {fault}");
+            return Err(Problem::of_fields(text, std::slice::from_ref(&fault)));
+        }
+        Ok(Some(key.to_owned()))
+    }
+
+    /// Does a write unless it was done, and to its end even if the client goes away meanwhile.
+    pub(super) async fn once<B>(&self, key: String, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let control = self.control()?.clone();
+        let within = self.door.options.body_timeout;
+        let body = body::read(body, IMPORT_MAX, within).await;
+        let body = body.map_err(|fault| of_body(fault, "the body", IMPORT_MAX))?;
+        let request = self.keyed(key, &body)?;
+        let (door, parts) = (self.door.clone(), self.parts.clone());
+        let (target, principal) = (self.target, self.principal.clone());
+        // From before the key is taken: a client that goes away must not leave it behind.
+        let work = async move {
+            let claim = match control.keyed_begin(&request).await? {
+                Keyed::First(claim) => claim,
+                Keyed::Done(response) => return replayed(response),
+            };
+            let place = routes::find(parts.uri.path());
+            let segments = place.map(|place| place.segments).unwrap_or_default();
+            let asked = Asked { door: &door, target, segments, parts: &parts, principal };
+            let answered = asked.dispatch(Full::new(body)).await;
+            let response = answered.as_ref().ok().filter(|one| one.status().is_success());
+            let kept = response.map(kept);
+            keep(&control, &claim, kept).await;
+            answered
+        };
+        let done = self.door.gateway.tasks().spawn(work).await;
+        done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+    }
+
+    fn keyed(&self, key: String, body: &Bytes) -> Result<KeyedRequest, Problem> {
+        let (method, uri) = (&self.parts.method, &self.parts.uri);
+        let is_inside = !self.segments[0].is_empty()
+            && uri.path().starts_with("/api/workspaces/")
+            // What became of a workspace outlives it.
+            && !matches!(self.target, Target::WorkspaceDelete | Target::WorkspaceChange);
+        let workspace = is_inside.then(|| self.workspace()).transpose()?;
+        let mut digest = Sha256::new();
+        let header = |name| self.parts.headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
+        for part in [
+            method.as_str().as_bytes(),
+            uri.path_and_query().map_or("", |path| path.as_str()).as_bytes(),
+            header(header::IF_MATCH),
+            header(header::IF_NONE_MATCH),
+            header(header::CONTENT_TYPE),
+            body,
+        ] {
+            digest.update(part.len().to_be_bytes());
+            digest.update(part);
+        }
+        let what = format!("{method} {}", uri.path());
+        let digest = digest.finalize().into();
+        Ok(KeyedRequest { workspace, by: self.by(), key, what, digest })
+    }
+}
+
+/// Keeps the answer to what was done, and forgets what was refused.
+async fn keep(control: &Control, claim: &KeyedClaim, response: Option<KeptResponse>) {
+    let kept = match response {
+        Some(response) => control.keyed_done(claim, response).await,
+        None => control.keyed_refused(claim).await,
+    };
+    if let Err(error) = kept {
+        tracing::warn!("what became of a request with an idempotency key is not kept: {error}");
+    }
+}
+
+fn kept(response: &Response) -> KeptResponse {
+    let text = |value: &HeaderValue| value.to_str().map(str::to_owned);
+    let headers = response.headers().iter();
+    let headers = headers.filter_map(|(name, value)| Some((name.to_string(), text(value).ok()?)));
+    let body = match response.extensions().get::<ToldOnce>() {
+        Some(ToldOnce) => None,
+        None => response.body().whole().and_then(|bytes| String::from_utf8(bytes.into()).ok()),
+    };
+    KeptResponse { status: response.status().as_u16(), headers: headers.collect(), body }
+}
+
+fn replayed(response: KeptResponse) -> Answered {
+    let KeptResponse { status, headers, body } = response;
+    let Some(body) = body else {
+        let text = "this was done before, with this Idempotency-Key; its answer had values that \
+                    are told once, or was too long to be kept: look at what there is now";
+        let problem = Problem::new(ErrorKind::Conflict, text);
+        let place = headers.iter().find(|(name, _)| name == header::LOCATION.as_str());
+        let problem = problem.with("code", json!("idempotency_not_kept"));
+        return Err(match place {
+            Some((_, place)) => problem.with("location", json!(place)),
+            None => problem,
+        });
+    };
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = respond::json(status, body.into_bytes().into());
+    let told = response.headers_mut();
+    told.clear();
+    for (name, value) in headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            told.append(name, value);
+        }
+    }
+    told.insert(REPLAYED, HeaderValue::from_static("true"));
+    Ok(response)
+}

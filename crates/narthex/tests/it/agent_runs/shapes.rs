@@ -1,0 +1,64 @@
+//! Servers that are saved and that nothing here starts yet.
+
+use hyper::StatusCode;
+use serde_json::{Value, json};
+
+use super::HOME;
+use crate::{runs::Operator, world::World};
+
+/// X-M9, D9: a run that needs such a server is refused before anything starts, by server and field
+/// and with what to do; one that can do without it begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_m9_what_is_not_started_yet_refuses_the_run_in_words() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.put("secrets/ID_KEY", &json!({ "value": "x" })).await;
+    let oauth = json!({ "type": "oauth2_client_credentials", "token_url": "https://id.test/t",
+        "client_id": "x", "client_secret": "${ID_KEY}" });
+    let servers = [
+        ("image", "command", json!({ "image": "ghcr.io/org/linear-mcp:1.2.0" })),
+        ("script", "command", json!({ "type": "stdio", "script": "file-server" })),
+        ("auth", "apiKey", json!({ "url": "https://e.test/mcp", "auth": oauth })),
+    ];
+    for (field, remedy, mut entry) in servers {
+        entry["id"] = json!(field);
+        operator.put(&format!("mcp-servers/{field}"), &entry).await;
+        let alias = format!("the-{field}");
+        let mut attached = json!({ &alias: { "ref": field } });
+        operator.put("agents/a", &json!({ "name": "a", "mcpServers": attached })).await;
+        let text = json!({ "agent_name": "a" }).to_string();
+        let problem = operator.refused(&text, StatusCode::BAD_REQUEST, "invalid").await;
+        assert_eq!(problem["server_name"], alias.as_str(), "{problem}");
+        let said = problem["error"].as_str().unwrap();
+        for word in [&format!("`{field}` of `{alias}`"), "cannot be started yet", remedy] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+        operator.has_none().await;
+        attached[&alias]["optional"] = json!(true);
+        operator.put("agents/a", &json!({ "name": "a", "mcpServers": attached })).await;
+        let begun = operator.begin(&json!({ "agent_name": "a" })).await;
+        assert_eq!(begun["servers"][0]["alias"], alias.as_str(), "{begun}");
+        let end = format!("{HOME}/runs/{}", begun["run_id"].as_str().unwrap());
+        assert_eq!(operator.ask("DELETE", &end, "").await.status, StatusCode::NO_CONTENT);
+    }
+}
+
+/// O22: who may start an agent that there is none of is warned, as others may be saved later. It
+/// is there itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn o22_unknown_agents_to_start_are_warned_of() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    let lead = json!({ "name": "lead", "spawnable_agents": ["lead", "nobody"] });
+    let saved = async || -> Value {
+        let reply = operator.ask("PUT", &format!("{HOME}/agents/lead"), &lead.to_string()).await;
+        assert!(reply.status.is_success(), "{reply:?}");
+        reply.json()["warnings"].clone()
+    };
+    let warnings = saved().await;
+    assert_eq!(warnings.as_array().unwrap().len(), 1, "{warnings}");
+    assert_eq!(warnings[0]["field"], "agents.lead.spawnable_agents");
+    assert!(warnings[0]["message"].as_str().unwrap().contains("`nobody`"), "{warnings}");
+    operator.put("agents/nobody", &json!({ "name": "nobody" })).await;
+    assert_eq!(saved().await, json!([]));
+}

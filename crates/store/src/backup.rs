@@ -1,0 +1,152 @@
+//! A copy of a store that is in use.
+
+use std::{
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use fs_err as fs;
+use narthex_model::ErrorKind;
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use thiserror::Error;
+
+use crate::{
+    StatementError, Store,
+    database::{BUSY_LIMIT, Database, sqlite},
+};
+
+const COPY: &str = "backup.copy";
+const CHECK: &str = "backup.check";
+
+/// A copy that is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Backup {
+    /// How large it is.
+    pub bytes: u64,
+}
+
+/// There is no copy.
+#[derive(Debug, Error)]
+pub enum BackupError {
+    /// A server makes copies of what it has by itself.
+    #[error(
+        "this store is on a PostgreSQL server; make the copy there, for instance with \
+         `pg_dump --format=custom --file FILE DATABASE`"
+    )]
+    OnServer,
+    /// There is something already.
+    #[error("`{}` is there already, and is left as it is; name another file", .path.display())]
+    Exists { path: PathBuf },
+    /// The file of the copy cannot be made.
+    #[error("cannot write the copy `{}`", .path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// The store cannot be read, or the copy not written.
+    #[error("the store cannot be copied to `{}`", .path.display())]
+    Statement {
+        path: PathBuf,
+        #[source]
+        source: StatementError,
+    },
+    /// The copy contradicts itself: so does the store.
+    #[error(
+        "the store is damaged ({found}), and so would be a copy; restore an older copy, or look \
+         for a fault of the disk"
+    )]
+    Damaged { found: String },
+}
+
+impl BackupError {
+    /// What kind of failure this is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::OnServer | Self::Exists { .. } => ErrorKind::Conflict,
+            Self::File { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+                io::ErrorKind::NotFound => ErrorKind::NotFound,
+                _ => ErrorKind::Unavailable,
+            },
+            Self::Statement { source, .. } => source.kind(),
+            Self::Damaged { .. } => ErrorKind::Unavailable,
+        }
+    }
+}
+
+impl Store {
+    /// Copies the store as it is at one moment into a new file, for its owner alone, and searches
+    /// the copy for damage. Whoever uses the store goes on meanwhile. Without a copy there is no
+    /// file, unless the process ends in the middle.
+    ///
+    /// # Errors
+    /// When the store is on a server, the file exists, or something cannot be read or written.
+    pub async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
+        let Database::Sqlite(_) = self.database() else { return Err(BackupError::OnServer) };
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        OpenOptionsExt::mode(options.options_mut(), 0o600);
+        let path = to.to_owned();
+        match options.open(to) {
+            // SQLite writes into an empty file.
+            Ok(_made) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(BackupError::Exists { path });
+            }
+            Err(source) => return Err(BackupError::File { path, source }),
+        }
+        let mut unfinished = Unfinished(Some(to));
+        copy(Path::new(self.place()), to).await?;
+        let file = fs::File::open(to).and_then(|file| {
+            file.sync_all()?;
+            Ok(file.metadata()?.len())
+        });
+        let bytes = file.map_err(|source| BackupError::File { path, source })?;
+        unfinished.0 = None;
+        Ok(Backup { bytes })
+    }
+}
+
+/// Removes a copy that is none.
+struct Unfinished<'a>(Option<&'a Path>);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        let Some(path) = self.0 else { return };
+        if let Err(error) = fs::remove_file(path) {
+            tracing::warn!("an unfinished copy is left: {error}");
+        }
+    }
+}
+
+async fn copy(from: &Path, to: &Path) -> Result<(), BackupError> {
+    let failed = |statement: &'static str| {
+        move |error: sqlx::Error| BackupError::Statement {
+            path: to.to_owned(),
+            source: StatementError::new(statement, error),
+        }
+    };
+    let name = to.to_str().ok_or_else(|| {
+        let source = io::Error::new(io::ErrorKind::InvalidInput, "its name is no UTF-8 text");
+        BackupError::File { path: to.to_owned(), source }
+    })?;
+    let mut store = connect(from).await.map_err(failed(COPY))?;
+    let copied = sqlx::query("VACUUM INTO $1").bind(name).execute(&mut store).await;
+    let closed = store.close().await;
+    copied.map(drop).and(closed).map_err(failed(COPY))?;
+    let mut copy = connect(to).await.map_err(failed(CHECK))?;
+    let found = sqlx::query_scalar("PRAGMA integrity_check(1)").fetch_one(&mut copy).await;
+    let closed = copy.close().await;
+    let found: String = found.map_err(failed(CHECK))?;
+    closed.map_err(failed(CHECK))?;
+    if found == "ok" { Ok(()) } else { Err(BackupError::Damaged { found }) }
+}
+
+/// A connection of its own, so that nothing else waits for it.
+async fn connect(path: &Path) -> Result<SqliteConnection, sqlx::Error> {
+    let options: SqliteConnectOptions = sqlite::options(path, BUSY_LIMIT);
+    options.connect().await
+}
