@@ -90,8 +90,11 @@ impl World {
         }
         let (token, path) = (self.admin.clone(), format!("{HOME}/runs"));
         let text = document.to_string();
-        let answer = self.ask_for(label, ("POST", &path, &token), "", &text);
+        let key = format!("idempotency-key: {}\r\n", [agent, label].join("-").replace(' ', "-"));
+        let answer = self.ask_for(label, ("POST", &path, &token), &key, &text);
         assert_eq!(answer.0, status, "{agent}: {answer:?}");
+        // What is kept for whoever asks again has no value in it.
+        self.ask_for("answer again", ("POST", &path, &token), &key, &text);
         let begun: Value = serde_json::from_str(&answer.1).unwrap();
         let text = |key: &str| begun[key].as_str().map(str::to_owned);
         Some(Begun { run: text("run_id")?, session: text("session_id")?, token: text("token")? })
