@@ -1,4 +1,4 @@
-//! No core dumps: what is in memory, secrets too, must not be left on a disk when a process crashes.
+//! No core dumps: what is in memory, secrets too, must not be on a disk after a crash.
 
 use narthex_model::ErrorKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

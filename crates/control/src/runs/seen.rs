@@ -9,7 +9,7 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{RunFilter, RunRow, SessionRow, Store};
+use narthex_store::{RunFilter, RunRow, SessionRow};
 
 use super::{RunError, Runs, run_ended};
 use crate::{By, Control, ControlError};
@@ -152,8 +152,8 @@ impl Runs {
         let store = self.control().catalog_store(workspace).await?;
         let found = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
         let session = found.ok_or_else(unknown)?;
-        let runs = runs_of(store, workspace, RunFilter::of_session(id)).await?;
-        Ok((session, runs))
+        let runs = store.runs().all(workspace, RunFilter::of_session(id)).await;
+        Ok((session, runs.map_err(ControlError::Store)?))
     }
 
     /// Ends a session and all its runs: none begins in it any more, and what it began with is
@@ -170,10 +170,9 @@ impl Runs {
         let (session, _) = self.session(workspace, id).await?;
         let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let id = session.id;
-        let ending = self.control().to_the_end(async move |control: Control| {
-            runs.end_with_runs(&control, &workspace, id, by).await
-        });
-        match ending.await? {
+        let ending =
+            async move |control: Control| runs.end_with_runs(&control, &workspace, id, by).await;
+        match self.control().to_the_end(ending).await? {
             true => Ok(()),
             false => Err(RunError::SessionOver { id, why: "it has ended" }),
         }
@@ -194,21 +193,19 @@ impl Runs {
         let of_session = RunFilter::of_session(id);
         let living = RunFilter { status: Some(None), ..of_session };
         let mut noted_runs = BTreeMap::new();
-        for run in runs_of(store, workspace, living).await? {
-            noted_runs.insert(run.pid, control.note(of_run(run.id)).await?);
+        for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
+            noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
         }
         if !store.sessions().end(workspace, id).await.map_err(ControlError::Store)? {
             return Ok(false);
         }
         let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
         let at = session.and_then(|session| session.ended_at);
-        for run in runs_of(store, workspace, of_session).await? {
-            // Others were ended by somebody else.
-            if run.ended.map(|(at, _)| at) != at {
-                continue;
-            }
+        for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
             self.shared.gateway.end_run(run.id).await;
-            let noted = match noted_runs.remove(&run.pid) {
+            let noted = match noted_runs.remove(&run.id.to_text()) {
+                // Others were ended by somebody else.
+                _ if run.ended.map(|(at, _)| at) != at => continue,
                 Some(noted) => noted,
                 // It began after the others were looked for.
                 None => control.note(of_run(run.id)).await?,
@@ -238,23 +235,5 @@ impl Runs {
     fn local(&self, workspace: &WorkspaceId) -> Option<SeenRun> {
         let view = self.shared.gateway.runs().get(self.shared.options.local)?;
         self.is_home(workspace).then_some(SeenRun { row: None, view: Some(view) })
-    }
-}
-
-/// All runs that a filter lets pass, in the order of their numbers.
-async fn runs_of(
-    store: &Store,
-    workspace: &WorkspaceId,
-    filter: RunFilter,
-) -> Result<Vec<RunRow>, ControlError> {
-    let mut all: Vec<RunRow> = Vec::new();
-    loop {
-        let after = all.last().map_or(0, |row| row.pid.get());
-        let page = store.runs().page(workspace, filter, after, super::BATCH).await;
-        let page = page.map_err(ControlError::Store)?;
-        if page.is_empty() {
-            return Ok(all);
-        }
-        all.extend(page);
     }
 }

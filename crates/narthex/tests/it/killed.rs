@@ -42,7 +42,10 @@ fn put_catalog(place: &Place, fifo: &Path, url: &str) {
     let sensitive = json!({ "type": "string", "required": true, "sensitive": true });
     let told =
         |key: &str| json!({ key: sensitive, "context": { "type": "string", "required": true } });
-    let by = |server: &str, key: &str| json!({ "ref": server, "config": { key: "${KEY}", "context": "${scope.context_id}" } });
+    let by = |server: &str, key: &str| {
+        let config = json!({ key: "${KEY}", "context": "${scope.context_id}" });
+        json!({ "ref": server, "config": config })
+    };
     let both = json!({ "files": by("files", "API_KEY"), "remote": by("remote", "api_key") });
     let spawnable = json!(["both", "remote"]);
     let document = json!({
@@ -116,6 +119,8 @@ impl World {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn d17_a_killed_daemon_leaves_no_half_run() {
     let mut chance = Chance::new();
+    // Shown if the test fails.
+    println!("NARTHEX_TEST_SEED={}", chance.seed);
     let place = Place::with(&json!({}));
     let fifo = place.path("started");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -103,7 +103,8 @@ impl<'a> SessionRows<'a> {
     }
 
     /// Notes that a session has ended with all its runs, at one and the same time, and forgets its
-    /// parameters and what they were frozen with: no run begins in it any more. `false`, and nothing happens, if it had before, or there is none.
+    /// parameters and what they were frozen with: no run begins in it any more.
+    /// `false`, and nothing happens, if it had before, or there is none.
     ///
     /// # Errors
     /// When the statement fails.

@@ -43,7 +43,10 @@ impl World {
             json!({ "id": "http", "url": url, "config_schema": key("api_key") }),
             json!({ "id": "unreached", "url": unreached, "config_schema": key("api_key") }),
         ];
-        let by = |server: &str, key: &str, secret: &str| json!({ "ref": server, "config": { key: format!("${{{secret}}}") } });
+        let by = |server: &str, key: &str, secret: &str| {
+            let config = json!({ key: format!("${{{secret}}}") });
+            json!({ "ref": server, "config": config })
+        };
         let works = json!({ "program": by("stdio", "API_KEY", "STDIO"),
                             "remote": by("http", "api_key", "HTTP") });
         let mut fails = by("dies", "API_KEY", "DYING");
@@ -114,7 +117,8 @@ impl World {
             let said = json!({ "name": tool, "arguments": {} });
             let text = modern(1, "tools/call", said).to_string();
             let headers = format!(
-                "accept: application/json, text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\
+                "accept: application/json, text/event-stream\r\n\
+                 mcp-protocol-version: 2026-07-28\r\n\
                  mcp-method: tools/call\r\nmcp-name: {tool}\r\n"
             );
             let (status, body) = self.ask("POST", "/mcp", &token, &headers, &text);

@@ -258,8 +258,8 @@ fn told_name(environ: &[u8]) -> Option<String> {
     name.map(str::to_owned)
 }
 
-/// Servers of `mcp.json`, with values by the environment, an argument, a header and a URL; some fail
-/// and say why, with the value.
+/// Servers of `mcp.json`, with values by the environment, an argument, a header and a URL; some
+/// fail and say why, with the value.
 fn servers(url: &str, planted: &str) -> Value {
     let mut with_env = fixture_entry();
     with_env["env"] = json!({ "WHO": "env", "API_TOKEN": "${env:CANARY_ENV_TOKEN}" });
@@ -284,6 +284,7 @@ fn servers(url: &str, planted: &str) -> Value {
             "headers": { "Authorization": "${env:CANARY_HEADER_TOKEN}" } },
         "with-key": { "transport": "http", "url": url,
             "auth": { "mode": "apiKey", "key": "${env:CANARY_KEY_TOKEN}" } },
-        "with-url": { "transport": "http", "url": "http://127.0.0.1:1/mcp?key=${env:CANARY_URL_TOKEN}" },
+        "with-url": { "transport": "http",
+            "url": "http://127.0.0.1:1/mcp?key=${env:CANARY_URL_TOKEN}" },
     })
 }

@@ -1,24 +1,25 @@
 //! Chance that can be repeated: a seed gives the same choices again.
 
-/// SplitMix64: enough for choices, and small.
-pub(super) struct Chance(u64);
+/// `SplitMix64`: enough for choices, and small.
+pub(super) struct Chance {
+    pub(super) seed: u64,
+    state: u64,
+}
 
 impl Chance {
-    /// With the seed of `NARTHEX_TEST_SEED`, or a new one; it is printed, which is shown if the test
-    /// fails.
+    /// With the seed of `NARTHEX_TEST_SEED`, or a new one.
     pub(super) fn new() -> Self {
         let given = std::env::var_os("NARTHEX_TEST_SEED");
         let seed = match given {
             Some(text) => text.to_str().unwrap().parse().unwrap(),
             None => getrandom::u64().unwrap(),
         };
-        println!("NARTHEX_TEST_SEED={seed}");
-        Self(seed)
+        Self { seed, state: seed }
     }
 
     pub(super) fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
