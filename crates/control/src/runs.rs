@@ -189,9 +189,7 @@ impl Runs {
         let (runs, workspace) = (self.clone(), workspace.clone());
         let ending = self.control().to_the_end(async move |control: Control| {
             let store = control.catalog_store(&workspace).await?;
-            let event = AuditEvent::new(kind::RUN_ENDED, by).in_workspace(&workspace);
-            let event = event.of_run(id.to_text()).with("how", how.as_str());
-            let noted = control.note(event).await?;
+            let noted = control.note(run_ended(&workspace, id, how, by)).await?;
             // First: whoever shows the token from now on finds nothing to begin again.
             let is_ended = store.runs().end(&workspace, id, how).await;
             if !is_ended.map_err(ControlError::Store)? {
@@ -227,6 +225,11 @@ impl Runs {
     fn is_home(&self, workspace: &WorkspaceId) -> bool {
         *workspace == self.control().shared.workspace
     }
+}
+
+fn run_ended(workspace: &WorkspaceId, id: RunId, how: RunEnd, by: By) -> AuditEvent<'static> {
+    let event = AuditEvent::new(kind::RUN_ENDED, by).in_workspace(workspace);
+    event.of_run(id.to_text()).with("how", how.as_str())
 }
 
 /// The time on the clock of timers.

@@ -18,6 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::{
     commands,
     config::{self, Flags, Settings},
+    core_dumps,
     failure::Failure,
     output::{self, Format},
     telemetry,
@@ -287,6 +288,8 @@ fn refuse(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
+    // Before there is anything in memory that nobody else may read.
+    core_dumps::forbid()?;
     let mut settings = config::load(&flags(&cli))?;
     let runtime = runtime()?;
     let telemetry = telemetry::start(&settings, runtime.handle())?;

@@ -7,6 +7,7 @@ mod arguments;
 mod cli;
 mod commands;
 mod config;
+mod core_dumps;
 mod daemon_client;
 mod data_dir;
 mod documents;

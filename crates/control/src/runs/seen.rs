@@ -11,8 +11,8 @@ use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
 
-use super::{RunError, Runs};
-use crate::{By, ControlError};
+use super::{RunError, Runs, run_ended};
+use crate::{By, Control, ControlError};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -152,8 +152,8 @@ impl Runs {
         let store = self.control().catalog_store(workspace).await?;
         let found = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
         let session = found.ok_or_else(unknown)?;
-        let runs = self.runs_of(workspace, RunFilter::of_session(id)).await?;
-        Ok((session, runs))
+        let runs = store.runs().all(workspace, RunFilter::of_session(id)).await;
+        Ok((session, runs.map_err(ControlError::Store)?))
     }
 
     /// Ends a session and all its runs: none begins in it any more, and what it began with is
@@ -168,38 +168,52 @@ impl Runs {
         by: &By,
     ) -> Result<(), RunError> {
         let (session, _) = self.session(workspace, id).await?;
-        let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
-        let noted = self.control().note(event.of_session(session.id.to_text())).await?;
-        let ended = self.store()?.sessions().end(workspace, session.id).await;
-        let is_ended = ended.map_err(ControlError::Store)?;
-        let living = RunFilter { status: Some(None), ..RunFilter::of_session(session.id) };
-        for run in self.runs_of(workspace, living).await? {
-            self.end_stored(workspace, run.id, RunEnd::Ended, by.clone()).await?;
-        }
-        match is_ended {
-            true => {
-                noted.done().await;
-                Ok(())
-            }
-            false => Err(RunError::SessionOver { id: session.id, why: "it has ended" }),
+        let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
+        let id = session.id;
+        let ending =
+            async move |control: Control| runs.end_with_runs(&control, &workspace, id, by).await;
+        match self.control().to_the_end(ending).await? {
+            true => Ok(()),
+            false => Err(RunError::SessionOver { id, why: "it has ended" }),
         }
     }
 
-    async fn runs_of(
+    /// Ends a session and its runs, in the store at one moment; `false` if it had ended before.
+    async fn end_with_runs(
         &self,
+        control: &Control,
         workspace: &WorkspaceId,
-        filter: RunFilter,
-    ) -> Result<Vec<RunRow>, RunError> {
-        let mut all: Vec<RunRow> = Vec::new();
-        loop {
-            let after = all.last().map_or(0, |row| row.pid.get());
-            let page = self.store()?.runs().page(workspace, filter, after, super::BATCH).await;
-            let page = page.map_err(ControlError::Store)?;
-            if page.is_empty() {
-                return Ok(all);
-            }
-            all.extend(page);
+        id: SessionId,
+        by: By,
+    ) -> Result<bool, ControlError> {
+        let store = control.catalog_store(workspace).await?;
+        let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
+        let noted = control.note(event.of_session(id.to_text())).await?;
+        let of_run = |run: RunId| run_ended(workspace, run, RunEnd::Ended, by.clone());
+        let of_session = RunFilter::of_session(id);
+        let living = RunFilter { status: Some(None), ..of_session };
+        let mut noted_runs = BTreeMap::new();
+        for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
+            noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
         }
+        if !store.sessions().end(workspace, id).await.map_err(ControlError::Store)? {
+            return Ok(false);
+        }
+        let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
+        let at = session.and_then(|session| session.ended_at);
+        for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
+            self.shared.gateway.end_run(run.id).await;
+            let noted = match noted_runs.remove(&run.id.to_text()) {
+                // Others were ended by somebody else.
+                _ if run.ended.map(|(at, _)| at) != at => continue,
+                Some(noted) => noted,
+                // It began after the others were looked for.
+                None => control.note(of_run(run.id)).await?,
+            };
+            noted.done().await;
+        }
+        noted.done().await;
+        Ok(true)
     }
 
     /// The row of a run of a workspace.

@@ -35,6 +35,11 @@ const END: Statement = Statement {
     sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '' \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0",
 };
+const END_ALL: Statement = Statement {
+    name: "runs.end_all",
+    sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '' \
+          WHERE workspace = $1 AND session = $2 AND ended_at = 0",
+};
 
 /// Access to runs.
 #[derive(Debug, Clone, Copy)]
@@ -173,4 +178,10 @@ impl<'a> RunRows<'a> {
         ];
         self.database.write_steps(&[Step::must_change(END, values)]).await
     }
+}
+
+/// The step that ends all runs of a session, by workspace, session and time.
+pub(super) fn end_all(mut values: Vec<Value<'_>>) -> Step<'_> {
+    values.push(Value::Text(RunEnd::Ended.as_str()));
+    Step::new(END_ALL, values)
 }

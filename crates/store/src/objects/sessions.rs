@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use narthex_model::{RunId, SessionId, WorkspaceId};
 
-use super::{id, ms, now_ms, optional_time, time, workspace};
+use super::{id, ms, now_ms, optional_time, runs, time, workspace};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -102,7 +102,8 @@ impl<'a> SessionRows<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// Notes that a session has ended, and forgets its parameters: no run begins in it any more.
+    /// Notes that a session has ended with all its runs, at one and the same time, and forgets its
+    /// parameters and what they were frozen with: no run begins in it any more.
     /// `false`, and nothing happens, if it had before, or there is none.
     ///
     /// # Errors
@@ -115,7 +116,8 @@ impl<'a> SessionRows<'a> {
         let id = id.to_text();
         let values =
             vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
-        self.database.write_steps(&[Step::must_change(END, values)]).await
+        let runs = runs::end_all(values.clone());
+        self.database.write_steps(&[Step::must_change(END, values), runs]).await
     }
 }
 

@@ -81,9 +81,30 @@ async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
         assert!(!store.sessions().end(&here, session(1)).await.unwrap());
         let found = store.sessions().find(&here, session(1)).await.unwrap().unwrap();
         assert!(found.ended_at.is_some() && found.sealed.is_empty());
+        let first = store.runs().find(run(1)).await.unwrap().unwrap();
+        assert_eq!(first.ended.unwrap().1, RunEnd::Expired, "it had ended before");
         let again = store.runs().create(new(&here, 2, 1), None).await.unwrap();
         assert!(!again, "no run begins in a session that has ended");
         assert_eq!(store.runs().find(run(2)).await.unwrap(), None);
+    }
+}
+
+/// D10: a session ends with its runs at one moment, and no other does.
+#[tokio::test]
+async fn a_session_ends_with_its_runs() {
+    for place in Place::both() {
+        let (store, here) = (place.open().await, id("default"));
+        create(&store, &here, 1).await;
+        assert!(store.runs().create(new(&here, 2, 1), None).await.unwrap());
+        create(&store, &here, 3).await;
+        assert!(store.sessions().end(&here, session(1)).await.unwrap());
+        let at = store.sessions().find(&here, session(1)).await.unwrap().unwrap().ended_at;
+        for number in [1, 2] {
+            let ended = store.runs().find(run(number)).await.unwrap().unwrap();
+            assert_eq!(ended.ended, at.map(|at| (at, RunEnd::Ended)), "{number}");
+            assert_eq!(ended.sealed, "", "{number}");
+        }
+        assert_eq!(store.runs().find(run(3)).await.unwrap().unwrap().ended, None);
     }
 }
 

@@ -78,6 +78,9 @@ pub struct LiveRun {
     pub has_sockets: bool,
 }
 
+/// How many rows are read at a time where all are wanted.
+const BATCH: u32 = 1000;
+
 impl RunRows<'_> {
     /// The run of this id, whosever it is.
     ///
@@ -110,6 +113,26 @@ impl RunRows<'_> {
             })
         };
         rows.iter().map(live).collect()
+    }
+
+    /// All runs of a workspace that a filter lets pass, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn all(
+        &self,
+        workspace: &WorkspaceId,
+        filter: RunFilter,
+    ) -> Result<Vec<RunRow>, StatementError> {
+        let mut all: Vec<RunRow> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |row| row.pid.get());
+            let page = self.page(workspace, filter, after, BATCH).await?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+        }
     }
 
     /// The first `limit` runs of a workspace whose numbers come after `after`.

@@ -1,0 +1,20 @@
+//! No core dumps: what is in memory, secrets too, must not be on a disk after a crash.
+
+use narthex_model::ErrorKind;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::failure::Failure;
+
+/// Too small for any file; and at exactly this the kernel hands the dump to no program, either,
+/// which at 0 it does where `core_pattern` names one (core(5)).
+const BYTES: u64 = 1;
+
+/// Switches them off for this process and all that it starts: shims inherit it, and servers, which
+/// hold secrets of their own.
+pub(crate) fn forbid() -> Result<(), Failure> {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Core);
+    let current = Some(maximum.map_or(BYTES, |most| most.min(BYTES)));
+    setrlimit(Resource::Core, Rlimit { current, maximum }).map_err(|error| {
+        Failure::new(ErrorKind::Bug, format!("core dumps cannot be switched off: {error}"))
+    })
+}

@@ -1,0 +1,87 @@
+//! S27: values that are planted everywhere, and a search for them in all that is said and left
+//! behind by the daemon, its children and the commands.
+
+mod search;
+mod use_all;
+mod world;
+
+use std::collections::BTreeSet;
+
+use fs_err as fs;
+
+use self::{search::Canary, world::World};
+use crate::support::descendants;
+
+/// The channels, each of which is known to show what is no secret.
+const CHANNELS: [&str; 7] = ["answer ", "command ", "log", "file ", "name ", "environ ", "line "];
+
+/// S27, X-E118, X-E121: whatever is asked for, whoever fails, a secret is in the one server that
+/// declares it, and in the two answers that are there to tell it.
+#[test]
+fn s27_secrets_are_where_they_belong_and_nowhere_else() {
+    let mut world = World::start();
+    world.set_up();
+    let mut canaries = world.canaries();
+    world.use_everything(&mut canaries);
+    let planted = world.planted();
+    world.note_processes();
+    world.note_files("while it runs");
+    core_dumps_are_off(&world);
+    world.stop();
+    world.note_files("at the end");
+    let everything = &world.everything;
+    // That nothing is found must mean something: a name that is no secret is in each channel.
+    let found = everything.finds(&planted);
+    for channel in CHANNELS {
+        assert!(found.iter().any(|(label, _)| label.starts_with(channel)), "{channel}: {found:?}");
+    }
+    // Each of these is held by one process, which is the server that declares it.
+    for name in ["CANARY_ENV_TOKEN", "CANARY_ARG_TOKEN"] {
+        let canary = canaries.iter().find(|canary| canary.name == name).unwrap();
+        let found = everything.finds(canary);
+        let holders = found.iter().filter(|(label, _)| label.contains(" of server "));
+        assert_eq!(holders.count(), 1, "{name}: {found:?}");
+    }
+    // And these answers are there to tell values.
+    for (name, place) in [
+        ("STDIO", "environ of server stdio"),
+        ("STDIO", "answer in direct mode"),
+        ("HTTP", "answer in direct mode"),
+        ("BOUND", "answer that begins a run"),
+    ] {
+        let canary = canaries.iter().find(|canary| canary.name == name).unwrap();
+        let found = everything.finds(canary);
+        assert!(found.iter().any(|(label, _)| label.starts_with(place)), "{name}: {found:?}");
+    }
+    let leaks: BTreeSet<_> = everything.leaks(&canaries).into_iter().collect();
+    assert!(leaks.is_empty(), "{leaks:#?}");
+}
+
+/// A crash leaves no memory on a disk: neither the daemon's, nor that of a shim or a server.
+fn core_dumps_are_off(world: &World) {
+    let daemon = world.daemon();
+    let mut processes = descendants(daemon);
+    assert!(processes.len() >= 4, "{processes:?}");
+    processes.push(daemon);
+    for process in processes {
+        // It may have ended meanwhile.
+        let Ok(limits) = fs::read_to_string(format!("/proc/{process}/limits")) else { continue };
+        let line = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+        let soft = line.split_whitespace().nth(4).unwrap();
+        // By one byte no file is written, and no program is handed the dump; by 0 one could be.
+        assert!(["0", "1"].contains(&soft), "{process}: {line}");
+    }
+}
+
+impl Canary {
+    /// In the environment that somebody starts the daemon with, where nobody but the server that
+    /// names it may get it from.
+    fn of_the_daemons_environment(name: &'static str) -> Self {
+        let canary = Self::new(name).allowed_in("environ of the daemon");
+        match name {
+            "CANARY_ENV_TOKEN" => canary.allowed_in("environ of server env"),
+            "CANARY_ARG_TOKEN" => canary.allowed_in("line of server argument"),
+            _ => canary,
+        }
+    }
+}

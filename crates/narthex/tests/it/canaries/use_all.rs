@@ -1,0 +1,266 @@
+//! Everything that can be asked for, by every route and every command.
+
+use narthex_http::ROUTES;
+use serde_json::{Value, json};
+
+use super::{
+    search::Canary,
+    world::{FORMER, SECRETS, World},
+};
+use crate::{support::fixture, world::modern};
+
+const HOME: &str = "/api/workspaces/default";
+
+/// A run that has begun.
+struct Begun {
+    run: String,
+    session: String,
+    token: String,
+}
+
+impl World {
+    /// Secrets, the catalog, and a binding to the environment of agents.
+    pub(super) fn set_up(&mut self) {
+        let former = self.secret(FORMER).to_owned();
+        self.command(&["secrets", "set", "STDIO"], Some(&former)).succeeded();
+        for name in SECRETS {
+            let value = self.secret(name).to_owned();
+            self.command(&["secrets", "set", name, "--json"], Some(&value)).succeeded();
+        }
+        let key = |name: &str| json!({ name: { "type": "string", "sensitive": true } });
+        let mut stdio = key("API_KEY");
+        stdio["WHO"] = json!({ "type": "string" });
+        let script =
+            format!("echo \"I hold $API_KEY\" >&2; exec '{}' --stdio", fixture().display());
+        let url = self.remote_url().to_owned();
+        let unreached = "http://127.0.0.1:1/mcp";
+        let servers = [
+            json!({ "id": "stdio", "type": "stdio", "command": "sh", "args": ["-c", script],
+                    "config_schema": stdio, "default_config": { "WHO": "stdio" } }),
+            json!({ "id": "dies", "type": "stdio", "command": "sh",
+                    "args": ["-c", "echo \"no login with $API_KEY\" >&2; exit 3"],
+                    "config_schema": key("API_KEY") }),
+            json!({ "id": "http", "url": url, "config_schema": key("api_key") }),
+            json!({ "id": "unreached", "url": unreached, "config_schema": key("api_key") }),
+        ];
+        let by = |server: &str, key: &str, secret: &str| {
+            let config = json!({ key: format!("${{{secret}}}") });
+            json!({ "ref": server, "config": config })
+        };
+        let works = json!({ "program": by("stdio", "API_KEY", "STDIO"),
+                            "remote": by("http", "api_key", "HTTP") });
+        let mut fails = by("dies", "API_KEY", "DYING");
+        fails["optional"] = json!(true);
+        let agents = [
+            json!({ "name": "works", "mcpServers": works }),
+            json!({ "name": "dies", "mcpServers": { "dies": by("dies", "API_KEY", "DYING") } }),
+            json!({ "name": "lives-on", "mcpServers": { "dies": fails } }),
+            json!({ "name": "unreached",
+                    "mcpServers": { "far": by("unreached", "api_key", "UNREACHED") } }),
+        ];
+        for (kind, id, objects) in [("servers", "id", &servers), ("agents", "name", &agents)] {
+            for object in objects {
+                let file = format!("{kind}-{}.json", object[id].as_str().unwrap());
+                self.write(&file, &object.to_string());
+                self.command(&[kind, "apply", "--file", &file], None).succeeded();
+            }
+        }
+        let bind = ["env-bindings", "set", "GIT_KEY", "--secret", "BOUND", "--agent", "works"];
+        self.command(&bind, None).succeeded();
+    }
+
+    pub(super) fn use_everything(&mut self, canaries: &mut Vec<Canary>) {
+        let begun = self.begins("works", "answer that begins a run", json!({}), 201).unwrap();
+        let label = "answer in direct mode";
+        let direct = self.begins("works", label, json!({ "direct": true }), 201).unwrap();
+        for (name, run) in [("the run's token", &begun), ("the direct run's token", &direct)] {
+            let canary = Canary::of(name, &run.token).allowed_in("answer that begins a run");
+            canaries.push(canary.allowed_in(label));
+        }
+        for (agent, status) in [("dies", 503), ("unreached", 503), ("lives-on", 201)] {
+            self.begins(agent, "answer that fails", json!({}), status);
+        }
+        self.calls(&begun);
+        self.secrets_are_refused(canaries);
+        self.every_route(&begun);
+        self.every_command(&begun);
+    }
+
+    fn begins(&mut self, agent: &str, label: &str, more: Value, status: u16) -> Option<Begun> {
+        let mut document = json!({ "agent_name": agent, "prompt": "work" });
+        for (key, value) in more.as_object().unwrap() {
+            document[key] = value.clone();
+        }
+        let (token, path) = (self.admin.clone(), format!("{HOME}/runs"));
+        let text = document.to_string();
+        let key = format!("idempotency-key: {}\r\n", [agent, label].join("-").replace(' ', "-"));
+        let answer = self.ask_for(label, ("POST", &path, &token), &key, &text);
+        assert_eq!(answer.0, status, "{agent}: {answer:?}");
+        // What is kept for whoever asks again has no value in it.
+        self.ask_for("answer again", ("POST", &path, &token), &key, &text);
+        let begun: Value = serde_json::from_str(&answer.1).unwrap();
+        let text = |key: &str| begun[key].as_str().map(str::to_owned);
+        Some(Begun { run: text("run_id")?, session: text("session_id")?, token: text("token")? })
+    }
+
+    /// Servers that say what they were told, in results and errors.
+    fn calls(&mut self, begun: &Begun) {
+        let tools = ["mcp__program__environment", "mcp__remote__seen_headers"];
+        let of_client = ["with-env__environment"];
+        let remote = ["with-header__seen_headers", "with-key__seen_headers"];
+        let (run, client) = (begun.token.clone(), self.client.clone());
+        let of_client = of_client.iter().chain(&remote).map(|name| format!("mcp__{name}"));
+        let mut wanted: Vec<_> =
+            tools.iter().map(|name| ((*name).to_owned(), run.clone())).collect();
+        wanted.extend(of_client.map(|name| (name, client.clone())));
+        for (tool, token) in wanted {
+            let said = json!({ "name": tool, "arguments": {} });
+            let text = modern(1, "tools/call", said).to_string();
+            let headers = format!(
+                "accept: application/json, text/event-stream\r\n\
+                 mcp-protocol-version: 2026-07-28\r\n\
+                 mcp-method: tools/call\r\nmcp-name: {tool}\r\n"
+            );
+            let (status, body) = self.ask("POST", "/mcp", &token, &headers, &text);
+            assert_eq!(status, 200, "{tool}: {body}");
+            // It was told a value, which was taken out on the way.
+            assert!(body.contains("[redacted]"), "{tool}: {body}");
+        }
+    }
+
+    /// Bodies with a value that are no good.
+    fn secrets_are_refused(&mut self, canaries: &[Canary]) {
+        let value = canaries.iter().find(|canary| canary.name == "STDIO").unwrap().value.clone();
+        let (path, token) = (format!("{HOME}/secrets/STDIO"), self.admin.clone());
+        let quoted = json!(value).to_string();
+        for body in [
+            format!("{{\"value\": {quoted}, {quoted}: 1}}"),
+            format!("{{\"value\": [{quoted}]}}"),
+            format!("{{\"value\": {quoted}"),
+            value,
+        ] {
+            let (status, answer) = self.ask("PUT", &path, &token, "", &body);
+            assert!((400..500).contains(&status), "{answer}");
+        }
+    }
+
+    /// Every route by every method, as an operator and as clients.
+    fn every_route(&mut self, begun: &Begun) {
+        let tokens = [self.admin.clone(), self.client.clone(), begun.token.clone()];
+        for route in ROUTES {
+            for method in route.methods.split(", ") {
+                // What would take away what others look at comes with names that are not there.
+                let is_read = ["GET", "HEAD"].contains(&method);
+                let paths = if is_read {
+                    filled(self, route.template, begun)
+                } else {
+                    absent(route.template)
+                };
+                for (path, token) in
+                    paths.iter().flat_map(|path| tokens.iter().map(move |token| (path, token)))
+                {
+                    let (status, body) =
+                        self.ask(method, path, token, "accept: application/json\r\n", "{}");
+                    assert!(status < 500 || status == 503, "{method} {path}: {status} {body}");
+                }
+            }
+        }
+        let (path, token) = (format!("{HOME}/audit"), self.admin.clone());
+        let headers = "accept: application/x-ndjson\r\n";
+        let (status, exported) = self.ask("GET", &path, &token, headers, "");
+        assert_eq!((status, exported.contains("session.run.direct")), (200, true), "{exported}");
+        for what in ["agents", "mcp-servers"] {
+            let path = format!("{HOME}/{what}?view=merged");
+            self.ask("GET", &path, &token, "", "");
+        }
+        let agent = json!({ "mcpServers": { "x": { "ref": "stdio",
+            "config": { "API_KEY": "${STDIO}" } } } });
+        for (path, body) in [
+            ("preview", agent.clone()),
+            ("preview", json!({ "agent": agent })),
+            ("validate", json!({ "agents": [agent] })),
+        ] {
+            let text = body.to_string();
+            self.ask("POST", &format!("{HOME}/{path}"), &token, "", &text);
+        }
+        for server in ["dying", "with-url", "with-header"] {
+            let path = format!("/api/servers/{server}/test");
+            let (status, body) = self.ask("POST", &path, &token, "", "");
+            assert!(status < 500 || status == 503, "{body}");
+            let path = format!("/api/servers/{server}/logs");
+            let (_, logs) = self.ask("GET", &path, &token, "accept: application/json\r\n", "");
+            assert!(server != "dying" || logs.contains("[redacted]"), "{logs}");
+        }
+    }
+
+    /// Every command that shows something, as people and as scripts read it.
+    fn every_command(&mut self, begun: &Begun) {
+        let planted = self.planted_name().to_owned();
+        let text = format!("message={planted}");
+        let (run, session) = (&*begun.run, &*begun.session);
+        let shown: [&[&str]; 31] = [
+            &["status"],
+            &["tools"],
+            &["tools", &planted],
+            &["call", &planted, "echo", &text],
+            &["call", "with-env", "environment"],
+            &["call", "dying", "echo"],
+            &["mcp", "list"],
+            &["mcp", "test", "dying"],
+            &["mcp", "test", "with-url"],
+            &["mcp", "logs", "dying"],
+            &["mcp", "logs", &planted],
+            &["mcp", "reload"],
+            &["runs", "list"],
+            &["runs", "show", run],
+            &["runs", "end", session],
+            &["servers", "list"],
+            &["servers", "get", "stdio"],
+            &["agents", "list"],
+            &["agents", "get", "works"],
+            &["agents", "attachments", "works"],
+            &["capabilities", "list"],
+            &["export"],
+            &["secrets", "list"],
+            &["env-bindings", "list"],
+            &["audit", "list"],
+            &["audit", "verify"],
+            &["usage"],
+            &["limits", "get"],
+            &["workspaces", "list"],
+            &["members", "list"],
+            &["daemon", "status"],
+        ];
+        for words in shown {
+            for format in [&[][..], &["--json"]] {
+                self.command(&[words, format].concat(), None);
+            }
+        }
+        self.command(&["audit", "export"], None).succeeded();
+        self.command(&["secrets", "rotate-key"], None).succeeded();
+        self.command(&["runs", "end", run], None).succeeded();
+    }
+}
+
+/// A template with names that are there.
+fn filled(world: &World, template: &str, begun: &Begun) -> Vec<String> {
+    let id = match template.rsplit_once("/{id}").map(|(above, _)| above) {
+        Some(above) if above.ends_with("/runs") => &begun.run,
+        Some(above) if above.ends_with("/sessions") => &begun.session,
+        Some(above) if above.ends_with("/mcp-servers") => "stdio",
+        _ => "works",
+    };
+    let names = [world.planted_name(), "dying", "with-env", "with-url", "with-header"];
+    let fill = |name: &&str| {
+        let path = template.replace("{workspace}", "default").replace("{id}", id);
+        path.replace("{alias}", name).replace("{name}", name).replace("{principal}", "admin")
+    };
+    let mut all: Vec<_> = names.iter().map(fill).collect();
+    all.dedup();
+    all
+}
+
+fn absent(template: &str) -> Vec<String> {
+    let parts = template.split('/').map(|part| if part.starts_with('{') { "nope" } else { part });
+    vec![parts.collect::<Vec<_>>().join("/")]
+}
