@@ -11,6 +11,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
+use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountFault, MountSet, Registry, Snapshot, unchanged};
@@ -28,7 +29,7 @@ pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
 };
-use crate::{tool_set::ToolSet, view::View};
+use crate::view::View;
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
