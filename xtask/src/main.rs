@@ -8,8 +8,10 @@
 mod bench;
 mod check;
 mod conformance;
+mod openapi;
 mod peers;
 mod process;
+mod schemathesis;
 mod tally;
 mod test;
 mod tidy;
@@ -35,6 +37,8 @@ enum Command {
     Tidy(tidy::Options),
     /// Everything that CI runs: check, unit, doc, conformance and real peer tests.
     Test(test::Options),
+    /// Writes `docs/openapi.json`, as the daemon serves it.
+    Openapi,
     /// Measures calls directly, through nginx and through narthex.
     Bench(bench::Options),
 }
@@ -46,6 +50,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Check => check::run()?,
         Command::Tidy(options) => tidy::run(&options)?,
         Command::Test(options) => test::run(&options)?,
+        Command::Openapi => openapi::run()?,
         Command::Bench(options) => bench::run(&options)?,
     };
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })

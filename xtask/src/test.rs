@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 use crate::peers::Peers;
 use crate::tally::Tally;
-use crate::{check, conformance, peers};
+use crate::{check, conformance, peers, schemathesis};
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -40,12 +40,14 @@ enum Step {
     Conformance,
     /// Real clients and servers through the gateway.
     Peers,
+    /// What the OpenAPI document allows and what it does not, sent by schemathesis.
+    Openapi,
 }
 
 impl Step {
     fn needs(self) -> &'static [Self] {
         match self {
-            Self::Conformance | Self::Peers => &[Self::Install, Self::Build],
+            Self::Conformance | Self::Peers | Self::Openapi => &[Self::Install, Self::Build],
             Self::Check | Self::Install | Self::Unit | Self::Doc | Self::Build => &[],
         }
     }
@@ -64,6 +66,7 @@ impl Step {
             Self::Build => runners::build(),
             Self::Conformance => conformance::run(&Peers::install()?),
             Self::Peers => peers::run(&Peers::install()?),
+            Self::Openapi => schemathesis::run(&Peers::install()?),
         }
     }
 }
@@ -173,7 +176,7 @@ mod tests {
     fn only_brings_along_what_is_needed_and_skip_wins() {
         let options =
             |only: &[Step], skip: &[Step]| Options { only: only.into(), skip: skip.into() };
-        assert_eq!(chosen(&options(&[], &[])).len(), 7);
+        assert_eq!(chosen(&options(&[], &[])).len(), 8);
         let peers = [Step::Install, Step::Build, Step::Peers];
         assert_eq!(chosen(&options(&[Step::Peers], &[])), peers);
         assert_eq!(chosen(&options(&[Step::Peers], &[Step::Install])), peers[1..]);

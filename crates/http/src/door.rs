@@ -25,7 +25,7 @@ use crate::{
     legacy,
     post::{self, Post},
     problem::Problem,
-    respond::{Response, closing, text, text_with},
+    respond::{Response, closing, text},
     routes::{self, Place, Target},
     servers::Asked,
     signin::Visitor,
@@ -112,7 +112,8 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
-            return closing(text(StatusCode::FORBIDDEN, "this Host or Origin is not allowed\n"));
+            let text = "this Host or Origin is not allowed";
+            return closing(Problem::new(ErrorKind::Denied, text).answer());
         }
         let found = routes::find(parts.uri.path());
         let open = found.map(|place| place.first()).filter(|route| route.access == Access::Open);
@@ -131,18 +132,19 @@ impl Door {
             }
             Err(problem) => return problem.answer(),
         };
-        let Some(place) = found else { return not_found_at(parts.uri.path()) };
+        let Some(place) = found else { return not_found() };
         // The endpoints of MCP look at their method once they know that there is such an endpoint.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, principal) {
             (Access::Client, Principal::Run(run)) => run,
             (Access::Client, principal) => {
                 self.denied(&principal, parts.uri.path());
-                return text(StatusCode::FORBIDDEN, "only a run's token opens MCP endpoints\n");
+                let text = "only a run's token opens MCP endpoints";
+                return Problem::new(ErrorKind::Denied, text).answer();
             }
             (_, principal) => {
                 if place.route(&parts.method).is_none() {
-                    return wrong_method_of(&place);
+                    return wrong_method(&place.allowed());
                 }
                 let (door, segments, parts) = (self, place.segments, &parts);
                 let asked = Asked { door, target: route.target, segments, parts, principal };
@@ -186,7 +188,7 @@ impl Door {
         let control = self.options.control.as_ref();
         let control = control.filter(|control| control.sign_in_origin().is_some());
         let Some(control) = control else { return not_found() };
-        let Some(route) = place.route(&parts.method) else { return wrong_method_of(place) };
+        let Some(route) = place.route(&parts.method) else { return wrong_method(&place.allowed()) };
         let Target::SignIn(target) = route.target else { return not_found() };
         let segments = place.segments;
         Visitor { door: self, control, target, segments, parts }.answer(body).await
@@ -242,33 +244,24 @@ pub(crate) struct Visit {
 }
 
 fn unauthorized() -> Response {
-    let line = "a valid bearer token is needed\n";
-    closing(text_with(StatusCode::UNAUTHORIZED, line, (header::WWW_AUTHENTICATE, "Bearer")))
-}
-
-fn not_found() -> Response {
-    text(StatusCode::NOT_FOUND, "nothing is here\n")
-}
-
-/// The API answers with problems (RFC 9457).
-fn not_found_at(path: &str) -> Response {
-    match path.starts_with("/api/") {
-        true => Problem::new(ErrorKind::NotFound, "nothing is here").answer(),
-        false => not_found(),
-    }
-}
-
-fn wrong_method_of(place: &Place<'_>) -> Response {
-    let problem = Problem::new(ErrorKind::Invalid, "this method is not allowed here");
-    let mut response = problem.with_status(StatusCode::METHOD_NOT_ALLOWED).answer();
-    // The table's own words, which a header can carry.
-    if let Ok(allowed) = HeaderValue::from_str(&place.allowed()) {
-        response.headers_mut().insert(header::ALLOW, allowed);
-    }
+    let problem = Problem::new(ErrorKind::Unauthenticated, "a valid bearer token is needed");
+    let mut response = closing(problem.answer());
+    let bearer = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
     response
 }
 
-pub(crate) fn wrong_method(allowed: &'static str) -> Response {
-    let line = "this method is not allowed here\n";
-    text_with(StatusCode::METHOD_NOT_ALLOWED, line, (header::ALLOW, allowed))
+fn not_found() -> Response {
+    Problem::new(ErrorKind::NotFound, "nothing is here").answer()
+}
+
+/// With the methods that are, as the header `Allow` lists them.
+pub(crate) fn wrong_method(allowed: &str) -> Response {
+    let problem = Problem::new(ErrorKind::Invalid, "this method is not allowed here");
+    let mut response = problem.with_status(StatusCode::METHOD_NOT_ALLOWED).answer();
+    // The table's own words, which a header can carry.
+    if let Ok(allowed) = HeaderValue::from_str(allowed) {
+        response.headers_mut().insert(header::ALLOW, allowed);
+    }
+    response
 }

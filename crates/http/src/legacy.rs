@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode};
 use narthex_gateway::{Caller, Session, Step};
+use narthex_model::ErrorKind;
 use narthex_wire::{
     Message, MessageKind, Revision,
     headers::{LAST_EVENT_ID, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
@@ -18,8 +19,9 @@ use crate::{
     hub::{CallChannel, Reader},
     modern::whole,
     post::{Post, accepts, not_acceptable, prefers_stream, trace_context},
+    problem::Problem,
     replay::Event,
-    respond::{Response, empty, event_stream, json, rpc_error, text},
+    respond::{Response, empty, event_stream, json, rpc_error},
     stream::{End, ReaderStream, Shown},
 };
 
@@ -214,7 +216,8 @@ pub(crate) fn get(door: &Door, visit: &Visit) -> Response {
         Some(None) => own_stream(door, &session),
     };
     let Some(reader) = reader else {
-        return text(StatusCode::BAD_REQUEST, "this session has no such event, or no more\n");
+        let text = "this session has no such event, or no more";
+        return Problem::new(ErrorKind::Invalid, text).answer();
     };
     let ends = vec![
         Box::pin(session.closed().clone().cancelled_owned()),
@@ -257,7 +260,7 @@ fn session_of_stream(door: &Door, visit: &Visit) -> Result<Arc<Session>, Box<Res
     let says_legacy = matches!(revision, Some(Some(Some(_)))) && !is_modern;
     let refusal = match session(door, visit) {
         Ok(_) if matches!(revision, None | Some(Some(None))) => {
-            text(StatusCode::BAD_REQUEST, "this MCP-Protocol-Version is not known\n")
+            Problem::new(ErrorKind::Invalid, "this MCP-Protocol-Version is not known").answer()
         }
         Ok(session) => return Ok(session),
         Err(_) if is_modern => wrong_method("POST"),

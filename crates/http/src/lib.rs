@@ -15,6 +15,7 @@ mod hub;
 mod legacy;
 mod lines;
 mod modern;
+mod openapi;
 mod options;
 mod post;
 mod problem;
@@ -32,6 +33,7 @@ mod workers;
 
 pub use auth::TokenHash;
 pub use door::{Router, router};
+pub use openapi::openapi;
 pub use options::{HttpOptions, ReplayLimits, ServeOptions};
 pub use respond::ResponseBody;
 pub use routes::{Access, ROUTES, Route};

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body::Body;
 use narthex_gateway::TraceContext;
+use narthex_model::ErrorKind;
 use narthex_wire::{
     Era, Message, MessageError, Revision, classify_downstream,
     headers::MCP_PROTOCOL_VERSION,
@@ -19,7 +20,9 @@ use crate::{
     door::{Door, Visit},
     guard::single,
     legacy, modern,
-    respond::{Response, closing, json, rpc_error, text},
+    problem::Problem,
+    respond::{Response, closing, json, rpc_error},
+    servers::changes::of_body,
 };
 
 /// A POST on its way.
@@ -44,8 +47,9 @@ where
 {
     let headers = &post.visit.parts.headers;
     if !is_json(headers) {
-        let line = "the content type must be application/json\n";
-        let answer = closing(text(StatusCode::UNSUPPORTED_MEDIA_TYPE, line));
+        let problem = Problem::new(ErrorKind::Invalid, "the content type must be application/json");
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        let answer = closing(problem.with_status(status).answer());
         return post.refused("content_type", answer);
     }
     if !accepts(headers, "application", "json") {
@@ -93,14 +97,13 @@ fn refuse_body(fault: BodyFault) -> Response {
             let line = "the message is longer than allowed";
             rpc_error(StatusCode::PAYLOAD_TOO_LARGE, None, code::INVALID_REQUEST, line)
         }
-        BodyFault::TooSlow => text(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
-        BodyFault::Broken => text(StatusCode::BAD_REQUEST, "the body broke off\n"),
+        BodyFault::TooSlow | BodyFault::Broken => of_body(fault, "the message", 0).answer(),
     })
 }
 
 pub(crate) fn not_acceptable() -> Response {
-    let line = "the client must accept application/json and text/event-stream\n";
-    text(StatusCode::NOT_ACCEPTABLE, line)
+    let text = "the client must accept application/json and text/event-stream";
+    Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::NOT_ACCEPTABLE).answer()
 }
 
 /// The answer to a revision that is not spoken here.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use http_body::{Body, Frame, SizeHint};
 use narthex_wire::{Payload, Raw, rpc};
 
@@ -148,17 +148,6 @@ pub(crate) fn text(status: StatusCode, line: &'static str) -> Response {
     *response.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    response
-}
-
-/// Like [`text`], with one more header.
-pub(crate) fn text_with(
-    status: StatusCode,
-    line: &'static str,
-    header: (HeaderName, &'static str),
-) -> Response {
-    let mut response = text(status, line);
-    response.headers_mut().insert(header.0, HeaderValue::from_static(header.1));
     response
 }
 

@@ -27,10 +27,13 @@ use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
+#[cfg(test)]
+pub(crate) use self::query::page_sizes;
 use crate::{
     Access,
     auth::{Principal, authorize},
     door::Door,
+    openapi::openapi,
     problem::Problem,
     respond::{self, Response},
     routes::{Segments, Target},
@@ -83,11 +86,11 @@ impl Asked<'_> {
         let snapshot = self.snapshot();
         match self.target {
             Target::Metrics => Ok(status::metrics(gateway)),
-            Target::Status => Ok(status::servers(&snapshot, &self.principal)),
-            Target::Tools => Ok(status::tools(&snapshot, &self.principal, gateway.name_limit())),
-            Target::Servers => Ok(ok(&rows::all(&snapshot, &self.principal, self.has_tools()))),
-            Target::Server => self.row().map(|row| ok(&row)),
-            Target::Events => Ok(self.events()),
+            Target::Status => self.status(&snapshot),
+            Target::Tools => self.tools(&snapshot),
+            Target::Servers => Ok(ok(&rows::all(&snapshot, &self.principal, self.has_tools()?))),
+            Target::Server => self.row(self.has_tools()?).map(|row| ok(&row)),
+            Target::Events => self.events(),
             Target::ServerEntry => self.change_entry(body).await,
             Target::Disable => self.disable().await,
             Target::Enable => self.enable().await,
@@ -106,6 +109,7 @@ impl Asked<'_> {
             Target::Principal => self.principal(),
             Target::PrincipalChange => self.change_principal(body).await,
             Target::Me => self.me(),
+            Target::OpenApi => self.openapi(),
             Target::LinkCreate => self.create_link().await,
             Target::Passkeys => self.passkeys().await,
             Target::PasskeyRemove => self.remove_passkey().await,
@@ -148,12 +152,12 @@ impl Asked<'_> {
     }
 
     /// The row of the named server; what the caller may not see is not there (D5).
-    fn row(&self) -> Result<Value, Problem> {
+    fn row(&self, has_tools: bool) -> Result<Value, Problem> {
         let name = self.name()?;
         let row = self.seen(&name);
         let row = row.filter(|row| rows::may_see(row, &self.principal));
         let row = row.ok_or_else(|| unknown(&name))?;
-        Ok(rows::one(&row, self.has_tools()))
+        Ok(rows::one(&row, has_tools))
     }
 
     /// The servers as whoever asks may see them; those of single runs are no operator's rows.
@@ -174,6 +178,7 @@ impl Asked<'_> {
     }
 
     async fn reload(&self) -> Answered {
+        self.query(&[])?;
         let reloaded = self.control()?.reload().await?;
         let files: Vec<_> = reloaded.files.iter().map(rows::file).collect();
         let count = reloaded.servers.len();
@@ -182,6 +187,7 @@ impl Asked<'_> {
     }
 
     fn files(&self) -> Answered {
+        self.query(&[])?;
         let files: Vec<_> = self.control()?.files().iter().map(rows::file).collect();
         Ok(ok(&json!({ "files": files })))
     }
@@ -218,9 +224,23 @@ impl Asked<'_> {
         })
     }
 
-    fn has_tools(&self) -> bool {
-        let query = self.parts.uri.query().unwrap_or_default();
-        query.split('&').any(|pair| pair == "tools=true")
+    fn has_tools(&self) -> Result<bool, Problem> {
+        self.query(&["tools"])?.flag("tools")
+    }
+
+    fn status(&self, snapshot: &Snapshot) -> Answered {
+        self.query(&[])?;
+        Ok(status::servers(snapshot, &self.principal))
+    }
+
+    fn tools(&self, snapshot: &Snapshot) -> Answered {
+        self.query(&[])?;
+        Ok(status::tools(snapshot, &self.principal, self.door.gateway.name_limit()))
+    }
+
+    fn openapi(&self) -> Answered {
+        self.query(&[])?;
+        Ok(ok(openapi()))
     }
 }
 

@@ -1,10 +1,12 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
-//! told, the header-adding forwarder, the load generator, and an authenticator in software.
+//! told, the header-adding forwarder, the load generator, an authenticator in software, and a check
+//! of answers against an OpenAPI document.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.
 
 pub mod authenticator;
+pub mod contract;
 pub mod fixture;
 pub mod forwarder;
 pub mod load;

@@ -15,7 +15,7 @@ use crate::workspace;
 
 const STAMP: &str = "installed-from";
 /// Python environments: the names of the lock files in `e2e/peers/python`.
-const PYTHONS: [&str; 3] = ["mcp-v1", "mcp-v2", "servers"];
+const PYTHONS: [&str; 4] = ["mcp-v1", "mcp-v2", "schemathesis", "servers"];
 /// Interpreters to try. The locks are made for 3.11 and newer.
 const INTERPRETERS: [&str; 5] = ["python3", "python3.14", "python3.13", "python3.12", "python3.11"];
 const IS_NEW_ENOUGH: &str = "import sys; sys.exit(sys.version_info < (3, 11))";

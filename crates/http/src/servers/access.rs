@@ -140,7 +140,7 @@ impl Asked<'_> {
     }
 
     /// The page that is asked for, of things in the order of their ids.
-    fn page<T>(
+    pub(super) fn page<T>(
         &self,
         all: impl IntoIterator<Item = T>,
         id: impl Fn(&T) -> &str,

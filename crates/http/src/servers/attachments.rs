@@ -22,15 +22,9 @@ impl Asked<'_> {
         if self.parts.method == Method::PUT {
             return self.attach(body, None).await;
         }
-        let query = self.query(&["after", "limit"])?;
-        let (after, limit) = (query.text("after"), query.limit()?);
         let all = self.control()?.attachment_list(&self.workspace()?, &self.agent()).await?;
-        let rest = all.items.iter().skip_while(|item| item.alias.as_str() <= after);
-        let mut rest = rest.peekable();
-        let page: Vec<_> = rest.by_ref().take(usize::try_from(limit).unwrap_or(0)).collect();
-        let next = rest.peek().and(page.last()).map(|last| last.alias.as_str());
-        let items: Vec<_> = page.iter().map(|item| shown(item)).collect();
-        Ok(with_tag(ok(&json!({ "items": items, "next": next })), &all.tag))
+        let page = self.page(all.items, |one| one.alias.as_str(), shown)?;
+        Ok(with_tag(page, &all.tag))
     }
 
     /// One attachment: shown, replaced or removed.
@@ -63,11 +57,9 @@ impl Asked<'_> {
 
     /// The servers that a human has to sign in to, and whether that has happened (X-E27).
     pub(super) async fn connections(&self) -> Answered {
-        self.query(&[])?;
         let control = self.control()?;
         let all = control.attachment_connections(&self.workspace()?, &self.agent()).await?;
-        let items: Vec<_> = all.iter().map(connection).collect();
-        Ok(ok(&json!({ "items": items })))
+        self.page(all, |one| one.server.as_str(), connection)
     }
 
     async fn attach<B>(&self, body: B, alias: Option<&str>) -> Answered

@@ -135,7 +135,7 @@ impl Asked<'_> {
     }
 
     /// What `If-Match` and `If-None-Match` ask for (RFC 9110, 13.1).
-    fn precondition(&self) -> Result<Precondition, Problem> {
+    pub(super) fn precondition(&self) -> Result<Precondition, Problem> {
         let (wanted, unwanted) =
             (self.tags(&header::IF_MATCH)?, self.tags(&header::IF_NONE_MATCH)?);
         match (wanted, unwanted) {

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use bytes::Bytes;
-use http::{Method, StatusCode, header};
+use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_control::{ControlError, Saved};
+use narthex_control::{ControlError, Precondition, Saved};
 use narthex_model::{ErrorKind, Provenance};
 use narthex_registry::{ServerResult, layers::EditError};
 use serde_json::json;
@@ -26,12 +26,14 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
+        self.query(&[])?;
         let name = self.name()?;
         let (control, by) = (self.control()?, self.by());
         match self.parts.method {
             Method::PUT => {
+                let is_new = self.is_for_new_only()?;
                 let entry = self.entry(body, &[]).await?;
-                let saved = match self.is_for_new_only() {
+                let saved = match is_new {
                     true => control.add_server(&name, &entry, &by).await.map_err(refused)?,
                     false => control.put_server(&name, &entry, &by).await?,
                 };
@@ -49,21 +51,25 @@ impl Asked<'_> {
     }
 
     pub(super) async fn disable(&self) -> Answered {
+        self.query(&[])?;
         self.control()?.disable(&self.name()?, &self.by()).await?;
         Ok(self.done(None))
     }
 
     pub(super) async fn enable(&self) -> Answered {
+        self.query(&[])?;
         let result = self.control()?.enable(&self.name()?, &self.by()).await?;
         Ok(self.done(Some(result)))
     }
 
     pub(super) async fn reconnect(&self) -> Answered {
+        self.query(&[])?;
         let result = self.control()?.reconnect(&self.name()?).await?;
         Ok(self.done(Some(result)))
     }
 
     pub(super) async fn reauthorize(&self) -> Answered {
+        self.query(&[])?;
         let name = self.name()?;
         let result = self.control()?.reauthorize(&name).await?;
         Ok(self.done(Some(result.ok_or_else(|| unknown(&name))?)))
@@ -72,7 +78,7 @@ impl Asked<'_> {
     /// How the verb came out, and the row as it is now, which another verb may have changed or
     /// removed by then.
     fn done(&self, result: Option<ServerResult>) -> respond::Response {
-        ok(&json!({ "result": result, "server": self.row().ok() }))
+        ok(&json!({ "result": result, "server": self.row(false).ok() }))
     }
 
     fn saved(&self, saved: &Saved) -> respond::Response {
@@ -90,15 +96,21 @@ impl Asked<'_> {
             "name": name,
             "created": !was_there,
             "warnings": warnings,
-            "server": self.row().ok(),
+            "server": self.row(false).ok(),
         });
         document(status, &shown)
     }
 
     /// `If-None-Match: *` asks not to overwrite (E142).
-    fn is_for_new_only(&self) -> bool {
-        let value = self.parts.headers.get(header::IF_NONE_MATCH);
-        value.is_some_and(|value| value.as_bytes() == b"*")
+    fn is_for_new_only(&self) -> Result<bool, Problem> {
+        match self.precondition()? {
+            Precondition::None => Ok(false),
+            Precondition::New => Ok(true),
+            Precondition::Exists | Precondition::Tags(_) => {
+                let text = "an entry has no tag: it takes `If-None-Match: *` alone";
+                Err(Problem::new(ErrorKind::Invalid, text))
+            }
+        }
     }
 
     /// The body, which is the text of an entry.

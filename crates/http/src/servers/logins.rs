@@ -45,11 +45,11 @@ impl Asked<'_> {
     }
 
     pub(super) async fn passkeys(&self) -> Answered {
-        self.query(&[])?;
         let control = self.control()?;
         let account = control.principal(&self.segment(0))?;
-        let all: Vec<_> = control.passkeys(&account.id).await?.iter().map(passkey).collect();
-        Ok(ok(&json!({ "passkeys": all })))
+        let mut all = control.passkeys(&account.id).await?;
+        all.sort_by(|one, other| one.id.cmp(&other.id));
+        self.page(all, |one| &one.id, passkey)
     }
 
     pub(super) async fn remove_passkey(&self) -> Answered {

@@ -13,6 +13,12 @@ const PAGE: u32 = 50;
 /// And at most.
 const PAGE_MAX: u32 = 100;
 
+/// How many objects a page has, if nothing is said, and at most.
+#[cfg(test)]
+pub(crate) fn page_sizes() -> (u32, u32) {
+    (PAGE, PAGE_MAX)
+}
+
 /// What was asked for, by name.
 pub(super) struct Query(BTreeMap<String, String>);
 

@@ -25,14 +25,14 @@ const TOLD: &str = "agents that were started with it keep the value: it is out o
 impl Asked<'_> {
     pub(super) async fn secrets(&self) -> Answered {
         let all = self.control()?.secrets(&self.workspace()?).await?;
-        let all: Vec<_> = all.iter().map(summary).collect();
-        Ok(ok(&json!({ "secrets": all })))
+        self.page(all, |one| one.name.as_str(), summary)
     }
 
     pub(super) async fn change_secret<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
+        self.query(&[])?;
         let (workspace, name) = (self.workspace()?, self.secret_name()?);
         let control = self.control()?;
         if self.parts.method == Method::DELETE {
@@ -55,6 +55,7 @@ impl Asked<'_> {
     }
 
     pub(super) async fn rotate_key(&self) -> Answered {
+        self.query(&[])?;
         let rotation = self.control()?.secret_rotate_key(&self.by()).await?;
         let ids = |keys: &[narthex_model::KeyId]| {
             keys.iter().map(|key| key.as_str().to_owned()).collect::<Vec<_>>()

@@ -16,10 +16,10 @@ use crate::{
 impl Asked<'_> {
     /// Every state of the rows that the caller may see, the present one first, until the end of the
     /// daemon.
-    pub(super) fn events(&self) -> Response {
+    pub(super) fn events(&self) -> Answered {
         let gateway = self.door.gateway.clone();
-        let (principal, has_tools) = (self.principal.clone(), self.has_tools());
-        self.stream(move |events| async move {
+        let (principal, has_tools) = (self.principal.clone(), self.has_tools()?);
+        Ok(self.stream(move |events| async move {
             let watching = Watching { gateway, principal, has_tools };
             match watching.principal.clone() {
                 Principal::Run(run) => watching.run(&run, &events).await,
@@ -27,11 +27,12 @@ impl Asked<'_> {
                     watching.everything(&events).await
                 }
             }
-        })
+        }))
     }
 
     /// Tries a server. Whoever prefers a stream hears of each stage as it ends.
     pub(super) async fn test(&self) -> Answered {
+        self.query(&[])?;
         let probing = self.control()?.probe(&self.name()?)?;
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&json!(probing.run(|_stage| {}).await)));
@@ -44,6 +45,7 @@ impl Asked<'_> {
 
     /// The last lines; whoever prefers a stream gets the further ones, too.
     pub(super) fn logs(&self) -> Answered {
+        self.query(&[])?;
         let (name, control) = (self.name()?, self.control()?);
         if !prefers_stream(&self.parts.headers) {
             return Ok(ok(&json!({ "name": name, "lines": control.logs(&name)? })));

@@ -9,6 +9,7 @@ mod env_bindings;
 mod golden;
 mod isolation;
 mod once;
+mod openapi;
 mod reading;
 mod secrets;
 mod tenants;

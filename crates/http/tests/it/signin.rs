@@ -255,8 +255,8 @@ async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
     let admin = site.api.get("/api/me").await;
     assert_eq!((&admin["kind"], &admin["assurance"]), (&json!("local_admin"), &json!("advisory")));
     let listed = site.api.get("/api/principals/ada/passkeys").await;
-    assert_eq!(listed["passkeys"][0]["enrolled_by"], "link");
-    assert!(listed["passkeys"][0]["used_at"].is_string());
+    assert_eq!(listed["items"][0]["enrolled_by"], "link");
+    assert!(listed["items"][0]["used_at"].is_string());
 }
 
 #[tokio::test]

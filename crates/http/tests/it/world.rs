@@ -1,18 +1,25 @@
 //! A door over fixture servers in this process, and requests to it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use narthex_audit::Audit;
 use narthex_gateway::{Gateway, GatewayOptions, RunToken, RunView};
-use narthex_http::{HttpOptions, ResponseBody, Router, TokenHash, router};
+use narthex_http::{HttpOptions, ResponseBody, Router, TokenHash, openapi, router};
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Declared, Registry, RegistryOptions, config::Entry};
 use narthex_supervisor::BaseEnvironment;
-use narthex_testkit::fixture::{Eras, Options, Running};
+use narthex_testkit::{
+    contract::{Contract, Seen},
+    fixture::{Eras, Options, Running},
+};
 use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Revision, SseEvent, SseParser};
 use serde_json::{Value, json};
@@ -210,14 +217,19 @@ impl Builder<'_> {
 
     /// The head of the answer, with its body still to come.
     pub(crate) async fn open(self) -> Response<ResponseBody> {
-        self.router.answer(self.request).await
+        let asked = (self.request.method().clone(), self.request.uri().clone());
+        let response = self.router.answer(self.request).await;
+        is_described(&asked, response.status(), response.headers(), None);
+        response
     }
 
     /// The whole answer.
     pub(crate) async fn send(self) -> Answer {
+        let asked = (self.request.method().clone(), self.request.uri().clone());
         let (parts, body) = self.open().await.into_parts();
         let length = http_body::Body::size_hint(&body).exact();
         let body = body.collect().await.unwrap().to_bytes();
+        is_described(&asked, parts.status, &parts.headers, Some(&body));
         Answer { status: parts.status, headers: parts.headers, length, body }
     }
 
@@ -230,6 +242,18 @@ impl Builder<'_> {
         }
         events
     }
+}
+
+/// What every answer that a test sees is held against.
+pub(crate) static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(openapi()));
+
+fn is_described(
+    (method, uri): &(Method, Uri),
+    status: StatusCode,
+    headers: &HeaderMap,
+    body: Option<&[u8]>,
+) {
+    CONTRACT.check(Seen { method, path: uri.path(), status, headers, body });
 }
 
 /// A whole answer.

@@ -49,12 +49,12 @@ async fn set(args: &SetArgs, context: &Context) -> Result<ExitCode, Failure> {
 
 async fn list(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let listed = waiting("asking the daemon", context, client.api_get(secrets_path(place))).await?;
+    let path = secrets_path(place);
+    let secrets = waiting("asking the daemon", context, client.api_all(&path)).await?;
     if context.format.is_json() {
-        output::done(&listed)?;
+        output::done(&json!({ "items": secrets }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let secrets = listed["secrets"].as_array().map(Vec::as_slice).unwrap_or_default();
     if context.format.is_quiet() {
         for secret in secrets.iter().filter(|secret| secret["is_set"] == true) {
             output::line(text(secret, "name"))?;

@@ -97,14 +97,13 @@ impl Users {
     }
 
     async fn passkeys(&self, name: &str) -> Result<ExitCode, Failure> {
-        let listed = self.passkeys_of(name).await?;
+        let all = self.passkeys_of(name).await?;
         if self.context.format.is_json() {
-            output::done(&listed)?;
+            output::done(&json!({ "items": all }))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let all = listed["passkeys"].as_array().map(Vec::as_slice).unwrap_or_default();
         if self.context.format.is_quiet() {
-            for one in all {
+            for one in &all {
                 output::line(&harmless(text(one, "id")))?;
             }
         } else if all.is_empty() {
@@ -119,8 +118,7 @@ impl Users {
     }
 
     async fn remove_passkey(&self, name: &str, start: &str) -> Result<ExitCode, Failure> {
-        let listed = self.passkeys_of(name).await?;
-        let all = listed["passkeys"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let all = self.passkeys_of(name).await?;
         let ids = all.iter().filter_map(|one| one["id"].as_str());
         let mut fitting = ids.filter(|id| !start.is_empty() && id.starts_with(start));
         let id = match (fitting.next(), fitting.next()) {
@@ -141,8 +139,9 @@ impl Users {
         self.told(&json!({ "id": id }), &format!("{name} cannot sign in with {id} any more"))
     }
 
-    async fn passkeys_of(&self, name: &str) -> Result<Value, Failure> {
-        self.send(Method::GET, format!("{}/passkeys", path_of(name)), None).await
+    async fn passkeys_of(&self, name: &str) -> Result<Vec<Value>, Failure> {
+        let path = format!("{}/passkeys", path_of(name));
+        waiting("asking the daemon", &self.context, self.client.api_all(&path)).await
     }
 
     async fn send(

@@ -88,7 +88,7 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     place.run(["secrets", "clear", "OTHER"]).failed(1, &["not_found", "narthex secrets set OTHER"]);
     assert_eq!(place.run(["secrets", "list", "--quiet"]).succeeded().stdout, "LINEAR_API_KEY\n");
     let listed = data(place.run(["secrets", "list", "--json"]));
-    assert_eq!(listed["secrets"][1]["is_set"], false);
+    assert_eq!(listed["items"][1]["is_set"], false);
     let elsewhere = place.run(["secrets", "list", "--workspace", "a/b"]);
     elsewhere.failed(1, &["not_found", "workspace"]);
     daemon.signal("TERM");
@@ -289,7 +289,7 @@ fn x_f6_a_daemon_that_is_killed_while_it_changes_the_key_loses_nothing() {
     assert_eq!(keys(&place).older().count(), 0);
     assert_ne!(*keys(&place).current().id(), first);
     let listed = data(place.run(["secrets", "list", "--json"]));
-    for secret in listed["secrets"].as_array().unwrap() {
+    for secret in listed["items"].as_array().unwrap() {
         assert_eq!(secret["versions"][0]["key"], rotated["key"]);
     }
 }

@@ -144,7 +144,7 @@ impl Peer<'_> {
 
 /// The number of the newest value of the first secret.
 fn newest(listed: &Value) -> &Value {
-    &listed["secrets"][0]["versions"].as_array().unwrap().last().unwrap()["version"]
+    &listed["items"][0]["versions"].as_array().unwrap().last().unwrap()["version"]
 }
 
 /// O5, X-M23: two daemons over one database, with one key, see what each other stores, also after

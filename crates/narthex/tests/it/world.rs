@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     net::SocketAddr,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -16,7 +16,7 @@ use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_audit::Audit;
 use narthex_control::{ControlOptions, SecretRows, Variables};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
-use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
+use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers, openapi};
 use narthex_model::{Alias, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
@@ -25,6 +25,7 @@ use narthex_registry::{
 };
 use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
+use narthex_testkit::contract::{Contract, Seen};
 use narthex_traffic::Meters;
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
@@ -349,7 +350,11 @@ impl Client {
     pub(crate) async fn open(&self, method: &str, headers: &[(&str, &str)], body: &str) -> Stream {
         let request = self.request(method, headers, Bytes::copy_from_slice(body.as_bytes()));
         let mut connection = self.connect().await;
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let (parts, body) = connection.send_request(request).await.unwrap().into_parts();
+        let (status, headers) = (parts.status, &parts.headers);
+        let path = uri.path();
+        CONTRACT.check(Seen { method: &method, path, status, headers, body: None });
         Stream { status: parts.status, body, unread: Vec::new(), _connection: connection }
     }
 
@@ -394,15 +399,22 @@ impl Client {
     }
 }
 
+/// What every answer that a test sees is held against.
+static CONTRACT: LazyLock<Contract> = LazyLock::new(|| Contract::new(openapi()));
+
 async fn whole(
     connection: &mut http1::SendRequest<Full<Bytes>>,
     request: Request<Full<Bytes>>,
 ) -> Reply {
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let sent = tokio::time::timeout(SOON, async {
         let (parts, body) = connection.send_request(request).await.unwrap().into_parts();
         (parts, body.collect().await.unwrap().to_bytes())
     });
     let (parts, body) = sent.await.expect("no answer");
+    let (status, headers) = (parts.status, &parts.headers);
+    let path = uri.path();
+    CONTRACT.check(Seen { method: &method, path, status, headers, body: Some(&body) });
     let kind = parts.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap());
     let text = String::from_utf8(body.to_vec()).unwrap();
     let messages = match kind {

@@ -275,7 +275,7 @@ const SHAPE: &str = "write `servers`, `capabilities` and `agents`, each a list o
 /// `[{"name": "KEY", "is_set": true}]`, as an export has it: which secrets there have to be.
 fn secrets(member: Option<Value>, errors: &mut Vec<FieldError>) -> BTreeSet<SecretName> {
     let items = match member {
-        None => return BTreeSet::new(),
+        None | Some(Value::Null) => return BTreeSet::new(),
         Some(Value::Array(items)) => items,
         Some(_) => Vec::from([Value::Null]),
     };
@@ -283,7 +283,8 @@ fn secrets(member: Option<Value>, errors: &mut Vec<FieldError>) -> BTreeSet<Secr
         let fields: &Map<String, Value> = item.as_object()?;
         // A value has no place here, and would be passed over in silence.
         let is_known = fields.keys().all(|key| matches!(key.as_str(), "name" | "is_set"));
-        SecretName::new(fields.get("name")?.as_str()?).ok().filter(|_| is_known)
+        let is_flag = fields.get("is_set").is_none_or(Value::is_boolean);
+        SecretName::new(fields.get("name")?.as_str()?).ok().filter(|_| is_known && is_flag)
     };
     let mut found = BTreeSet::new();
     for (index, item) in items.iter().enumerate() {

@@ -280,5 +280,5 @@ async fn x_e27_connections_are_those_that_a_human_signs_in_to() {
         json!({ "catalog_entry_id": id, "name": id, "display_name": format!("The {id}"),
                 "connected": false })
     };
-    assert_eq!(told, json!({ "items": [one("drive"), one("notion")] }));
+    assert_eq!(told, json!({ "items": [one("drive"), one("notion")], "next": null }));
 }

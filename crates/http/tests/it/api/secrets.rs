@@ -67,7 +67,7 @@ fn body(value: &str) -> String {
 async fn x_m23_secrets_are_set_listed_and_cleared() {
     let place = Place::new();
     let api = place.api().await;
-    assert_eq!(api.get(ALL).await, json!({ "secrets": [] }));
+    assert_eq!(api.get(ALL).await, json!({ "items": [], "next": null }));
     let set = api.send("PUT", ONE, body("one")).await;
     assert_eq!(set.status, StatusCode::CREATED);
     let told = json!({ "name": "LINEAR_API_KEY", "version": 1, "replaced": false });
@@ -75,7 +75,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     let again = api.send("PUT", ONE, body("gr\u{f6}\u{df}e \u{1f980}\n\"\\")).await;
     assert_eq!((again.status, &again.json()["version"]), (StatusCode::OK, &json!(2)));
     let listed = api.get(ALL).await;
-    let secret = listed["secrets"][0].as_object().unwrap();
+    let secret = listed["items"][0].as_object().unwrap();
     let members: Vec<_> = secret.keys().map(String::as_str).collect();
     let all = ["created_at", "is_set", "name", "updated_at", "updated_by", "versions"];
     assert_eq!(members, all);
@@ -92,7 +92,7 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     let cleared = api.ask("DELETE", ONE).send().await;
     assert_eq!((cleared.status, cleared.text()), (StatusCode::NO_CONTENT, ""));
     let listed = api.get(ALL).await;
-    let secret = &listed["secrets"][0];
+    let secret = &listed["items"][0];
     assert_eq!((&secret["is_set"], &secret["versions"]), (&json!(false), &json!([])));
     let again = api.ask("DELETE", ONE).send().await;
     again.problem(StatusCode::NOT_FOUND, "not_found");
@@ -159,7 +159,7 @@ async fn s27_a_refused_body_is_not_repeated() {
         let told = answer.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid");
         assert!(!told.contains("canary"), "{told}");
     }
-    assert_eq!(api.get(ALL).await, json!({ "secrets": [] }));
+    assert_eq!(api.get(ALL).await, json!({ "items": [], "next": null }));
 }
 
 /// X-M20: the field is named; the name is not repeated, since it may be the value.
@@ -194,7 +194,10 @@ async fn s18_secrets_belong_to_one_workspace() {
         api.ask("DELETE", &one).send().await.problem(StatusCode::NOT_FOUND, "not_found");
     }
     let there = ONE.replace("default", "team");
-    assert_eq!(api.get(&ALL.replace("default", "team")).await, json!({ "secrets": [] }));
+    assert_eq!(
+        api.get(&ALL.replace("default", "team")).await,
+        json!({ "items": [], "next": null })
+    );
     api.ask("DELETE", &there).send().await.problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(api.send("PUT", &there, body("there")).await.json()["version"], 1);
     assert_eq!(place.value(1).await.as_deref(), Some("here"));
@@ -227,7 +230,7 @@ async fn x_f6_the_key_is_changed_over_the_api() {
     let place = Place::new();
     let api = place.api().await;
     api.send("PUT", ONE, body("one")).await.succeeded();
-    let key = |listed: &Value| listed["secrets"][0]["versions"][0]["key"].clone();
+    let key = |listed: &Value| listed["items"][0]["versions"][0]["key"].clone();
     let before = key(&api.get(ALL).await);
     let rotated = api.post("/api/secrets/rotate-key").await.succeeded();
     assert_eq!((&rotated["resealed"], &rotated["resumed"]), (&json!(1), &json!(false)));

@@ -130,3 +130,12 @@ async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
     assert_eq!(told["changes"][0]["after"]["auth"]["key"], "(hidden)");
     assert!(!told.to_string().contains("canary"), "{told}");
 }
+
+/// What a document says of a secret is a name and a flag.
+#[tokio::test]
+async fn secrets_of_a_document_are_names() {
+    let place = Place::new().await;
+    let document = json!({ "secrets": [{ "name": "OTHER", "is_set": "yes" }] });
+    let refused = place.post("/api/workspaces/default/import", &document).await;
+    assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
+}

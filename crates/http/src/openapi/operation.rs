@@ -1,0 +1,170 @@
+//! What is said of one operation; everything else follows from its row in the table of routes.
+
+/// JSON, in most bodies.
+pub(super) const JSON: &str = "application/json";
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// One method of one path.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operation {
+    /// `HEAD` is described by `GET`.
+    pub(super) method: &'static str,
+    /// As in the table of routes.
+    pub(super) template: &'static str,
+    /// Its name for programs, unique.
+    pub(super) id: &'static str,
+    /// What it does, in a sentence.
+    pub(super) summary: &'static str,
+    /// Parameters behind `?`, and headers, by their names in `parameters.json`.
+    pub(super) parameters: &'static [&'static str],
+    pub(super) body: Option<Body>,
+    /// What a success answers; a method may have several.
+    pub(super) answers: [Option<Answer>; 3],
+    /// Kinds of problems beside those that follow from the route.
+    pub(super) problems: &'static [u16],
+}
+
+/// The body of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Body {
+    pub(super) schema: &'static str,
+    /// Its media types.
+    pub(super) media: &'static [&'static str],
+}
+
+/// One answer to a request that is done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content: Content,
+    /// Headers, by their names in `headers.json`.
+    pub(super) headers: &'static [&'static str],
+}
+
+/// The body of an answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Content {
+    None,
+    /// JSON of this schema.
+    Json(&'static str),
+    /// JSON of one of these schemas.
+    Either(&'static str, &'static str),
+    /// The same, or a stream of events of the second schema for whoever prefers one.
+    JsonOrEvents(&'static str, &'static str),
+    /// A stream of events of this schema.
+    Events(&'static str),
+    /// JSON of this schema, or lines of JSON for whoever accepts these.
+    JsonOrLines(&'static str),
+    /// Text of these media types.
+    Text(&'static [&'static str]),
+}
+
+macro_rules! methods {
+    ($($name:ident $method:literal),*) => {$(
+        pub(super) const fn $name(
+            template: &'static str,
+            id: &'static str,
+            summary: &'static str,
+        ) -> Operation {
+            operation($method, template, id, summary)
+        }
+    )*};
+}
+
+methods! { get "GET", put "PUT", post "POST", patch "PATCH", delete "DELETE" }
+
+const fn operation(
+    method: &'static str,
+    template: &'static str,
+    id: &'static str,
+    summary: &'static str,
+) -> Operation {
+    let (parameters, problems): (&[&str], &[u16]) = (&[], &[]);
+    let (body, answers) = (None, [None; 3]);
+    Operation { method, template, id, summary, parameters, body, answers, problems }
+}
+
+impl Operation {
+    /// With these parameters and headers of the request.
+    pub(super) const fn asks(self, parameters: &'static [&'static str]) -> Self {
+        Self { parameters, ..self }
+    }
+
+    /// With a body of JSON.
+    pub(super) const fn takes(self, schema: &'static str) -> Self {
+        self.takes_as(schema, &[JSON])
+    }
+
+    /// With a body that says what is to be different.
+    pub(super) const fn merges(self, schema: &'static str) -> Self {
+        self.takes_as(schema, &[JSON, MERGE_PATCH])
+    }
+
+    pub(super) const fn takes_as(
+        self,
+        schema: &'static str,
+        media: &'static [&'static str],
+    ) -> Self {
+        Self { body: Some(Body { schema, media }), ..self }
+    }
+
+    /// Answers 200 with JSON.
+    pub(super) const fn gives(self, schema: &'static str) -> Self {
+        self.answers(200, Content::Json(schema), &[])
+    }
+
+    /// Answers 201 with JSON, and says where what was made is.
+    pub(super) const fn makes(self, schema: &'static str) -> Self {
+        self.answers(201, Content::Json(schema), &["Location"])
+    }
+
+    /// Answers 204.
+    pub(super) const fn ends(self) -> Self {
+        self.answers(204, Content::None, &[])
+    }
+
+    /// One more answer, of three at most.
+    pub(super) const fn answers(
+        mut self,
+        status: u16,
+        content: Content,
+        headers: &'static [&'static str],
+    ) -> Self {
+        let answer = Some(Answer { status, content, headers });
+        let free = match self.answers {
+            [None, ..] => 0,
+            [_, None, _] => 1,
+            _ => 2,
+        };
+        self.answers[free] = answer;
+        self
+    }
+
+    /// With further problems.
+    pub(super) const fn refuses(self, problems: &'static [u16]) -> Self {
+        Self { problems, ..self }
+    }
+}
+
+/// What a status of a refusal means.
+pub(super) fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "the request is not what it should be",
+        401 => "a valid bearer token is needed",
+        403 => "whoever asks may not, or this Host or Origin is not allowed",
+        404 => "there is no such thing, or not for whoever asks",
+        405 => "this method is not allowed here",
+        406 => "the client accepts no answer that there is",
+        408 => "the body took too long",
+        409 => "it does not go with what there is",
+        412 => "the condition of the request does not hold",
+        413 => "the body is too long",
+        415 => "the body is of a type that is not taken",
+        422 => "something is wrong with what was sent; all of it is told",
+        429 => "there are as many as there may be",
+        500 => "narthex is at fault",
+        503 => "it cannot be done now",
+        504 => "it took too long",
+        _ => "",
+    }
+}

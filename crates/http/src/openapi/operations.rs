@@ -1,0 +1,26 @@
+//! Every operation of the door, in words. A route that is not here fails a test.
+
+mod access;
+mod catalog;
+mod door;
+mod runs;
+mod servers;
+mod signin;
+
+use super::operation::Operation;
+
+/// All of them, by subject.
+pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
+    ("mcp", door::OPERATIONS),
+    ("sign-in", signin::OPERATIONS),
+    ("servers", servers::OPERATIONS),
+    ("access", access::OPERATIONS),
+    ("catalog", catalog::OPERATIONS),
+    ("runs", runs::OPERATIONS),
+];
+
+/// The subject and the words of an operation.
+pub(super) fn find(method: &str, template: &str) -> Option<(&'static str, &'static Operation)> {
+    let is_it = |one: &&Operation| one.method == method && one.template == template;
+    OPERATIONS.iter().find_map(|(tag, all)| Some((*tag, all.iter().find(is_it)?)))
+}

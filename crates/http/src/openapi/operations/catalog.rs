@@ -1,0 +1,128 @@
+//! The catalog of a workspace: servers, capabilities, agents, and all of it at once.
+
+use super::super::operation::{Content, Operation, delete, get, patch, post, put};
+
+const PAGES: &[&str] = &["after", "limit"];
+const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
+const FORCED: &[&str] = &["force", "IfMatch", "IfNoneMatch"];
+const TAG: &[&str] = &["ETag"];
+const MADE: &[&str] = &["ETag", "Location"];
+const CHANGED: &[u16] = &[400, 412];
+
+/// Makes an object.
+const fn made(operation: Operation, written: &'static str) -> Operation {
+    operation.asks(CONDITION).answers(201, Content::Json(written), MADE).refuses(CHANGED)
+}
+
+/// Stores an object whole, which may have been there.
+const fn stored(operation: Operation, written: &'static str) -> Operation {
+    made(operation.answers(200, Content::Json(written), TAG), written)
+}
+
+/// Changes an object.
+const fn changed(operation: Operation, written: &'static str) -> Operation {
+    operation
+        .merges("MergePatch")
+        .asks(CONDITION)
+        .answers(200, Content::Json(written), TAG)
+        .refuses(CHANGED)
+}
+
+const fn removed(operation: Operation) -> Operation {
+    operation.asks(FORCED).ends().refuses(CHANGED)
+}
+
+const SERVERS: &str = "/api/workspaces/{workspace}/mcp-servers";
+const SERVER: &str = "/api/workspaces/{workspace}/mcp-servers/{id}";
+const CAPABILITIES: &str = "/api/workspaces/{workspace}/capabilities";
+const CAPABILITY: &str = "/api/workspaces/{workspace}/capabilities/{id}";
+const AGENTS: &str = "/api/workspaces/{workspace}/agents";
+const AGENT: &str = "/api/workspaces/{workspace}/agents/{id}";
+const ATTACHMENTS: &str = "/api/workspaces/{workspace}/agents/{id}/mcp-attachments";
+const ATTACHMENT: &str = "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/{alias}";
+const CONNECTIONS: &str =
+    "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/connection-status";
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get(SERVERS, "mcp_server_list", "Lists the servers of the catalog")
+        .asks(PAGES)
+        .gives("ServerPage"),
+    made(
+        post(SERVERS, "mcp_server_create", "Stores a new server").takes("CatalogServerNew"),
+        "ServerWritten",
+    ),
+    get(SERVER, "mcp_server_show", "Shows one server; authors see a part of it").answers(
+        200,
+        Content::Json("ServerObject"),
+        TAG,
+    ),
+    stored(
+        put(SERVER, "mcp_server_put", "Stores a server").takes("CatalogServerNew"),
+        "ServerWritten",
+    ),
+    changed(patch(SERVER, "mcp_server_change", "Changes a server"), "ServerWritten"),
+    removed(delete(SERVER, "mcp_server_delete", "Removes a server")),
+    get(CAPABILITIES, "capability_list", "Lists the capabilities")
+        .asks(PAGES)
+        .gives("CapabilityPage"),
+    made(
+        post(CAPABILITIES, "capability_create", "Stores a new capability").takes("CapabilityNew"),
+        "CapabilityWritten",
+    ),
+    get(CAPABILITY, "capability_show", "Shows one capability").answers(
+        200,
+        Content::Json("CapabilityObject"),
+        TAG,
+    ),
+    stored(
+        put(CAPABILITY, "capability_put", "Stores a capability").takes("CapabilityNew"),
+        "CapabilityWritten",
+    ),
+    changed(patch(CAPABILITY, "capability_change", "Changes a capability"), "CapabilityWritten"),
+    removed(delete(CAPABILITY, "capability_delete", "Removes a capability")),
+    get(AGENTS, "agent_list", "Lists the agents").asks(PAGES).gives("AgentPage"),
+    made(post(AGENTS, "agent_create", "Stores a new agent").takes("AgentNew"), "AgentWritten"),
+    get(AGENT, "agent_show", "Shows one agent, or its servers with all levels merged")
+        .asks(&["view"])
+        .answers(200, Content::Either("AgentObject", "Merged"), TAG),
+    stored(put(AGENT, "agent_put", "Stores an agent").takes("AgentNew"), "AgentWritten"),
+    changed(patch(AGENT, "agent_change", "Changes an agent"), "AgentWritten"),
+    removed(delete(AGENT, "agent_delete", "Removes an agent")),
+    get(ATTACHMENTS, "attachment_list", "Lists what an agent attaches by itself")
+        .asks(PAGES)
+        .answers(200, Content::Json("AttachmentPage"), TAG),
+    stored(
+        put(ATTACHMENTS, "attachment_add", "Attaches a server to an agent").takes("AttachmentNew"),
+        "AttachmentWritten",
+    ),
+    get(CONNECTIONS, "connection_list", "Lists the servers that a human has to sign in to")
+        .asks(PAGES)
+        .gives("ConnectionPage"),
+    get(ATTACHMENT, "attachment_show", "Shows one attachment").answers(
+        200,
+        Content::Json("Attachment"),
+        TAG,
+    ),
+    stored(
+        put(ATTACHMENT, "attachment_put", "Attaches a server under this alias")
+            .takes("AttachmentNew"),
+        "AttachmentWritten",
+    ),
+    delete(ATTACHMENT, "attachment_delete", "Takes an attachment out of an agent")
+        .asks(CONDITION)
+        .ends()
+        .refuses(CHANGED),
+    get("/api/workspaces/{workspace}/export", "workspace_export", "Tells the whole catalog")
+        .gives("Export"),
+    post("/api/workspaces/{workspace}/import", "workspace_import", "Stores what an export has")
+        .asks(&["dry_run"])
+        .takes("ImportDocument")
+        .gives("Imported"),
+    post("/api/workspaces/{workspace}/validate", "object_validate", "Says what storing would say")
+        .asks(&["object_kind"])
+        .takes("CatalogObjectNew")
+        .gives("Validated"),
+    post("/api/workspaces/{workspace}/preview", "agent_preview", "Merges the agent that is sent")
+        .takes("AgentNew")
+        .gives("Merged"),
+];

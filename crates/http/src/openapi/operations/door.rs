@@ -1,0 +1,52 @@
+//! The endpoints of MCP, health, and what is told to monitors.
+
+use super::super::operation::{Content, Operation, delete, get, post};
+
+const EVENT_STREAM: &str = "text/event-stream";
+const ANSWERS: &[&str] = &["application/json", EVENT_STREAM];
+const HEADERS: &[&str] = &["McpSessionId", "McpProtocolVersion"];
+const TEXT: &[&str] = &["text/plain"];
+/// What a message is refused with; where it was read, the body is a JSON-RPC error.
+const MESSAGE: &[u16] = &[400, 406, 408, 409, 413, 415, 429, 500, 503, 504];
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    post("/mcp", "mcp_send", "Takes a message of MCP, for all servers of the run")
+        .asks(HEADERS)
+        .takes("McpMessage")
+        .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
+        .answers(202, Content::None, &[])
+        .refuses(MESSAGE),
+    get("/mcp", "mcp_listen", "Streams what servers say by themselves to a legacy session")
+        .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
+        .answers(200, Content::Text(&[EVENT_STREAM]), &[])
+        .refuses(&[400, 405, 406, 409]),
+    delete("/mcp", "mcp_end", "Ends a legacy session").asks(HEADERS).ends().refuses(&[400, 405]),
+    post("/mcp/{alias}", "mcp_server_send", "Takes a message of MCP, for one server of the run")
+        .asks(HEADERS)
+        .takes("McpMessage")
+        .answers(200, Content::Text(ANSWERS), &["McpSessionId"])
+        .answers(202, Content::None, &[])
+        .refuses(MESSAGE),
+    get("/mcp/{alias}", "mcp_server_listen", "Streams what one server says by itself")
+        .asks(&["McpSessionId", "McpProtocolVersion", "LastEventId"])
+        .answers(200, Content::Text(&[EVENT_STREAM]), &[])
+        .refuses(&[400, 405, 406, 409]),
+    delete("/mcp/{alias}", "mcp_server_end", "Ends a legacy session with one server")
+        .asks(HEADERS)
+        .ends()
+        .refuses(&[400, 405]),
+    get("/healthz", "health_show", "Says that the daemon runs").answers(
+        200,
+        Content::Text(TEXT),
+        &[],
+    ),
+    get("/readyz", "ready_show", "Says whether all servers have settled")
+        .answers(200, Content::Text(TEXT), &[])
+        .answers(503, Content::Text(TEXT), &[]),
+    get("/metrics", "metrics_show", "Tells the counters, as Prometheus reads them").answers(
+        200,
+        Content::Text(&["application/openmetrics-text"]),
+        &[],
+    ),
+    get("/api/openapi.json", "openapi_show", "This document").gives("OpenApi"),
+];

@@ -1,0 +1,26 @@
+//! Runs and sessions of a workspace.
+
+use super::super::operation::{Operation, delete, get, post};
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    post("/api/workspaces/{workspace}/runs", "run_create", "Creates a run; its token is told once")
+        .takes("RunNew")
+        .makes("RunMade")
+        .refuses(&[429]),
+    get("/api/workspaces/{workspace}/runs", "run_list", "Lists the runs")
+        .asks(&["run_after", "limit", "run_session", "run_status"])
+        .gives("RunPage"),
+    get("/api/workspaces/{workspace}/runs/{id}", "run_show", "Shows one run").gives("Run"),
+    delete("/api/workspaces/{workspace}/runs/{id}", "run_end", "Ends a run").ends(),
+    get("/api/workspaces/{workspace}/sessions", "session_list", "Lists the sessions")
+        .asks(&["after", "limit"])
+        .gives("SessionPage"),
+    get("/api/workspaces/{workspace}/sessions/{id}", "session_show", "Shows one session")
+        .gives("Session"),
+    delete(
+        "/api/workspaces/{workspace}/sessions/{id}",
+        "session_end",
+        "Ends a session and its runs",
+    )
+    .ends(),
+];

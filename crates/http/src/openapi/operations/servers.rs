@@ -1,0 +1,46 @@
+//! The servers of configuration files: rows, verbs, entries, and what can be watched.
+
+use super::super::operation::{Content, Operation, delete, get, patch, post, put};
+
+const ROWS: &[&str] = &["tools"];
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get("/api/status", "status_show", "Shows the servers in short").gives("Status"),
+    get("/api/tools", "tool_list", "Lists the tools of all servers").gives("Tools"),
+    get("/api/servers", "server_list", "Lists the servers").asks(ROWS).gives("ServerRows"),
+    get("/api/servers/{name}", "server_show", "Shows one server").asks(ROWS).gives("ServerRow"),
+    put("/api/servers/{name}", "server_put", "Stores an entry in the user's settings")
+        .asks(&["IfNoneMatch"])
+        .takes("FileEntry")
+        .gives("FileEntrySaved")
+        .answers(201, Content::Json("FileEntrySaved"), &[])
+        .refuses(&[412]),
+    patch("/api/servers/{name}", "server_change", "Changes an entry of the user's settings")
+        .merges("FileEntryChange")
+        .gives("FileEntrySaved"),
+    delete("/api/servers/{name}", "server_delete", "Removes an entry of the user's settings")
+        .ends()
+        .refuses(&[400]),
+    post("/api/servers/{name}/disable", "server_disable", "Switches a server off")
+        .gives("VerbDone")
+        .refuses(&[400]),
+    post("/api/servers/{name}/enable", "server_enable", "Switches a server on")
+        .gives("VerbDone")
+        .refuses(&[400]),
+    post("/api/servers/{name}/reconnect", "server_reconnect", "Connects to a server anew")
+        .gives("VerbDone")
+        .refuses(&[400]),
+    post("/api/servers/{name}/reauthorize", "server_reauthorize", "Asks a human to consent anew")
+        .gives("VerbDone")
+        .refuses(&[400]),
+    post("/api/servers/{name}/test", "server_test", "Tries a server, stage by stage")
+        .answers(200, Content::JsonOrEvents("Probe", "ProbeEvent"), &[])
+        .refuses(&[400]),
+    get("/api/servers/{name}/logs", "server_logs", "Tells the last lines that a server wrote")
+        .answers(200, Content::JsonOrEvents("Logs", "LogEvent"), &[]),
+    post("/api/reload", "file_reload", "Reads the configuration files anew").gives("Reloaded"),
+    get("/api/files", "file_list", "Lists the configuration files").gives("Files"),
+    get("/api/events", "server_watch", "Streams the rows of the servers as they change")
+        .asks(ROWS)
+        .answers(200, Content::Events("ServersEvent"), &[]),
+];

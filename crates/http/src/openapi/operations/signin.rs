@@ -1,0 +1,76 @@
+//! What browsers do to sign in. Where nobody can, all of it is 404.
+
+use super::super::operation::{Content, Operation, get, post};
+
+const HTML: Content = Content::Text(&["text/html"]);
+const FORM: &[&str] = &["application/x-www-form-urlencoded"];
+const COOKIE: &[&str] = &["SetCookie"];
+/// To the public origin, if the request came to another one.
+const ELSEWHERE: &[&str] = &["Location"];
+const ON: &[&str] = &["Location", "SetCookie"];
+const BODY: &[u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
+const PAGE: &[u16] = &[400, 401, 409, 429, 500, 503, 504];
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get("/signin", "sign_in_page", "Shows the ways in, or whoever is signed in")
+        .answers(200, HTML, &[])
+        .answers(303, Content::None, ELSEWHERE)
+        .refuses(PAGE),
+    get("/signin/script.js", "sign_in_script", "The script of the pages").answers(
+        200,
+        Content::Text(&["text/javascript"]),
+        &[],
+    ),
+    get("/signin/style.css", "sign_in_style", "The style of the pages").answers(
+        200,
+        Content::Text(&["text/css"]),
+        &[],
+    ),
+    get("/signin/link/{token}", "sign_in_link_show", "Shows whom a link would sign in")
+        .answers(200, HTML, &[])
+        .answers(303, Content::None, ELSEWHERE)
+        .refuses(PAGE),
+    post("/signin/link/{token}", "sign_in_link_use", "Signs in by a link, once")
+        .takes_as("CsrfForm", FORM)
+        .answers(303, Content::None, ON)
+        .refuses(BODY),
+    post("/signin/passkey/begin", "sign_in_passkey_begin", "Gives a challenge for a passkey")
+        .gives("Ceremony")
+        .refuses(&[400, 409, 415, 429, 500, 503]),
+    post("/signin/passkey/finish", "sign_in_passkey_finish", "Signs in by a passkey")
+        .takes("CeremonyAnswer")
+        .answers(200, Content::Json("SignedIn"), COOKIE)
+        .refuses(BODY),
+    post("/signin/passkeys/new", "sign_in_passkey_new", "Gives a challenge for a new passkey")
+        .asks(&["Csrf"])
+        .gives("Ceremony")
+        .refuses(&[400, 401, 409, 429, 500, 503]),
+    post("/signin/passkeys", "sign_in_passkey_add", "Adds a passkey of one's own")
+        .asks(&["Csrf"])
+        .takes("CeremonyAnswer")
+        .answers(201, Content::Json("PasskeyAdded"), &[])
+        .refuses(BODY),
+    post(
+        "/signin/passkeys/{id}/remove",
+        "sign_in_passkey_remove",
+        "Removes a passkey of one's own",
+    )
+    .takes_as("CsrfForm", FORM)
+    .answers(303, Content::None, ELSEWHERE)
+    .refuses(BODY),
+    get("/signin/oidc/{provider}", "sign_in_oidc_begin", "Leads to a provider")
+        .answers(303, Content::None, ON)
+        .refuses(PAGE),
+    get(
+        "/signin/oidc/{provider}/callback",
+        "sign_in_oidc_finish",
+        "Signs in by a provider's answer",
+    )
+    .asks(&["oidc_code", "oidc_state", "oidc_iss", "oidc_error"])
+    .answers(303, Content::None, ON)
+    .refuses(PAGE),
+    post("/signout", "sign_out", "Ends the session of the browser")
+        .takes_as("CsrfForm", FORM)
+        .answers(303, Content::None, ON)
+        .refuses(BODY),
+];

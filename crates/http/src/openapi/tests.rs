@@ -1,0 +1,132 @@
+//! The document describes each route and nothing else, and hangs together.
+
+use std::collections::BTreeSet;
+
+use narthex_model::ErrorKind;
+use serde_json::Value;
+
+use super::*;
+
+/// Every row of [`ROUTES`] by method, but for `HEAD`, which goes with `GET`.
+fn served() -> BTreeSet<(String, String)> {
+    let rows = ROUTES.iter().flat_map(|route| {
+        let methods = route.methods.split(", ").filter(|method| *method != "HEAD");
+        methods.map(|method| (route.template.to_owned(), method.to_owned()))
+    });
+    rows.collect()
+}
+
+fn described() -> Vec<&'static Operation> {
+    operations::OPERATIONS.iter().flat_map(|(_, all)| all.iter()).collect()
+}
+
+#[test]
+fn every_route_is_described_and_nothing_else() {
+    let said: Vec<_> =
+        described().iter().map(|one| (one.template.to_owned(), one.method.to_owned())).collect();
+    for (template, method) in served() {
+        let place = (template.clone(), method.clone());
+        let times = said.iter().filter(|one| **one == place).count();
+        assert_eq!(
+            times, 1,
+            "`{method} {template}` of `routes.rs` has {times} descriptions: write one into a file \
+             of `crates/http/src/openapi/operations`, its schemas into `openapi/schemas`, and run \
+             `cargo xtask openapi`"
+        );
+        assert!(
+            openapi()["paths"][&template][method.to_ascii_lowercase()].is_object(),
+            "{method} {template}"
+        );
+    }
+    for (template, method) in said {
+        let is_served = served().contains(&(template.clone(), method.clone()));
+        assert!(is_served, "`{method} {template}` is described, and not in `routes.rs`");
+    }
+}
+
+#[test]
+fn every_name_in_a_path_is_described() {
+    for route in ROUTES {
+        let braces = route.template.matches('{').count();
+        let named = parameters_in(route.template).len();
+        let before = "name what stands in front of it in `SEGMENTS` of `openapi.rs`";
+        assert_eq!(named, braces, "{}: {before}", route.template);
+    }
+}
+
+#[test]
+fn names_of_operations_are_unique() {
+    let ids: BTreeSet<_> = described().iter().map(|one| one.id).collect();
+    assert_eq!(ids.len(), described().len());
+    for one in described() {
+        let is_name = one.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        assert!(is_name && !one.summary.is_empty(), "{}", one.id);
+        assert!(one.answers[0].is_some(), "{} answers nothing", one.id);
+        let problems = problems(ROUTES.iter().find(|r| r.template == one.template).unwrap(), one);
+        assert!(problems.iter().all(|status| !meaning(*status).is_empty()), "{}", one.id);
+    }
+}
+
+/// Every `$ref` leads somewhere, and everything that could be referred to is.
+#[test]
+fn references_lead_somewhere() {
+    let mut found = BTreeSet::new();
+    references(openapi(), &mut found);
+    for place in &found {
+        let pointer = place.strip_prefix('#').unwrap();
+        assert!(openapi().pointer(pointer).is_some(), "{place} is not there");
+    }
+    for kind in ["schemas", "parameters", "headers"] {
+        for name in openapi()["components"][kind].as_object().unwrap().keys() {
+            let place = format!("#/components/{kind}/{name}");
+            assert!(found.contains(&place), "{place} is referred to by nothing");
+        }
+    }
+}
+
+fn references(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(place) = members.get("$ref").and_then(Value::as_str) {
+                found.insert(place.to_owned());
+            }
+            members.values().for_each(|value| references(value, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| references(value, found)),
+        _ => {}
+    }
+}
+
+/// What is ours has the members that are described and no others, at every level.
+#[test]
+fn objects_of_ours_are_closed() {
+    fn look(place: &str, value: &Value) {
+        if value.get("properties").is_some() && value.get("type").is_some() {
+            let is_said = value.get("additionalProperties").is_some();
+            let is_open = ["OpenApi", "McpMessage", "McpError", "FileEntry"].contains(&place);
+            assert!(is_said || is_open, "{place}: say `additionalProperties`");
+        }
+        for (name, inner) in value.as_object().into_iter().flatten() {
+            look(&format!("{place}.{name}"), inner);
+        }
+        for inner in value.as_array().into_iter().flatten() {
+            look(place, inner);
+        }
+    }
+    for (name, schema) in openapi()["components"]["schemas"].as_object().unwrap() {
+        look(name, schema);
+    }
+}
+
+#[test]
+fn limits_and_kinds_are_those_of_the_code() {
+    let kinds: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    let schemas = &openapi()["components"]["schemas"];
+    assert_eq!(schemas["ErrorKind"]["enum"], json!(kinds));
+    let limit = &openapi()["components"]["parameters"]["limit"]["schema"];
+    let (usual, most) = crate::servers::page_sizes();
+    assert_eq!((&limit["default"], &limit["maximum"]), (&json!(usual), &json!(most)));
+    let calls: Vec<_> =
+        narthex_model::CallErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(schemas["CallError"]["properties"]["kind"]["enum"], json!(calls));
+}

@@ -1,0 +1,236 @@
+//! The OpenAPI document: the one in the repository, the one that is served, and its examples.
+
+use std::path::Path;
+
+use fs_err as fs;
+use http::StatusCode;
+use narthex_http::openapi;
+use serde_json::Value;
+
+use super::world::Api;
+use crate::world::CONTRACT;
+
+/// What is in the repository is what is served. `cargo xtask openapi` writes it.
+#[test]
+fn the_document_in_the_repository_is_true() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let mut renewed = serde_json::to_string_pretty(openapi()).unwrap();
+    renewed.push('\n');
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&page, &renewed).unwrap();
+    }
+    let text = fs::read_to_string(&page).unwrap_or_default();
+    for (old, new) in text.lines().zip(renewed.lines()) {
+        assert_eq!(old, new, "docs/openapi.json; `cargo xtask openapi` renews it");
+    }
+    assert_eq!(text.len(), renewed.len(), "docs/openapi.json; `cargo xtask openapi` renews it");
+}
+
+#[tokio::test]
+async fn it_is_served_to_whoever_is_known() {
+    let api = Api::over(&serde_json::json!({})).await;
+    assert_eq!(api.get("/api/openapi.json").await, *openapi());
+    let run = api.world.request(http::Method::GET, "/api/openapi.json").send().await;
+    run.problem(StatusCode::FORBIDDEN, "denied");
+}
+
+/// Every example of a schema fits it, and every object has one.
+#[test]
+fn examples_fit_their_schemas() {
+    let schemas = openapi()["components"]["schemas"].as_object().unwrap();
+    for (name, schema) in schemas {
+        let examples = schema["examples"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for example in examples {
+            let fits = CONTRACT.fits(&format!("#/components/schemas/{name}"), example.clone());
+            fits.unwrap_or_else(|error| panic!("the example of {name}: {error}"));
+        }
+    }
+    for body in bodies() {
+        let has_one = schemas[&body]["examples"].is_array();
+        assert!(has_one, "{body} is sent to the daemon: give it `examples`");
+    }
+}
+
+/// The names of the schemas of all bodies of JSON that the API takes.
+fn bodies() -> Vec<String> {
+    let mut names = Vec::new();
+    for (template, place) in openapi()["paths"].as_object().unwrap() {
+        for operation in place.as_object().unwrap().values() {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            if let Some(place) = schema["$ref"].as_str().filter(|_| template.starts_with("/api/")) {
+                names.push(place.rsplit('/').next().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(names.len() > 20, "{names:?}");
+    names
+}
+
+/// What asks for something that is not known is told what is, which is what the document says.
+#[tokio::test]
+async fn parameters_are_those_that_are_known() {
+    let place = super::catalog::Place::filled().await;
+    let ada = serde_json::json!({ "name": "ada" });
+    place.post("/api/principals", &ada).await.succeeded();
+    let mut seen = 0;
+    for (template, operations) in openapi()["paths"].as_object().unwrap() {
+        if !template.starts_with("/api/") {
+            continue;
+        }
+        let path = template.replace("{workspace}", "default").replace("{name}", "DOCS_KEY");
+        let path = path.replace("secrets/{", "{").replace("{id}", "reader");
+        let path = path.replace("{principal}", "ada").replace("{alias}", "library");
+        for (method, operation) in operations.as_object().unwrap() {
+            if method == "parameters" || method == "head" {
+                continue;
+            }
+            let named = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let named = named.iter().map(|one| {
+                let pointer = one["$ref"].as_str().unwrap().strip_prefix('#').unwrap();
+                openapi().pointer(pointer).unwrap()
+            });
+            let named = named.filter(|one| one["in"] == "query");
+            let mut said: Vec<_> = named.map(|one| one["name"].as_str().unwrap()).collect();
+            said.sort_unstable();
+            let address = format!("{path}?not-known=1");
+            let method = method.to_ascii_uppercase();
+            let answer = place.api.send(&method, &address, "{}").await;
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{method} {template}");
+            assert_eq!(known(&answer.json()), said, "{method} {template}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "{seen}");
+}
+
+/// The names in `the names here are …`.
+fn known(problem: &Value) -> Vec<&str> {
+    let remedy = problem["errors"][0]["remedy"].as_str().unwrap();
+    let mut names: Vec<_> = match remedy.strip_prefix("the names here are `") {
+        Some(names) => names.trim_end_matches('`').split("`, `").collect(),
+        None => Vec::new(),
+    };
+    names.sort_unstable();
+    names
+}
+
+/// Operations that take a body, in an order in which what each needs is there.
+const ORDER: [&str; 29] = [
+    "secret_set",
+    "principal_create",
+    "principal_change",
+    "workspace_create",
+    "workspace_change",
+    "member_set",
+    "service_token_create",
+    "mcp_server_create",
+    "mcp_server_put",
+    "mcp_server_change",
+    "capability_create",
+    "capability_put",
+    "capability_change",
+    "agent_create",
+    "agent_put",
+    "agent_change",
+    "env_binding_create",
+    "env_binding_set",
+    "attachment_add",
+    "attachment_put",
+    "workspace_import",
+    "object_validate",
+    "agent_preview",
+    "run_create",
+    "limits_set",
+    "audit_settings_set",
+    "installation_audit_settings_set",
+    "server_put",
+    "server_change",
+];
+
+/// An operation of the API.
+struct Asked {
+    method: String,
+    template: String,
+    operation: &'static Value,
+}
+
+fn operations() -> Vec<Asked> {
+    let mut all = Vec::new();
+    for (template, place) in openapi()["paths"].as_object().unwrap() {
+        for (method, operation) in place.as_object().unwrap() {
+            if template.starts_with("/api/") && method != "parameters" && method != "head" {
+                let method = method.to_ascii_uppercase();
+                all.push(Asked { method, template: template.clone(), operation });
+            }
+        }
+    }
+    all
+}
+
+impl Asked {
+    fn id(&self) -> &'static str {
+        self.operation["operationId"].as_str().unwrap()
+    }
+
+    /// The first example of its body.
+    fn example(&self) -> Option<&'static Value> {
+        let schema = &self.operation["requestBody"]["content"]["application/json"]["schema"];
+        let pointer = schema["$ref"].as_str()?.strip_prefix('#')?;
+        openapi().pointer(pointer)?["examples"].get(0)
+    }
+
+    /// With the ids of the examples, and of the run that was made.
+    fn path(&self, run: &Value) -> String {
+        let mut before = "";
+        let segments = self.template.split('/').map(|segment| {
+            let filled = match (segment.starts_with('{'), before) {
+                (false, _) => segment,
+                (true, "workspaces") => "default",
+                (true, "servers" | "mcp-servers") => "docs",
+                (true, "secrets") => "DOCS_KEY",
+                (true, "env-bindings") => "agent:reader:DOCS_TOKEN",
+                (true, "capabilities") => "papers",
+                (true, "agents") => "reader",
+                (true, "mcp-attachments") => "archive",
+                (true, "principals" | "members") => "ada",
+                (true, "runs") => run["run_id"].as_str().unwrap(),
+                (true, "sessions") => run["session_id"].as_str().unwrap(),
+                (true, other) => panic!("what stands behind `{other}`?"),
+            };
+            before = segment;
+            filled
+        });
+        segments.collect::<Vec<_>>().join("/")
+    }
+}
+
+/// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
+/// is read. That the answers are those that are described, each test of the door sees.
+#[tokio::test]
+async fn examples_are_taken() {
+    let place = super::catalog::Place::new().await;
+    let operations = operations();
+    for asked in operations.iter().filter(|asked| asked.example().is_some()) {
+        assert!(ORDER.contains(&asked.id()), "say in `ORDER` when to send {}", asked.id());
+    }
+    let mut run = Value::Null;
+    for id in ORDER {
+        let asked = operations.iter().find(|asked| asked.id() == id).unwrap();
+        let mut body = asked.example().unwrap().clone();
+        if id == "workspace_create" {
+            // The place has the one of the example.
+            body["id"] = "other".into();
+        }
+        let answer = place.api.send(&asked.method, &asked.path(&run), body.to_string()).await;
+        let answer = answer.succeeded();
+        if id == "run_create" {
+            run = answer;
+        }
+    }
+    for asked in operations.iter().filter(|asked| asked.method == "GET") {
+        let content = asked.operation["responses"]["200"]["content"].as_object().unwrap();
+        if content.contains_key("application/json") {
+            place.api.get(&asked.path(&run)).await;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! `cargo xtask openapi`: writes `docs/openapi.json` anew.
+
+use anyhow::Result;
+
+use crate::process;
+use crate::workspace::cargo;
+
+/// The test that compares the document with the one in the repository.
+const TEST: &str = "api::openapi::the_document_in_the_repository_is_true";
+
+/// Has that test write what it would compare.
+pub(crate) fn run() -> Result<bool> {
+    let mut command = cargo(&["test", "--package", "narthex-http", "--test", "it", "--"]);
+    command.args(["--exact", TEST]).env("UPDATE_GOLDEN", "1");
+    process::run(&mut command)?;
+    Ok(true)
+}
