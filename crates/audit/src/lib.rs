@@ -1,20 +1,32 @@
-//! The audit: the shape of its events, the hash chain they stand in, and its verifier.
+//! The audit: what everything that is done is recorded with, from the shape of an event to a
+//! verifier of exports.
 //!
 //! * [`AuditEvent`] is one thing that somebody did or was refused. It has names and never values.
+//! * [`Audit`] records events. Calls take an [`AuditSlot`] each, changes are [`Noted`] before they
+//!   are made; one thread writes to the spool, which are the files of the way to a store.
+//! * [`SpoolReader`] reads them, for whoever moves them into one.
 //! * [`Chains`] writes events as lines, each with the hash of the line before it in its chain. A
 //!   chain belongs to one writer and one workspace, so that what a workspace exports is whole.
 //! * [`Verifier`] reads lines again and says which is the first that is not as it was written.
 //!
-//! * [`spool`] is the files that lines go to on their way into a store. It alone does I/O.
+//! Nothing here knows what a gateway is, or a store. Only the recorder and the spool do I/O.
 
 mod canonical;
 mod chain;
 mod event;
 pub mod kind;
-pub mod spool;
+mod recorder;
+mod spool;
+mod tool_set;
 mod verify;
 
 pub use canonical::{NotCanonical, canonical, line_hash};
 pub use chain::{Chains, Head, Link};
 pub use event::{Actor, ActorKind, AuditEvent, Resource};
+pub use recorder::{
+    Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Noted, Outcome, Refused,
+    TOOL,
+};
+pub use spool::{SpoolBatch, SpoolGrown, SpoolReader};
+pub use tool_set::{DefinitionDigest, SeenTool, ToolSet};
 pub use verify::{Broken, ChainReport, DeclaredChain, Fault, Report, Verifier};

@@ -18,9 +18,9 @@ use std::{
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-pub use self::{
+pub use self::reader::{SpoolBatch, SpoolGrown, SpoolReader};
+pub(crate) use self::{
     backlog::Backlog,
-    reader::{SpoolBatch, SpoolGrown, SpoolReader},
     recovered::{CHANGE, Intent, Standing, header},
 };
 
@@ -30,7 +30,7 @@ const NODE_BYTES: usize = 6;
 
 /// The open file of one writer.
 #[derive(Debug)]
-pub struct Spool {
+pub(crate) struct Spool {
     folder: PathBuf,
     slot: u32,
     /// Counts up from start to start of this slot.
@@ -51,13 +51,13 @@ struct Current {
 
 /// What is known when a spool is opened.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// The open file.
-    pub spool: Spool,
+    pub(crate) spool: Spool,
     /// The writer's name, which nobody has had before.
-    pub writer: String,
+    pub(crate) writer: String,
     /// Where the slot's writer before this one ended.
-    pub standing: Standing,
+    pub(crate) standing: Standing,
 }
 
 impl Spool {
@@ -65,7 +65,11 @@ impl Spool {
     ///
     /// # Errors
     /// When the folder cannot be used, or too many processes use it.
-    pub fn open(folder: &Path, rotate_bytes: u64, backlog: Arc<Backlog>) -> io::Result<Opened> {
+    pub(crate) fn open(
+        folder: &Path,
+        rotate_bytes: u64,
+        backlog: Arc<Backlog>,
+    ) -> io::Result<Opened> {
         create_folder(folder)?;
         let (slot, mut lock) = take_slot(folder)?;
         let (node, epoch) = next_name(&mut lock)?;
@@ -153,7 +157,7 @@ impl Spool {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let current = self.current()?;
         let count = current.file.write(bytes)?;
         current.bytes += count as u64;
@@ -166,7 +170,7 @@ impl Spool {
     ///
     /// # Errors
     /// When the disk refuses; the present file stays.
-    pub fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
+    pub(crate) fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
         if self.current()?.bytes < self.rotate_bytes {
             return Ok(());
         }
@@ -177,7 +181,7 @@ impl Spool {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn sync(&mut self) -> io::Result<()> {
+    pub(crate) fn sync(&mut self) -> io::Result<()> {
         self.current()?.file.sync_data()
     }
 }
@@ -245,7 +249,7 @@ pub(crate) fn current_path(folder: &Path, slot: u32) -> PathBuf {
 }
 
 /// The files of all slots that are written, as far as there are any.
-pub fn current_paths(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn current_paths(folder: &Path) -> Vec<PathBuf> {
     let paths = (1..=SLOTS_MOST).map(|slot| current_path(folder, slot));
     paths.filter(|path| path.exists()).collect()
 }
@@ -254,7 +258,7 @@ pub fn current_paths(folder: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn asides(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn asides(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs_err::read_dir(folder)? {
         let path = entry?.path();

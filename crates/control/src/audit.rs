@@ -10,8 +10,7 @@ mod tests;
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_audit::{Actor, AuditEvent};
-use narthex_gateway::Noted;
+use narthex_audit::{Actor, AuditEvent, Noted};
 use tokio::time::sleep;
 
 pub(crate) use self::shipping::Shipper;

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use narthex_gateway::Audit;
+use narthex_audit::Audit;
 use narthex_model::WorkspaceId;
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,

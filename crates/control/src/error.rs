@@ -1,6 +1,6 @@
 //! Why something that an operator wanted is not done.
 
-use narthex_gateway::AuditFull;
+use narthex_audit::AuditFull;
 use narthex_model::ErrorKind;
 use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;

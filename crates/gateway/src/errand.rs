@@ -1,6 +1,7 @@
 //! What the gateway asks a server for a caller on a link that several share: decided on and
 //! recorded like a call.
 
+use narthex_audit::Outcome;
 use narthex_model::EVERYTHING;
 use narthex_policy::{Permitted, Request};
 use narthex_upstream::{Link, LinkError};
@@ -8,7 +9,7 @@ use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
 
 use crate::{
-    Caller, Outcome,
+    Caller,
     exposure::{exposed, refusal_of},
     finish::outcome_of_refusal,
     gateway::Shared,

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use narthex_audit::Outcome;
 use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
@@ -13,7 +14,7 @@ use narthex_wire::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Outcome, Session, Step,
+    Answer, Session, Step,
     exposure::hide,
     own_tool::OwnCall,
     prepare::state_binding,

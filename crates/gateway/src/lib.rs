@@ -5,7 +5,6 @@
 //! polled to its end. Nothing here knows HTTP or sockets.
 
 mod answering;
-mod audit;
 mod built_in;
 mod caller;
 mod errand;
@@ -34,17 +33,12 @@ mod session;
 mod session_table;
 mod task_list;
 mod tasks;
-mod tool_set;
 mod trace;
 mod traffic;
 mod view;
 mod views;
 
 pub use answering::{Answer, Answering, Step};
-pub use audit::{
-    Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Noted, Outcome, Refused,
-    SpoolBatch, SpoolGrown, SpoolReader,
-};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use exposure::shown;
 pub use gateway::{Gateway, GatewayOptions};
@@ -53,5 +47,4 @@ pub use narthex_model::RunId;
 pub use run::{Changes, RunTable, RunToken, RunView};
 pub use runs::{FindingRun, RunSource};
 pub use session::{Session, SessionId};
-pub use tool_set::{DefinitionDigest, SeenTool, ToolSet};
 pub use trace::{CallSpan, TracedCall, Tracer};

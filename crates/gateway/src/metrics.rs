@@ -15,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use narthex_audit::{Audit, Outcome};
 use narthex_model::Alias;
 use narthex_traffic::{LimitKind, LimitScope};
 use prometheus_client::{
@@ -24,7 +25,6 @@ use prometheus_client::{
 };
 
 use self::{process::ProcessCollector, servers::Servers};
-use crate::{Audit, Outcome};
 
 /// The label of what is not in the bounded set.
 const OTHER: &str = "_other";

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use narthex_audit::AuditFull;
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::{Item, Permitted, Request};
 use narthex_registry::{ServerRow, Snapshot};
@@ -13,7 +14,6 @@ use tokio::time::Instant;
 
 use crate::{
     Answering, Caller, Endpoint,
-    audit::AuditFull,
     exposure::{exposed, refusal_of},
     finish::Held,
     gateway::Shared,

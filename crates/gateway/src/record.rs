@@ -1,7 +1,8 @@
 //! One call's place in the audit record and in the counters, from before it is sent to its end.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
+use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
 use narthex_model::Alias;
 use narthex_policy::Item;
 use narthex_traffic::Admission;
@@ -9,10 +10,9 @@ use narthex_wire::Message;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    AuditRecord, CallSpan, Caller, Metrics, Outcome,
-    audit::{AuditFull, AuditSlot},
+    CallSpan, Caller, Metrics,
     gateway::Shared,
-    pipeline::name_of,
+    pipeline::{name_of, own_alias},
 };
 
 /// An open call. Ends exactly once; dropped, it ends as abandoned.
@@ -101,10 +101,10 @@ impl Shared {
             workspace: caller.run.workspace.clone(),
             run: caller.run.id,
             session: caller.session.as_ref().map(|session| session.id.clone()),
-            endpoint: caller.endpoint.clone(),
+            endpoint: own_alias(caller).cloned(),
             server,
             method: method.clone(),
-            item,
+            item: recorded(item),
         })?;
         Ok(CallRecord {
             slot: Some(slot),
@@ -116,5 +116,16 @@ impl Shared {
             admission: None,
             _open: open,
         })
+    }
+}
+
+/// What a call is about, as the audit has it.
+fn recorded(item: Item) -> Option<(&'static str, Arc<str>)> {
+    match item {
+        Item::Tool(name) => Some((TOOL, name)),
+        Item::Prompt(name) => Some(("prompt", name)),
+        Item::Resource(name) => Some(("resource", name)),
+        Item::Task(name) => Some(("task", name)),
+        Item::Server => None,
     }
 }

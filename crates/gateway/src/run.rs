@@ -1,6 +1,7 @@
-//! Runs, and the tokens that prove to belong to one.
+//! Runs, and the table of those that live.
 
 mod own;
+mod token;
 mod usage;
 
 use std::{
@@ -10,32 +11,25 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::{Alias, RunId, Secret, WorkspaceId};
+use narthex_audit::ToolSet;
+use narthex_model::{Alias, RunId, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountFault, MountSet, Registry, Snapshot, unchanged};
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::{ClientIdentity, Inventory};
-use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-pub use self::own::Changes;
-use self::own::OwnServers;
+pub use self::{own::Changes, token::RunToken};
+use self::{
+    own::OwnServers,
+    token::{hash_of, id_in},
+};
 pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
 };
-use crate::{tool_set::ToolSet, view::View};
-
-/// What every run token starts with, so that secret scanners can find leaked ones.
-const PREFIX: &str = "nxt_";
-const ID_BYTES: usize = RunId::BYTES;
-const RANDOM_BYTES: usize = 32;
-
-/// A token that proves to act for one run. It carries the run's id and 256 random bits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunToken(Secret);
+use crate::view::View;
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -76,54 +70,6 @@ pub(crate) struct LastView {
 #[derive(Debug, Default)]
 pub struct RunTable {
     runs: papaya::HashMap<RunId, Arc<RunView>>,
-}
-
-impl RunToken {
-    /// A new token for a new run.
-    ///
-    /// # Errors
-    /// When the system has no randomness to give.
-    pub fn generate() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))))
-    }
-
-    /// Reads a token as it was written to a file or sent by a client; `None` if it is none.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        decode(text).map(|_| Self(Secret::new(text)))
-    }
-
-    /// The token as text, to be written to its file and nowhere else.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        self.0.expose()
-    }
-
-    /// The id of the run that the token names.
-    #[must_use]
-    pub fn run_id(&self) -> RunId {
-        id_in(&decode(self.0.expose()).unwrap_or([0; ID_BYTES + RANDOM_BYTES]))
-    }
-
-    /// What is kept of the token: its SHA-256.
-    #[must_use]
-    pub fn hash(&self) -> [u8; 32] {
-        Sha256::digest(self.0.expose()).into()
-    }
-}
-
-fn decode(text: &str) -> Option<[u8; ID_BYTES + RANDOM_BYTES]> {
-    let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
-    let length = URL_SAFE_NO_PAD.decode_slice(text.strip_prefix(PREFIX)?, &mut bytes).ok()?;
-    (length == bytes.len()).then_some(bytes)
-}
-
-fn id_in(bytes: &[u8; ID_BYTES + RANDOM_BYTES]) -> RunId {
-    let mut id = [0; ID_BYTES];
-    id.copy_from_slice(&bytes[..ID_BYTES]);
-    RunId::new(id)
 }
 
 impl RunView {
@@ -422,9 +368,8 @@ impl RunTable {
     /// The run that a token opens; `None` for any other text.
     #[must_use]
     pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
-        let run = self.get(id_in(&decode(token)?))?;
-        let hash: [u8; 32] = Sha256::digest(token).into();
-        bool::from(hash.ct_eq(&run.token_hash)).then_some(run)
+        let run = self.get(id_in(token)?)?;
+        bool::from(hash_of(token).ct_eq(&run.token_hash)).then_some(run)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::{pin::Pin, sync::Arc};
 
+use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
 use crate::{
-    AuditFull, Endpoint, Gateway, RunId, RunToken, RunView, Session, ToolSet,
+    Endpoint, Gateway, RunId, RunToken, RunView, Session,
     gateway::Shared,
     hub::{Change, LISTS, Seen},
     links::LinkKind,
@@ -198,7 +199,7 @@ impl Shared {
             // A daemon that has no server yet has nothing to say.
             let is_news = !tools.tools.is_empty() || run.has_own() || run.tools.load().is_some();
             if is_news {
-                self.audit.note_tools(run, tools)?;
+                self.audit.note_tools(&run.workspace, run.id, tools)?;
             }
             run.tools.store(Some(tools.clone()));
         }

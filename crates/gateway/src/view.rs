@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use narthex_audit::{SeenTool, ToolSet};
 use narthex_model::{Alias, EVERYTHING, Exposed, QualifiedNames, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
@@ -19,12 +20,7 @@ use narthex_wire::{
 };
 
 use self::pages::Pages;
-use crate::{
-    exposure::shown,
-    method::ListKind,
-    own_tool::OwnTool,
-    tool_set::{Defined, ToolSet},
-};
+use crate::{exposure::shown, method::ListKind, own_tool::OwnTool};
 
 /// The longest instructions of an aggregated endpoint, in bytes.
 const INSTRUCTIONS_MAX: usize = 32 * 1024;
@@ -48,6 +44,14 @@ pub(crate) struct View {
     pub(crate) capabilities: ServerCapabilities,
     /// What the servers tell the model of themselves, each under its alias; a JSON string.
     pub(crate) instructions: Option<Bytes>,
+}
+
+/// A tool as its server defines it.
+#[derive(Debug)]
+struct Defined {
+    name: Arc<str>,
+    server: Alias,
+    raw: Bytes,
 }
 
 /// One server's part of a view.
@@ -210,7 +214,11 @@ impl View {
 
     /// The tools, for the record; `share` finds those that are the same.
     pub(crate) fn tool_set(&self, share: impl FnOnce(ToolSet) -> Arc<ToolSet>) -> Arc<ToolSet> {
-        self.tool_set.get_or_init(|| share(ToolSet::of(&self.defined))).clone()
+        let seen = |Defined { name, server, raw }: &Defined| {
+            SeenTool::new(name.clone(), server.clone(), raw)
+        };
+        let set = || share(ToolSet::new(self.defined.iter().map(seen).collect()));
+        self.tool_set.get_or_init(set).clone()
     }
 
     /// Which lists differ from those of another view.

@@ -12,8 +12,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use http_body::Body;
 use hyper::body::Incoming;
-use narthex_audit::{AuditEvent, kind};
-use narthex_gateway::{Endpoint, Gateway, Refused, RunView};
+use narthex_audit::{AuditEvent, Refused, kind};
+use narthex_gateway::{Endpoint, Gateway, RunView};
 use narthex_model::{ErrorKind, json::shortened};
 use tokio::time::Instant;
 

@@ -9,10 +9,9 @@ use std::{
 };
 
 use bytes::Bytes;
+use narthex_audit::{Audit, AuditSettings};
 use narthex_control::{Control, ControlOptions, Runs, RunsOptions};
-use narthex_gateway::{
-    Audit, AuditSettings, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView,
-};
+use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::{Alias, Confinement, ErrorKind, Provenance, WorkspaceId};
 use narthex_policy::RunPolicy;

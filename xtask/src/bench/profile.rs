@@ -23,7 +23,7 @@ const PARTS: [(&str, &[&str]); 9] = [
     ("narthex: the connection to the server", &["narthex_upstream"]),
     (
         "narthex: routing, policy, records",
-        &["narthex_gateway", "narthex_policy", "narthex_registry"],
+        &["narthex_gateway", "narthex_audit", "narthex_policy", "narthex_registry"],
     ),
     ("narthex: the HTTP door", &["narthex_http"]),
     ("allocating and copying memory", &["mi_", "malloc", "memmove", "memset", "memcmp", "alloc::"]),

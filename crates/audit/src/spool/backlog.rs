@@ -12,7 +12,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// What the writer has written, and what the reader has moved.
 #[derive(Debug, Default)]
-pub struct Backlog {
+pub(crate) struct Backlog {
     /// The bytes of all files.
     kept: AtomicU64,
     /// How many of them were moved already.
@@ -54,19 +54,19 @@ impl Backlog {
 
     /// The bytes of all files.
     #[must_use]
-    pub fn kept(&self) -> u64 {
+    pub(crate) fn kept(&self) -> u64 {
         self.kept.load(Ordering::Relaxed)
     }
 
     /// The bytes that wait.
     #[must_use]
-    pub fn waiting(&self) -> u64 {
+    pub(crate) fn waiting(&self) -> u64 {
         self.kept().saturating_sub(self.moved.load(Ordering::Relaxed))
     }
 
     /// For how long something has waited.
     #[must_use]
-    pub fn lag(&self) -> Duration {
+    pub(crate) fn lag(&self) -> Duration {
         self.lock().map_or(Duration::ZERO, |since| since.elapsed())
     }
 

@@ -53,7 +53,7 @@ struct Source {
 impl SpoolReader {
     /// Reads this folder, from its beginning.
     #[must_use]
-    pub fn new(folder: PathBuf, backlog: Arc<Backlog>) -> Self {
+    pub(crate) fn new(folder: PathBuf, backlog: Arc<Backlog>) -> Self {
         Self { folder, backlog, places: BTreeMap::new() }
     }
 

@@ -10,24 +10,24 @@ use crate::{AuditEvent, Head, Link};
 /// The version of the files' shape.
 const VERSION: u32 = 2;
 /// The member of an event's details that names the change it ends.
-pub const CHANGE: &str = "change";
+pub(crate) const CHANGE: &str = "change";
 
 /// Where chains stand, and what is under way.
 #[derive(Debug, Default)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// The last line of each chain, by workspace.
-    pub heads: BTreeMap<String, Head>,
+    pub(crate) heads: BTreeMap<String, Head>,
     /// What nobody has said the end of, by id.
-    pub intents: BTreeMap<String, AuditEvent<'static>>,
+    pub(crate) intents: BTreeMap<String, AuditEvent<'static>>,
 }
 
 /// A change that is about to be made.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Intent {
+pub(crate) struct Intent {
     /// Unlike that of any other.
-    pub id: String,
+    pub(crate) id: String,
     /// What will be recorded.
-    pub event: AuditEvent<'static>,
+    pub(crate) event: AuditEvent<'static>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -80,7 +80,7 @@ impl Standing {
 impl Intent {
     /// Writes it as a line.
     #[must_use]
-    pub fn write(self, out: &mut Vec<u8>) -> Self {
+    pub(crate) fn write(self, out: &mut Vec<u8>) -> Self {
         let line = IntentLine { intent: self };
         serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
         out.push(b'\n');
@@ -90,7 +90,7 @@ impl Intent {
 
 /// The first line of a file.
 #[must_use]
-pub fn header(
+pub(crate) fn header(
     heads: &BTreeMap<String, Head>,
     intents: &BTreeMap<String, AuditEvent<'static>>,
 ) -> Vec<u8> {

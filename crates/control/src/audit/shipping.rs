@@ -7,8 +7,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use narthex_audit::Link;
-use narthex_gateway::{Audit, SpoolBatch, SpoolGrown, SpoolReader};
+use narthex_audit::{Audit, Link, SpoolBatch, SpoolGrown, SpoolReader};
 use narthex_model::Timestamp;
 use narthex_store::{AuditChain, AuditRow, StatementError, Store};
 use narthex_vault::{Vault, VaultError, Voucher};

@@ -1,7 +1,6 @@
 //! Tests of what moves the audit into the store.
 
-use narthex_audit::{Actor, AuditEvent, DeclaredChain, Verifier};
-use narthex_gateway::{Audit, AuditFull, AuditSettings};
+use narthex_audit::{Actor, Audit, AuditEvent, AuditFull, AuditSettings, DeclaredChain, Verifier};
 use narthex_model::WorkspaceId;
 use narthex_store::Store;
 use serde_json::json;

@@ -1,6 +1,6 @@
 //! Why a run does not begin, or is not found.
 
-use narthex_gateway::AuditFull;
+use narthex_audit::AuditFull;
 use narthex_model::{AgentName, ErrorKind, RunId, SessionId};
 use narthex_registry::MountFault;
 use narthex_resolve::Faults;

@@ -7,6 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use narthex_audit::Outcome;
 use narthex_model::Alias;
 use narthex_wire::method;
 use prometheus_client::{
@@ -21,7 +22,6 @@ use prometheus_client::{
 };
 
 use super::{OTHER, SERVERS_MOST};
-use crate::Outcome;
 
 /// Methods that are counted by name, the most frequent first.
 const METHODS: [&str; 24] = [

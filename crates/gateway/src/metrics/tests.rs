@@ -1,9 +1,9 @@
 //! Tests of the counters.
 
+use narthex_audit::AuditSettings;
 use narthex_model::CallErrorKind;
 
 use super::*;
-use crate::AuditSettings;
 
 fn alias(text: &str) -> Alias {
     Alias::new(text).unwrap()

@@ -6,13 +6,13 @@ use std::{
     sync::{Arc, MutexGuard, PoisonError, Weak},
 };
 
+use narthex_audit::{DefinitionDigest, ToolSet};
 use narthex_model::{Alias, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
 
 use crate::{
-    DefinitionDigest, ToolSet,
     gateway::Shared,
     view::{View, parts, seen_rows},
 };

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use narthex_audit::Audit;
 use narthex_gateway::{
-    Answer, Audit, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView, Session, Step,
+    Answer, Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView, Session, Step,
 };
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;

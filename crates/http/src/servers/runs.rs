@@ -5,10 +5,11 @@ use std::{collections::BTreeSet, fmt, path::Path};
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
+use narthex_audit::ToolSet;
 use narthex_control::{
     Created, Creator, FieldError, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow,
 };
-use narthex_gateway::{RunView, ToolSet};
+use narthex_gateway::RunView;
 use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
@@ -293,7 +294,7 @@ fn own_server(row: &ServerRow) -> Value {
 fn tool_set(set: &ToolSet, is_whole: bool) -> Value {
     let mut shown = json!({ "count": set.tools.len(), "digest": set.digest.to_string() });
     if is_whole {
-        let tool = |tool: &narthex_gateway::SeenTool| {
+        let tool = |tool: &narthex_audit::SeenTool| {
             json!({
                 "name": &*tool.name,
                 "server": tool.server,

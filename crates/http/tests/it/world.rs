@@ -9,7 +9,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
+use narthex_audit::Audit;
+use narthex_gateway::{Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ResponseBody, Router, TokenHash, openapi, router};
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;

@@ -6,8 +6,8 @@ use std::{
     sync::Arc,
 };
 
+use narthex_audit::Audit;
 use narthex_control::ControlOptions;
-use narthex_gateway::Audit;
 use narthex_model::{Alias, ErrorKind};
 use narthex_registry::{
     config::{Entry, LoadContext, LoadedConfig, load_file, parse, parse_settings},

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use narthex_gateway::{Audit, Gateway, GatewayOptions, RunToken, RunView};
+use narthex_audit::Audit;
+use narthex_gateway::{Gateway, GatewayOptions, RunToken, RunView};
 use narthex_model::{Alias, HttpTarget, ServerAuth, ServerDefinition, Target};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Declared, Registry, RegistryOptions, Snapshot, config::Entry};

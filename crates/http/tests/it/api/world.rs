@@ -5,10 +5,11 @@ use std::{path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
+use narthex_audit::{Audit, AuditSettings};
 use narthex_control::{
     Control, ControlOptions, LoginOptions, Runs, RunsOptions, SecretRows, Variables,
 };
-use narthex_gateway::{Audit, AuditSettings, RunToken};
+use narthex_gateway::RunToken;
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},

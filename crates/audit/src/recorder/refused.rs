@@ -1,6 +1,6 @@
 //! Those who were turned away before it was known who they are (S32).
 
-use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use crate::{Actor, ActorKind, AuditEvent, kind};
 
 /// Why somebody was turned away. Nothing that they sent is in it: it would fill the record with
 /// what anybody may write.

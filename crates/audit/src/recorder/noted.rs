@@ -5,13 +5,13 @@ use std::{
     time::SystemTime,
 };
 
-use narthex_audit::{
-    AuditEvent,
-    spool::{CHANGE, Intent},
-};
 use tokio::time::Instant;
 
 use super::{Audit, AuditFull, Queue, Written};
+use crate::{
+    AuditEvent,
+    spool::{CHANGE, Intent},
+};
 
 /// How a change came out that nobody said more of.
 const FAILED: &str = "failed";

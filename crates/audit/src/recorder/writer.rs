@@ -16,13 +16,13 @@ use std::{
     time::Duration,
 };
 
-use narthex_audit::{
-    AuditEvent, Chains,
-    spool::{self, Intent, Spool},
-};
 use tokio::{sync::oneshot, time::Instant};
 
 use super::{State, Written};
+use crate::{
+    AuditEvent, Chains,
+    spool::{self, Intent, Spool},
+};
 
 /// How a change came out whose process was killed in the middle of it.
 const INTERRUPTED: &str = "interrupted";

@@ -2,15 +2,15 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
-use narthex_model::{Alias, CallErrorKind, WorkspaceId};
-use narthex_policy::Item;
+use narthex_model::{Alias, CallErrorKind, RunId, WorkspaceId};
 
 use super::Entry;
-use crate::{Endpoint, RunId, SessionId};
+use crate::{Actor, ActorKind, AuditEvent, kind};
 
 /// The longest name that is written, in characters.
 const NAME_CHARS: usize = 256;
+/// The kind of a resource that is a tool.
+pub const TOOL: &str = "tool";
 
 /// One call, as far as it is known before it is forwarded.
 #[derive(Debug, Clone)]
@@ -19,16 +19,17 @@ pub struct AuditRecord {
     pub workspace: WorkspaceId,
     /// The run that called.
     pub run: RunId,
-    /// The session, for legacy clients.
-    pub session: Option<SessionId>,
-    /// Where the call came in.
-    pub endpoint: Endpoint,
+    /// The session's id, for legacy clients.
+    pub session: Option<Arc<str>>,
+    /// Whose endpoint the call came in at; `None` for the one of all servers.
+    pub endpoint: Option<Alias>,
     /// The server it went to, if it is one.
     pub server: Option<Alias>,
     /// The method.
     pub method: Cow<'static, str>,
-    /// What it was about, under the server's own name.
-    pub item: Item,
+    /// What kind of thing it was about, such as [`TOOL`], and the server's own name for that.
+    /// `None` for the server as such, or the endpoint.
+    pub item: Option<(&'static str, Arc<str>)>,
 }
 
 /// How a call ended.
@@ -52,7 +53,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// How many values [`Outcome::index`] has.
-    pub(crate) const COUNT: usize = 6 + CallErrorKind::ALL.len();
+    pub const COUNT: usize = 6 + CallErrorKind::ALL.len();
 
     /// The outcome's spelling in the record and in metrics.
     #[must_use]
@@ -68,8 +69,9 @@ impl Outcome {
         }
     }
 
-    /// A small number for each spelling.
-    pub(crate) fn index(self) -> usize {
+    /// A number below [`Outcome::COUNT`] for each spelling.
+    #[must_use]
+    pub fn index(self) -> usize {
         match self {
             Self::Ok => 0,
             Self::ToolError => 1,
@@ -90,13 +92,10 @@ impl AuditRecord {
         if let Some(end) = cut_at(&self.method) {
             self.method = Cow::Owned(self.method[..end].to_owned());
         }
-        match &mut self.item {
-            Item::Tool(name) | Item::Prompt(name) | Item::Resource(name) | Item::Task(name) => {
-                if let Some(end) = cut_at(name) {
-                    *name = Arc::from(&name[..end]);
-                }
-            }
-            Item::Server => {}
+        if let Some((_, name)) = &mut self.item
+            && let Some(end) = cut_at(name)
+        {
+            *name = Arc::from(&name[..end]);
         }
     }
 }
@@ -117,20 +116,14 @@ impl Entry {
         let run = run.to_text();
         let kind = if method == "tools/call" { kind::TOOL_CALLED } else { kind::REQUESTED };
         let mut event = AuditEvent::new(kind, Actor::new(ActorKind::Run, run.clone()));
-        let place = match endpoint {
-            Endpoint::Aggregated => "aggregated",
-            Endpoint::Transparent(alias) => alias.as_str(),
-        };
+        let place = endpoint.as_ref().map_or("aggregated", Alias::as_str);
         event = match (item, server) {
-            (Item::Tool(name), _) => {
-                event.tool = Some(Cow::Borrowed(&**name));
-                event.on("tool", &**name)
+            (Some((kind, name)), _) => {
+                event.tool = (*kind == TOOL).then_some(Cow::Borrowed(&**name));
+                event.on(*kind, &**name)
             }
-            (Item::Prompt(name), _) => event.on("prompt", &**name),
-            (Item::Resource(name), _) => event.on("resource", &**name),
-            (Item::Task(name), _) => event.on("task", &**name),
-            (Item::Server, Some(server)) => event.on("server", server.as_str()),
-            (Item::Server, None) => event.on("endpoint", place),
+            (None, Some(server)) => event.on("server", server.as_str()),
+            (None, None) => event.on("endpoint", place),
         };
         event = event.in_workspace(workspace).of_run(run).with("endpoint", place);
         event = event.with("method", &**method);

@@ -13,27 +13,21 @@ use std::{
     },
 };
 
-use narthex_audit::{line_hash, spool};
-use narthex_model::{Alias, CallErrorKind, WorkspaceId};
-use narthex_policy::Item;
+use narthex_model::{Alias, CallErrorKind};
 use serde_json::Value;
 
 use super::*;
-use crate::{Endpoint, RunId, RunToken};
-
-fn run() -> RunId {
-    RunToken::generate().unwrap().run_id()
-}
+use crate::{TOOL, line_hash, spool};
 
 fn call(tool: &str) -> AuditRecord {
     AuditRecord {
         workspace: WorkspaceId::default(),
-        run: run(),
+        run: RunId::new([7; RunId::BYTES]),
         session: None,
-        endpoint: Endpoint::Aggregated,
+        endpoint: None,
         server: Some(Alias::new("git").unwrap()),
         method: Cow::Borrowed("tools/call"),
-        item: Item::Tool(tool.into()),
+        item: Some((TOOL, tool.into())),
     }
 }
 
@@ -130,7 +124,7 @@ async fn a_line_has_what_is_needed_and_no_more() {
     let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
     let mut record = call("status");
     record.session = Some("node-1".into());
-    record.endpoint = Endpoint::Transparent(Alias::new("git").unwrap());
+    record.endpoint = Some(Alias::new("git").unwrap());
     let run = record.run.to_text();
     audit.reserve(record).unwrap().commit(Outcome::Ok);
     let mut slot = audit.reserve(call(&"ä\"\n".repeat(1_000))).unwrap();

@@ -12,10 +12,10 @@ use std::{
     thread::Thread,
 };
 
-use narthex_audit::spool::Backlog;
 use tokio::sync::oneshot;
 
 use super::{AuditFull, AuditSettings, Refused, Written};
+use crate::spool::Backlog;
 
 /// The callers' end. Field order matters: the sender goes before the writer is woken for good.
 #[derive(Debug)]

@@ -23,11 +23,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_audit::{
-    AuditEvent, Chains,
-    spool::{Backlog, Intent, Opened, Spool, Standing},
-};
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, RunId, WorkspaceId};
 use tokio::{sync::oneshot, time::Instant};
 
 use self::{
@@ -36,15 +32,16 @@ use self::{
     writer::{Sink, Writer},
 };
 
-pub use narthex_audit::spool::{SpoolBatch, SpoolGrown, SpoolReader};
-
 pub use self::{
     noted::Noted,
-    record::{AuditRecord, Outcome},
+    record::{AuditRecord, Outcome, TOOL},
     refused::Refused,
 };
 
-use crate::{RunView, ToolSet};
+use crate::{
+    AuditEvent, Chains, SpoolReader, ToolSet,
+    spool::{Backlog, Intent, Opened, Spool, Standing},
+};
 
 /// How the record is kept.
 #[derive(Debug, Clone)]
@@ -199,11 +196,16 @@ impl Audit {
     ///
     /// # Errors
     /// When the record could not be kept.
-    pub(crate) fn note_tools(&self, run: &RunView, tools: &Arc<ToolSet>) -> Result<(), AuditFull> {
+    pub fn note_tools(
+        &self,
+        workspace: &WorkspaceId,
+        run: RunId,
+        tools: &Arc<ToolSet>,
+    ) -> Result<(), AuditFull> {
         if let Some(queue) = &self.queue {
             queue.take_room()?;
-            let (workspace, tools) = (run.workspace.clone(), tools.clone());
-            let entry = ToolsEntry { workspace, run: run.id, tools, time: SystemTime::now() };
+            let (workspace, tools) = (workspace.clone(), tools.clone());
+            let entry = ToolsEntry { workspace, run, tools, time: SystemTime::now() };
             queue.push(Written::Tools(Box::new(entry)));
         }
         Ok(())

@@ -2,12 +2,11 @@
 
 use std::{sync::Arc, time::SystemTime};
 
-use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
-use narthex_model::WorkspaceId;
+use narthex_model::{RunId, WorkspaceId};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::{RunId, ToolSet};
+use crate::{Actor, ActorKind, AuditEvent, ToolSet, kind};
 
 /// The most that the tools of one line may take, in bytes; further ones are only counted, and are
 /// in the digest.
@@ -61,16 +60,13 @@ mod tests {
     use narthex_model::Alias;
 
     use super::*;
-    use crate::{RunToken, tool_set::Defined};
+    use crate::SeenTool;
 
     fn line(count: usize) -> (serde_json::Value, usize) {
-        let defined = |n| Defined {
-            name: format!("mcp__server__{n}").into(),
-            server: Alias::new("server").unwrap(),
-            raw: bytes::Bytes::from_static(b"{}"),
-        };
-        let tools = Arc::new(ToolSet::of(&(0..count).map(defined).collect::<Vec<_>>()));
-        let run = RunToken::generate().unwrap().run_id();
+        let server = Alias::new("server").unwrap();
+        let seen = |n| SeenTool::new(format!("mcp__server__{n}").into(), server.clone(), b"{}");
+        let tools = Arc::new(ToolSet::new((0..count).map(seen).collect()));
+        let run = RunId::new([7; RunId::BYTES]);
         let workspace = WorkspaceId::default();
         let event = ToolsEntry { workspace, run, tools, time: SystemTime::UNIX_EPOCH }.event();
         (json!(event.details), json!(event.details).to_string().len())

@@ -1,9 +1,9 @@
 //! Tests of the files: set aside, read in order, and gone on with after a crash.
 
-use narthex_audit::{Actor, ActorKind, AuditEvent, Verifier, spool};
 use serde_json::json;
 
 use super::*;
+use crate::{Actor, ActorKind, Verifier};
 
 fn change(name: &str) -> AuditEvent<'static> {
     let actor = Actor::new(ActorKind::LocalAdmin, "admin");

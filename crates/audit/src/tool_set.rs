@@ -2,7 +2,6 @@
 
 use std::{fmt, sync::Arc};
 
-use bytes::Bytes;
 use narthex_model::Alias;
 use sha2::{Digest, Sha256};
 
@@ -30,30 +29,25 @@ pub struct SeenTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DefinitionDigest([u8; 32]);
 
-/// A tool as a view has it.
-#[derive(Debug)]
-pub(crate) struct Defined {
-    pub(crate) name: Arc<str>,
-    pub(crate) server: Alias,
-    pub(crate) raw: Bytes,
+impl SeenTool {
+    /// A tool under its qualified name, of this server, with its definition as it is shown.
+    #[must_use]
+    pub fn new(name: Arc<str>, server: Alias, raw: &[u8]) -> Self {
+        Self { name, server, digest: DefinitionDigest(Sha256::digest(raw).into()) }
+    }
 }
 
 impl ToolSet {
-    pub(crate) fn of(defined: &[Defined]) -> Self {
+    /// The set of these tools, in the order in which they are listed.
+    #[must_use]
+    pub fn new(tools: Vec<SeenTool>) -> Self {
         let mut whole = Sha256::new();
-        let tools = defined.iter().map(|Defined { name, server, raw }| {
-            let digest: [u8; 32] = Sha256::digest(raw).into();
+        for SeenTool { name, server, digest } in &tools {
             // Neither a name nor an alias has a NUL in it.
-            for part in [name.as_bytes(), b"\0", server.as_str().as_bytes(), b"\0", &digest] {
+            for part in [name.as_bytes(), b"\0", server.as_str().as_bytes(), b"\0", &digest.0] {
                 whole.update(part);
             }
-            SeenTool {
-                name: name.clone(),
-                server: server.clone(),
-                digest: DefinitionDigest(digest),
-            }
-        });
-        let tools = tools.collect();
+        }
         Self { tools, digest: DefinitionDigest(whole.finalize().into()) }
     }
 }
@@ -69,13 +63,11 @@ impl fmt::Display for DefinitionDigest {
 mod tests {
     use super::*;
 
-    fn set(tools: &[(&str, &str, &'static str)]) -> ToolSet {
-        let defined = |(name, server, raw): &(&str, &str, &'static str)| Defined {
-            name: (*name).into(),
-            server: Alias::new(server).unwrap(),
-            raw: Bytes::from_static(raw.as_bytes()),
+    fn set(tools: &[(&str, &str, &str)]) -> ToolSet {
+        let seen = |(name, server, raw): &(&str, &str, &str)| {
+            SeenTool::new((*name).into(), Alias::new(server).unwrap(), raw.as_bytes())
         };
-        ToolSet::of(&tools.iter().map(defined).collect::<Vec<_>>())
+        ToolSet::new(tools.iter().map(seen).collect())
     }
 
     /// E20: whatever differs in a set shows in its digest, and a definition has its own.
