@@ -60,7 +60,7 @@ const SEGMENTS: [(&str, &str, &str); 17] = [
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
 
-/// The OpenAPI document of everything in [`ROUTES`](crate::ROUTES).
+/// The OpenAPI document of everything in [`ROUTES`].
 #[must_use]
 pub fn openapi() -> &'static Value {
     &DOCUMENT

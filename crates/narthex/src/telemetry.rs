@@ -34,6 +34,9 @@ const SEND: Duration = Duration::from_secs(5);
 /// Where a collector takes traces, below its address.
 const TRACES: &str = "/v1/traces";
 
+/// The library that watches files tells of each that was written: of a log beside them without end.
+const UNHEARD: &str = "notify=off";
+
 /// What must be ended with the program.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
@@ -42,7 +45,8 @@ pub(crate) struct Telemetry {
 
 /// Starts to log as the settings say, and to trace if they name an endpoint.
 pub(crate) fn start(settings: &Settings, runtime: &Handle) -> Result<Telemetry, Failure> {
-    let filter = EnvFilter::try_new(&settings.log_filter).map_err(|error| {
+    let filter = format!("{UNHEARD},{}", settings.log_filter);
+    let filter = EnvFilter::try_new(filter).map_err(|error| {
         Failure::usage(format!("the log level `{}` is not valid: {error}", settings.log_filter))
     })?;
     let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(output::is_error_terminal());
