@@ -32,7 +32,7 @@ pub struct KeyedRequest {
     pub key: String,
     /// The method and the path, for the audit.
     pub what: String,
-    /// The SHA-256 of all that is asked.
+    /// Of all that is asked, by [`digest_of`].
     pub digest: [u8; 32],
 }
 
@@ -226,12 +226,19 @@ impl Control {
 fn id(request: &KeyedRequest) -> String {
     let workspace = request.workspace.as_ref().map_or("", WorkspaceId::as_str);
     let actor = &request.by;
+    let parts = [workspace, actor.kind.as_str(), &actor.id, &request.key];
+    hex(&digest_of(parts.map(str::as_bytes)))
+}
+
+/// The SHA-256 of several texts, each with its length, so that none can pass for part of another.
+#[must_use]
+pub fn digest_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
     let mut all = Sha256::new();
-    for part in [workspace, actor.kind.as_str(), &actor.id, &request.key] {
+    for part in parts {
         all.update(part.len().to_be_bytes());
         all.update(part);
     }
-    hex(&all.finalize())
+    all.finalize().into()
 }
 
 /// Where a request is sealed for.

@@ -35,7 +35,7 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
-pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest};
+pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use login::{
     Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
 };

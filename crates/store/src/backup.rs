@@ -2,7 +2,6 @@
 
 use std::{
     io,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -14,6 +13,7 @@ use thiserror::Error;
 use crate::{
     StatementError, Store,
     database::{BUSY_LIMIT, Database, sqlite},
+    open::create_private,
 };
 
 const COPY: &str = "backup.copy";
@@ -86,13 +86,10 @@ impl Store {
     /// When the store is on a server, the file exists, or something cannot be read or written.
     pub async fn backup(&self, to: &Path) -> Result<Backup, BackupError> {
         let Database::Sqlite(_) = self.database() else { return Err(BackupError::OnServer) };
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        OpenOptionsExt::mode(options.options_mut(), 0o600);
         let path = to.to_owned();
-        match options.open(to) {
+        match create_private(to) {
             // SQLite writes into an empty file.
-            Ok(_made) => {}
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(BackupError::Exists { path });
             }

@@ -188,15 +188,20 @@ pub(crate) async fn in_time<T>(work: impl Future<Output = Result<T, Fault>>) -> 
 /// on it through SQLite.
 fn make_private(path: &Path) -> Result<(), OpenError> {
     let failed = |source| OpenError::File { path: path.to_owned(), source };
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    OpenOptionsExt::mode(options.options_mut(), 0o600);
-    match options.open(path) {
-        Ok(_created) => return Ok(()),
+    match create_private(path) {
+        Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(failed(error)),
     }
     see_private(path)
+}
+
+/// Makes an empty file for its owner alone, where none is.
+pub(crate) fn create_private(path: &Path) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    OpenOptionsExt::mode(options.options_mut(), 0o600);
+    options.open(path).map(drop)
 }
 
 /// Sees that a file is for its owner alone.

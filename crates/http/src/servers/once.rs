@@ -7,11 +7,10 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use http_body_util::Full;
 use narthex_control::{
-    Control, ControlError, FieldError, KeptResponse, Keyed, KeyedClaim, KeyedRequest,
+    Control, ControlError, FieldError, KeptResponse, Keyed, KeyedClaim, KeyedRequest, digest_of,
 };
 use narthex_model::ErrorKind;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::{Answered, Asked, changes::of_body, transfer::IMPORT_MAX};
 use crate::{
@@ -92,21 +91,16 @@ impl Asked<'_> {
             // What became of a workspace outlives it.
             && !matches!(self.target, Target::WorkspaceDelete | Target::WorkspaceChange);
         let workspace = is_inside.then(|| self.workspace()).transpose()?;
-        let mut digest = Sha256::new();
         let header = |name| self.parts.headers.get(name).map_or(&[][..], HeaderValue::as_bytes);
-        for part in [
+        let digest = digest_of([
             method.as_str().as_bytes(),
             uri.path_and_query().map_or("", |path| path.as_str()).as_bytes(),
             header(header::IF_MATCH),
             header(header::IF_NONE_MATCH),
             header(header::CONTENT_TYPE),
             body,
-        ] {
-            digest.update(part.len().to_be_bytes());
-            digest.update(part);
-        }
+        ]);
         let what = format!("{method} {}", uri.path());
-        let digest = digest.finalize().into();
         Ok(KeyedRequest { workspace, by: self.by(), key, what, digest })
     }
 }
