@@ -22,7 +22,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Caller, Endpoint, Metrics, RunSource, RunTable, RunView, Session, Tracer,
+    Answering, Caller, Endpoint, GrantLedger, Metrics, RunSource, RunTable, RunView, Session,
+    Tracer,
     exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
@@ -105,6 +106,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) runs: RunTable,
     pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
+    pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
     pub(crate) options: GatewayOptions,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
@@ -143,6 +145,7 @@ impl Gateway {
             registry,
             runs: RunTable::default(),
             run_source: OnceLock::new(),
+            ledger: OnceLock::new(),
             options,
             metrics: Metrics::new(&audit),
             audit,
@@ -168,6 +171,13 @@ impl Gateway {
     #[must_use]
     pub fn runs(&self) -> &RunTable {
         &self.shared.runs
+    }
+
+    /// From here on, grants for a single call are used up there; without it they are of no use.
+    pub fn set_ledger(&self, ledger: Arc<dyn GrantLedger>) {
+        if self.shared.ledger.set(ledger).is_err() {
+            tracing::error!("there is a ledger of grants already");
+        }
     }
 
     /// The servers.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::AuditFull;
-use narthex_model::{Alias, CallErrorKind};
+use narthex_model::{Alias, CallErrorKind, GrantId};
 use narthex_policy::{Item, Permitted, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::{
     Answering, Caller, Endpoint,
-    exposure::{exposed, refusal_of},
+    exposure::exposed,
     finish::Held,
     gateway::Shared,
     links::Chosen,
@@ -111,7 +111,7 @@ impl Shared {
         }
         let mut record = self.record(caller, &routed.request)?;
         record.admitted(admission);
-        let open = Open { record, open_call };
+        let open = Open { record, open_call, paid: Vec::new() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
@@ -150,7 +150,7 @@ impl Shared {
             }
         };
         let refusal = refusal.settled();
-        open.record.finish(crate::finish::outcome_of_refusal(&refusal));
+        open.record.refuse(&refusal);
         Err(refusal)
     }
 
@@ -213,7 +213,7 @@ impl Shared {
             let (alias, item) = (Some(alias.clone()), item.clone());
             match self.begin_record(caller, alias, message, item, None) {
                 Ok(mut record) => {
-                    record.finish(crate::finish::outcome_of_refusal(&refusal));
+                    record.refuse(&refusal);
                     refusal
                 }
                 Err(full) => unrecorded(full),
@@ -232,7 +232,7 @@ impl Shared {
         let item = own_item(handling, asked).unwrap_or(Item::Server);
         match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {
-                record.finish(crate::finish::outcome_of_refusal(&refusal));
+                record.refuse(&refusal);
                 refusal
             }
             Err(full) => unrecorded(full),
@@ -251,9 +251,12 @@ impl Shared {
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
         // Until it is known to be unsent: who gives it up meanwhile has made it.
         open.record.set_sent(true);
-        let sending = self.send(caller, routed, link, hop);
+        let sending = self.send(caller, routed, (link, hop), &mut open.paid);
         match unless_given_up(open.open_call.as_ref(), sending).await {
-            Ok(sent) => Ok(Answering::forwarded(sent.into_call(open))),
+            Ok(sent) => {
+                open.record.allowed(sent.finish.basis());
+                Ok(Answering::forwarded(sent.into_call(open)))
+            }
             Err(refusal) => {
                 open.record.set_sent(!refusal.is_unsent());
                 Err(Box::new(Failed { refusal, open }))
@@ -267,8 +270,8 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         routed: Routed,
-        link: InUse,
-        hop: Hop,
+        (link, hop): (InUse, Hop),
+        paid: &mut Vec<GrantId>,
     ) -> Result<Sent, Refusal> {
         let method = routed.request.message.method();
         let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
@@ -276,7 +279,7 @@ impl Shared {
             method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
             _ => self.timeout(&routed.row),
         });
-        let (finish, permitted) = self.seal(caller, routed, &link)?;
+        let (finish, permitted) = self.seal(caller, routed, &link, paid).await?;
         let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
         let forwarded = match timeout {
@@ -298,17 +301,21 @@ impl Shared {
         Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop })
     }
 
-    fn seal(
+    async fn seal(
         self: &Arc<Self>,
         caller: &Caller,
         mut routed: Routed,
         link: &Link,
+        paid: &mut Vec<GrantId>,
     ) -> Result<(FinishParts, Permitted<Request>), Refusal> {
         let up = link.facts().revision;
-        let finish = FinishParts::read(self, caller, &routed, up);
-        self.prepare(caller, &mut routed.request, up)?;
-        let permitted = caller.run.policy.authorize(routed.request, exposed(&routed.row));
-        Ok((finish, permitted.map_err(refusal_of)?))
+        let mut finish = FinishParts::read(self, caller, &routed, up);
+        paid.extend(self.prepare(caller, &mut routed.request, up)?);
+        let Routed { row, request, .. } = routed;
+        let permitted = self.permit(&caller.run, Some(&row), request, paid).await?;
+        finish.allowed(&permitted);
+        paid.extend(permitted.basis().single());
+        Ok((finish, permitted))
     }
 
     pub(crate) fn timeout(&self, row: &ServerRow) -> Duration {

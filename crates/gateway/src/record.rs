@@ -3,16 +3,18 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
-use narthex_model::Alias;
-use narthex_policy::Item;
+use narthex_model::{Alias, GrantId};
+use narthex_policy::{Basis, Item};
 use narthex_traffic::Admission;
 use narthex_wire::Message;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     CallSpan, Caller, Metrics,
+    finish::outcome_of_refusal,
     gateway::Shared,
     pipeline::{name_of, own_alias},
+    refusal::Refusal,
 };
 
 /// An open call. Ends exactly once; dropped, it ends as abandoned.
@@ -46,6 +48,22 @@ impl CallRecord {
     /// Keeps what the call has taken of the limits until its end.
     pub(crate) fn admitted(&mut self, admission: Admission) {
         self.admission = Some(admission);
+    }
+
+    /// Notes by which grants the call is allowed.
+    pub(crate) fn allowed(&mut self, basis: &Basis) {
+        if let Some(slot) = self.slot.as_mut().filter(|_| !basis.is_empty()) {
+            let ids: Vec<_> = basis.ids().map(GrantId::to_text).collect();
+            slot.update(|record| record.granted_via = ids.join(" ").into());
+        }
+    }
+
+    /// Notes that the gateway answers the call itself, and which check refused it.
+    pub(crate) fn refuse(&mut self, refusal: &Refusal) {
+        if let (Some(slot), Some(check)) = (&mut self.slot, refusal.check()) {
+            slot.update(|record| record.refused_by = Some(check));
+        }
+        self.finish(outcome_of_refusal(refusal));
     }
 
     /// Notes whether the call has been sent, or may have been.
@@ -105,6 +123,8 @@ impl Shared {
             server,
             method: method.clone(),
             item: recorded(item),
+            granted_via: Box::default(),
+            refused_by: None,
         })?;
         Ok(CallRecord {
             slot: Some(slot),

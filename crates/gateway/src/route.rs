@@ -69,6 +69,7 @@ impl Shared {
                     self.owns_tasks(caller, alias, &request)?;
                 }
                 let mut request = Request::new(alias.clone(), request, item);
+                self.know_origin(caller, &mut request);
                 if handling == Handling::Listen {
                     hide_from_listening(&mut request, exposed(&row));
                 }
@@ -112,6 +113,13 @@ impl Shared {
             Some(row) if row.is_ready() => Ok(row.clone()),
             Some(row) => Err(unusable(row)),
             None => Err(unknown_server(alias)),
+        }
+    }
+
+    /// A task is gated like the call that made it.
+    pub(crate) fn know_origin(&self, caller: &Caller, request: &mut Request) {
+        if let Item::Task(id) = &request.item {
+            request.origin = self.tasks.origin(caller.run.id, &caller.run.key(&request.alias), id);
         }
     }
 
@@ -244,6 +252,7 @@ impl Shared {
                 };
                 let is_same = *id == *shown;
                 let mut routed = Request::new(alias, request, Item::Task(id.clone()));
+                self.know_origin(caller, &mut routed);
                 if !is_same {
                     routed.rewrite.body.set("taskId", encode_string(&id));
                 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use narthex_model::{OutputLimits, ServerDefinition};
-use narthex_policy::Item;
+use narthex_policy::{Basis, Item, Origin, Permitted, Request};
 use narthex_upstream::Inventory;
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio::time::Instant;
@@ -19,6 +19,7 @@ use crate::{
     open::Open,
     own_tool::OwnCall,
     pipeline::{id_of, name_of},
+    prepare::Paid,
     route::Routed,
     tasks::TaskOwner,
 };
@@ -50,6 +51,7 @@ pub(crate) struct FinishParts {
     definition: Option<Arc<ServerDefinition>>,
     own_call: Option<Box<OwnCall>>,
     frozen: Option<Arc<Inventory>>,
+    basis: Basis,
 }
 
 impl FinishParts {
@@ -84,12 +86,14 @@ impl FinishParts {
                 sealer: shared.sealer.clone(),
                 run: caller.run.id,
                 alias: request.alias.clone(),
+                paid: Paid::default(),
             }),
             tasks: has_tasks.then(|| TaskOwner {
                 routes: shared.tasks.clone(),
                 server: caller.run.key(&request.alias),
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
+                origin: None,
             }),
             server_info: shared.options.server_info.clone(),
             item: request.item.clone(),
@@ -98,7 +102,30 @@ impl FinishParts {
             definition: row.definition.clone(),
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
             frozen: frozen.clone(),
+            basis: Basis::default(),
         }
+    }
+
+    /// Notes by which grants the request goes, for what comes of it: its task, and its further
+    /// rounds.
+    pub(crate) fn allowed(&mut self, permitted: &Permitted<Request>) {
+        if permitted.basis().is_empty() {
+            return;
+        }
+        self.basis = permitted.basis().clone();
+        let paid: Vec<_> = self.basis.single().collect();
+        let arguments = permitted.arguments_digest();
+        if let Some(tasks) = self.tasks.as_mut().filter(|_| self.method == method::TOOLS_CALL) {
+            let tool = self.item.name().into();
+            tasks.origin = Some(Arc::new(Origin { tool, arguments, paid: paid.clone() }));
+        }
+        if let Some(state) = &mut self.state {
+            state.paid = Paid { grants: paid, arguments };
+        }
+    }
+
+    pub(crate) fn basis(&self) -> &Basis {
+        &self.basis
     }
 }
 

@@ -127,6 +127,12 @@ impl ArgumentsDigest {
         Self(bytes)
     }
 
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+
     /// Reads one as it is written: `sha256:` and 64 of 0-9 and a-f.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

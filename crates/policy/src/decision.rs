@@ -2,7 +2,11 @@
 
 use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
-use narthex_model::{ArgumentsDigest, Exposed, Gates, GrantDuration, GrantId, ToolScopes};
+use narthex_model::{
+    ArgumentsDigest, EVERYTHING, Exposed, Gates, GrantDuration, GrantId, NO_GATES, ToolScopes,
+};
+
+use narthex_wire::method;
 
 use crate::{
     Actors, Denial, Grants, Item, LiveGrant, Request, RunPolicy, digest::digest_of, grants::Use,
@@ -62,6 +66,22 @@ pub struct Unpaid {
     taken: Vec<Arc<LiveGrant>>,
 }
 
+impl ServerRules<'static> {
+    /// The rules of a server that hides nothing and requires nothing.
+    pub const OPEN: Self = Self { exposed: &EVERYTHING, gates: &NO_GATES };
+}
+
+impl Verdict {
+    /// What may go already.
+    #[must_use]
+    pub fn permitted(self) -> Option<Permitted<Request>> {
+        match self {
+            Self::Permit(permitted) => Some(permitted),
+            Self::Unpaid(_) => None,
+        }
+    }
+}
+
 impl Basis {
     /// The ids of the grants.
     pub fn ids(&self) -> impl Iterator<Item = GrantId> {
@@ -99,10 +119,16 @@ impl Unpaid {
         Permitted::new(self.request, self.basis)
     }
 
-    /// The store has not used them up: somebody else has, or they were revoked. They are over.
+    /// The store has used none of them up, since these do not count any more: somebody else has
+    /// them, or they were revoked. The others are there for the next call.
     #[must_use]
-    pub fn refused(self) -> Request {
-        self.taken.iter().for_each(|live| live.end());
+    pub fn gone(self, gone: &[GrantId]) -> Request {
+        for live in &self.taken {
+            match gone.contains(&live.grant().id) {
+                true => live.end(),
+                false => live.put_back(),
+            }
+        }
         self.request
     }
 
@@ -208,6 +234,10 @@ impl Request {
     #[must_use]
     pub fn required<'a>(&self, gates: &'a Gates) -> Cow<'a, ToolScopes> {
         match (&self.item, &self.origin) {
+            // Whoever gives something up needs no permission.
+            _ if self.message.method() == method::RESOURCES_UNSUBSCRIBE => {
+                Cow::Owned(ToolScopes::new())
+            }
             (Item::Tool(name), _) => Cow::Borrowed(gates.of_tool(name)),
             (Item::Prompt(name), _) => Cow::Borrowed(gates.of_prompt(name)),
             (Item::Resource(uri), _) => gates.of_resource(uri),

@@ -197,7 +197,7 @@ impl Shared {
         let subject = Subject::Resource(routed.item.name().into());
         let server = caller.run.key(&routed.alias);
         let key = FollowKey { server, subject, kind: chosen.kind };
-        let errand = self.errand(caller, routed)?;
+        let errand = self.errand(caller, routed).await?;
         let done = match is_start {
             true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
             false => {

@@ -84,7 +84,8 @@ impl Shared {
         let tasks = filter.tasks.iter().filter_map(task);
         let mut following = JoinSet::new();
         for (index, (shown, alias, item)) in resources.chain(tasks).enumerate() {
-            let wanted = Request::new(alias, request.clone(), item);
+            let mut wanted = Request::new(alias, request.clone(), item);
+            self.know_origin(caller, &mut wanted);
             let (shared, caller) = (self.clone(), caller.clone());
             following.spawn(async move {
                 let (key, following) = shared.follow_for(&caller, wanted).await?;
@@ -119,7 +120,7 @@ impl Shared {
         }
         let server = caller.run.key(&wanted.alias);
         let key = FollowKey { server, subject, kind: LinkKind::Shared };
-        let errand = self.errand(caller, wanted).ok()?;
+        let errand = self.errand(caller, wanted).await.ok()?;
         let following = self.follow(&errand, &key, Arc::clone(&link)).await;
         Some((key, errand.end(following).ok()?))
     }
