@@ -288,15 +288,31 @@ async fn d5_servers_of_other_runs_do_not_exist() {
 async fn status_and_tools_say_what_there_is() {
     let world = World::with_fixture().await;
     let status = world.request(Method::GET, "/api/status").send().await.json();
-    let row = &status["servers"][0];
+    let row = &status["items"][0];
     assert_eq!((&row["alias"], &row["state"]), (&"fixture".into(), &"ready".into()));
     assert_eq!((&row["transport"], &row["era"]), (&"http".into(), &"modern".into()));
     assert!(row["tools"].as_u64().unwrap() > 5 && row["error"].is_null());
     let tools = world.request(Method::GET, "/api/tools").send().await.json();
-    let tool = tools["tools"].as_array().unwrap().iter();
+    let tool = tools["items"].as_array().unwrap().iter();
     let tool = tool.clone().find(|tool| tool["name"] == "test_simple_text").unwrap();
     assert_eq!(tool["qualified_name"], "mcp__fixture__test_simple_text");
     assert_eq!(tool["description"], "Returns one text");
+    let (mut paged, mut after) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/api/tools?limit=4&after={after}");
+        let page = world.request(Method::GET, &path).send().await.json();
+        assert!((1..=4).contains(&page["items"].as_array().unwrap().len()));
+        paged.extend(page["items"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => after = next.to_owned(),
+            None => break,
+        }
+    }
+    let all = world.request(Method::GET, "/api/tools?limit=100").send().await.json();
+    assert_eq!(
+        (serde_json::Value::from(paged), &all["next"]),
+        (all["items"].clone(), &serde_json::Value::Null)
+    );
     let metrics = world.request(Method::GET, "/metrics").send().await;
     assert!(metrics.text().ends_with("# EOF\n"), "{}", metrics.text());
     let ready = world.request(Method::GET, "/readyz").header("authorization", "").send().await;
