@@ -79,9 +79,9 @@ const NETWORKS: &str = "`\"all\"`, `\"none\"` or `{\"connect\": [443]}`";
 type Fields = [(String, Node)];
 
 impl EntryConfinement {
-    /// Reads a confinement, and tells everything that is wrong with it, each with its place. `None`
-    /// after a fault of the whole; a part at fault is stricter than anything that it could mean, and
-    /// a path at fault is empty.
+    /// Reads a confinement, and tells everything that is wrong with it, each with its place: with
+    /// any of that nothing may start. `None` after a fault of the whole; a path at fault is empty,
+    /// so that the others keep their places.
     pub fn read(
         node: &Node,
         at: &Place,

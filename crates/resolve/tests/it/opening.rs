@@ -125,8 +125,8 @@ fn x_m31_keys_of_authentication_are_secrets_too() {
     assert_eq!(world.faults()[0].path, "servers.s.auth.key");
 }
 
-/// D22: a run's program is confined as its entry says, with paths of this run; `strict` lets it read
-/// where it runs.
+/// D22: a run's program is confined as its entry says, with paths of this run; `strict` lets it
+/// read where it runs.
 #[test]
 fn d22_programs_are_started_confined() {
     let confined = |confinement: Value, cwd: Value, project_dir: Option<&str>| {
@@ -140,11 +140,11 @@ fn d22_programs_are_started_confined() {
     };
     let parts = json!({ "filesystem": { "read": ["${runtime.project_dir}/in"] } });
     let expected = Confinement {
-        files: Some(FileAccess { read: vec!["/work/x/in".into()], write: Vec::new() }),
+        files: Some(FileAccess { read: vec!["/srv/x/in".into()], write: Vec::new() }),
         ..Confinement::default()
     };
-    assert_eq!(confined(parts.clone(), json!(null), Some("/work/x")), Ok(Some(expected)));
-    let relative = confined(parts, json!(null), Some("work")).unwrap_err().to_string();
+    assert_eq!(confined(parts.clone(), json!(null), Some("/srv/x")), Ok(Some(expected)));
+    let relative = confined(parts, json!(null), Some("srv")).unwrap_err().to_string();
     assert!(relative.contains("confinement.filesystem.read[0]"), "{relative}");
     let strict = |read: Option<&str>| Ok(Some(Confinement::strict(read.map(Into::into))));
     assert_eq!(confined(json!("strict"), json!("/srv"), None), strict(Some("/srv")));

@@ -247,8 +247,8 @@ fn s27_requests_do_not_print_their_values() {
     assert!(!format!("{entry:?}").contains("canary"), "{entry:?}");
 }
 
-/// X-E116, D22: a program of the catalog is confined as one of a file, or refused with everything that
-/// is wrong; nothing is passed over.
+/// X-E116, D22: a program of the catalog is confined as one of a file, or refused with everything
+/// that is wrong; nothing is passed over.
 #[test]
 fn x_e116_confinement_is_read_strictly() {
     let entry =

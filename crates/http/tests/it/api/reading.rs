@@ -69,8 +69,8 @@ async fn e140_a_hidden_entry_is_shown_as_overridden() {
     assert_eq!(api.get("/api/servers/one").await["provenance"], "workspace");
 }
 
-/// O34: rows come in pages by name. What comes and goes between two pages, and what changes, neither
-/// repeats another row nor hides one.
+/// O34: rows come in pages by name. What comes, goes or changes between two pages neither repeats
+/// another row nor hides one.
 #[tokio::test]
 async fn o34_rows_come_in_pages_that_changes_do_not_shift() {
     let off = json!({ "transport": "http", "url": "http://127.0.0.1:1/", "disabled": true });

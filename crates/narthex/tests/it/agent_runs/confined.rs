@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Place, fixture};
 
-/// X-E116, D22: a run starts a program of the catalog confined as its entry says, which is stored, shown
-/// and exported as it was written; what is wrong with it is refused at save.
+/// X-E116, D22: a run starts a program of the catalog confined as its entry says, which is stored,
+/// shown and exported as it was written; what is wrong with it is refused at save.
 #[test]
 fn x_e116_a_run_starts_its_program_confined() {
     // Outside of the folder for temporary files, which every program may write.
@@ -20,7 +20,8 @@ fn x_e116_a_run_starts_its_program_confined() {
     }
     let (fixture, out) = (fixture(), at("out"));
     let script = format!(
-        "{{ cat '{}' || echo denied; cat '{}'; }} > '{out}'/\"$1\" 2>/dev/null\nexec '{}' --stdio\n",
+        "{{ cat '{}' || echo denied; cat '{}'; }} > '{out}'/\"$1\" 2>/dev/null
+        exec '{}' --stdio\n",
         at("secret/file"),
         at("in/file"),
         fixture.display(),
