@@ -39,6 +39,9 @@ impl Query {
                 };
                 let message = format!("`{}` is not known here", shortened(&name));
                 faults.push(FieldError::invalid("", message, remedy));
+            } else if value.contains('\0') {
+                // No store holds such a text, so there is nothing to be found by it.
+                faults.push(FieldError::invalid(&name, "it has a zero byte", "leave it out"));
             } else if found.insert(name.clone(), value).is_some() {
                 faults.push(FieldError::invalid(&name, "it is said twice", "keep one"));
             }
