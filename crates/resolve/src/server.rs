@@ -1,6 +1,7 @@
 //! A server of the catalog: an entry with its config schema, or with a manifest, as one thing.
 
 pub(crate) mod auth;
+mod confinement;
 pub(crate) mod settings;
 mod shape;
 pub(crate) mod url;
@@ -14,6 +15,7 @@ use narthex_model::{
 use serde::Serialize;
 
 pub use auth::{AuthClient, AuthText, EntryAuth};
+pub(crate) use confinement::ProgramConfinement;
 pub use settings::{Isolation, NameRules, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
@@ -88,7 +90,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 33] = [
+const KEYS: [&str; 34] = [
     "id",
     "name",
     "display_name",
@@ -100,6 +102,7 @@ const KEYS: [&str; 33] = [
     "command",
     "args",
     "cwd",
+    "confinement",
     "env",
     "image",
     "script",

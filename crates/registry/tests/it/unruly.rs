@@ -13,7 +13,7 @@ use narthex_wire::{Limits, Message, Raw};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use crate::world::{in_time, program, with_env};
+use crate::world::{in_time, permitted, program, with_env};
 
 /// Not a test: servers are this program, started again with this name.
 #[test]

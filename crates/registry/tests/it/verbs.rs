@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     peer::{Peer, event, events, result},
-    world::in_time,
+    world::{in_time, permitted},
 };
 
 /// The id of a call, and the stream on which it is answered.

@@ -1,11 +1,16 @@
 //! A registry over servers made by tests, and what can be seen of it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use narthex_model::{
     Alias, HttpTarget, Secret, ServerAuth, ServerDefinition, ServerState, StdioTarget, Target,
 };
+use narthex_policy::{Attempt, Authority, Permitted, Request, RunPolicy, ServerRules};
 use narthex_registry::{Declared, Registry, RegistryOptions, ServerRow, Snapshot, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};

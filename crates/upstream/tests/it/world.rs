@@ -1,6 +1,11 @@
 //! What every test of links needs: contexts, definitions, permits, and a hand on the frames.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use narthex_model::{

@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     peer::{Peer, event, events, result, text},
-    world::{http, in_time, initialize_result, message, shell, sse, start, until_state},
+    world::{http, in_time, initialize_result, message, permitted, shell, sse, start, until_state},
 };
 
 type Streams = Arc<Mutex<Vec<mpsc::Sender<String>>>>;
