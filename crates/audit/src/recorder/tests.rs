@@ -28,6 +28,8 @@ fn call(tool: &str) -> AuditRecord {
         server: Some(Alias::new("git").unwrap()),
         method: Cow::Borrowed("tools/call"),
         item: Some((TOOL, tool.into())),
+        granted_via: Box::default(),
+        refused_by: None,
     }
 }
 
