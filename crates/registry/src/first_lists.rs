@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::Alias;
+use narthex_model::{Alias, ServerState};
 use narthex_upstream::{Inventory, InventoryEntry, Listed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -51,12 +51,15 @@ impl FirstLists {
     /// What was kept; of servers of which nothing was, what they have now.
     #[must_use]
     pub fn again(kept: &KeptLists, servers: &MountSet) -> Self {
-        let first = servers.mounts().iter().map(|mount| {
+        let first = servers.mounts().iter().filter_map(|mount| {
+            let found = mount.found();
             let first = match kept.0.get(mount.alias()) {
                 Some(kept) => First::Kept(kept.clone()),
-                None => First::Listed(mount.found().inventory.clone()),
+                // What has listed nothing yet is frozen to nothing.
+                None if found.state != ServerState::Ready => return None,
+                None => First::Listed(found.inventory.clone()),
             };
-            (mount.alias().clone(), first)
+            Some((mount.alias().clone(), first))
         });
         Self(first.collect())
     }
