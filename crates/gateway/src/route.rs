@@ -70,7 +70,7 @@ impl Shared {
                 }
                 let mut request = Request::new(alias.clone(), request, item);
                 if handling == Handling::Listen {
-                    hide_from_listening(&mut request, exposed(&row));
+                    hide_from_listening(&mut request, &row);
                 }
                 Ok(Routed { row, request, own_tool: None, frozen: None })
             }

@@ -133,8 +133,8 @@ struct Begun {
 impl Registry {
     /// Mounts a set of servers and waits until each is ready or has failed. A connection that is
     /// being made by somebody else is waited for (R-E4). One to which a person has to sign in first
-    /// is `authenticating`, which is no failure (D17), and connected to nothing. A server that is switched off is refused;
-    /// one that is switched off later ends for its mounts, too (D10).
+    /// is `authenticating`, which is no failure (D17), and connected to nothing. A server that is
+    /// switched off is refused; one that is switched off later ends for its mounts, too (D10).
     ///
     /// # Errors
     /// In a strict set, when a server fails or is off that is not optional, or two have one alias:
