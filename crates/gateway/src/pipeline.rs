@@ -369,6 +369,13 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refu
         {
             return Err(not_found(handling, name));
         }
+        Item::Resource(uri) if chosen.inventory.withholds(uri) => {
+            return Err(match (routed.own_tool, handling) {
+                (Some(tool), _) => tool.absent(uri),
+                (None, Handling::Complete) => not_found(Handling::Resource, uri),
+                (None, handling) => not_found(handling, uri),
+            });
+        }
         Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => {
             return Ok(Hop::default());
         }

@@ -4,7 +4,7 @@ mod expected;
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind};
+use narthex_model::{Alias, CallErrorKind, ServerState};
 use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::Inventory;
@@ -71,7 +71,7 @@ impl Shared {
                 let mut request = Request::new(alias.clone(), request, item);
                 self.know_origin(caller, &mut request);
                 if handling == Handling::Listen {
-                    hide_from_listening(&mut request, exposed(&row));
+                    hide_from_listening(&mut request, &row);
                 }
                 Ok(Routed { row, request, own_tool: None, frozen: None })
             }
@@ -269,11 +269,17 @@ impl Shared {
     }
 }
 
-/// Why nothing of a server is there that somebody has cut off from a run (D10).
+/// Why nothing of a server is there that somebody has cut off from a run (D10), or to which
+/// somebody has to sign in first (D17).
 fn cut_off(row: &ServerRow) -> Option<Refusal> {
-    let kind = row.error.as_ref()?.kind;
-    let is_cut = matches!(kind, CallErrorKind::SecretCleared | CallErrorKind::ServerDisabled);
-    is_cut.then(|| unusable(row))
+    let is_told = match row.error.as_ref()?.kind {
+        CallErrorKind::SecretCleared
+        | CallErrorKind::ServerDisabled
+        | CallErrorKind::PermissionRequired => true,
+        CallErrorKind::AuthUnavailable => row.state == ServerState::Authenticating,
+        _ => false,
+    };
+    is_told.then(|| unusable(row))
 }
 
 pub(crate) fn unknown_server(alias: &Alias) -> Refusal {

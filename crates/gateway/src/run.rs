@@ -14,7 +14,9 @@ use arc_swap::ArcSwapOption;
 use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy};
-use narthex_registry::{FirstLists, MountFault, MountSet, Registry, Snapshot, unchanged};
+use narthex_registry::{
+    FirstList, FirstLists, KeptFurther, MountFault, MountSet, Registry, Snapshot,
+};
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::{ClientIdentity, Inventory};
 use subtle::ConstantTimeEq;
@@ -158,27 +160,39 @@ impl RunView {
         self.own.is_frozen(alias)
     }
 
-    /// What a server listed first on a link of this kind; `None` if that is not frozen.
+    /// What a server listed first on a link of this kind, and whether that is now; `None` if that
+    /// is not frozen.
     pub(crate) fn first_of(
         &self,
         alias: &Alias,
         client: &ClientIdentity,
         listed: &Arc<Inventory>,
-    ) -> Option<Arc<Inventory>> {
+    ) -> Option<(FirstList, bool)> {
         self.own.first_of(alias, client, listed)
     }
 
-    /// What of a server's lists on a link of this kind is as it was at first, if that is frozen.
+    /// What of a server's lists on a link of this kind was there at first, and whether they are the
+    /// first; `None` if that is not frozen.
     pub(crate) fn unchanged(
         &self,
         alias: &Alias,
         client: &ClientIdentity,
-        listed: Arc<Inventory>,
-    ) -> Arc<Inventory> {
-        match self.first_of(alias, client, &listed) {
-            Some(first) => unchanged(&first, &listed),
-            None => listed,
-        }
+        listed: &Arc<Inventory>,
+    ) -> Option<(Arc<Inventory>, bool)> {
+        self.own.unchanged(alias, client, listed)
+    }
+
+    /// What its servers listed first on links besides the shared ones, so far, to be kept.
+    #[must_use]
+    pub fn further_lists(&self) -> KeptFurther {
+        self.own.further_lists()
+    }
+
+    /// The same, with what its servers listed first on links besides the shared ones, as it was
+    /// kept.
+    #[must_use]
+    pub fn with_further_lists(self, kept: KeptFurther) -> Self {
+        Self { own: self.own.with_further(kept), ..self }
     }
 
     /// What the run calls the built-in server, if this text does (X-M1).

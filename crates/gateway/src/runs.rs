@@ -25,6 +25,10 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// The run that a token opens, which has begun when this resolves; `None` if there is none, or
     /// it cannot begin now.
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
+
+    /// Keeps what the servers of a run have listed first on links besides the shared ones, which
+    /// has become more ([`RunView::further_lists`]). Waits for nothing.
+    fn keep_lists(&self, run: &Arc<RunView>);
 }
 
 impl Gateway {

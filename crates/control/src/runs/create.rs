@@ -10,7 +10,7 @@ use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{AgentName, Alias, EnvName, ErrorKind, SecretName, SessionId, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::{FirstLists, MountFault, MountSet, Snapshot};
+use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
@@ -330,7 +330,7 @@ impl Runs {
         };
         let first = FirstLists::of(&set);
         let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
-        let frozen = Frozen { prompt, of: made, lists };
+        let frozen = Frozen { prompt, of: made, lists, further: KeptFurther::default() };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let mut session = draft.session.clone();
         if let Some(inputs) = inputs

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{
     RunError, Runs, Shared, asked,
     create::ATTEMPTS,
-    frozen::{Frozen, Made},
+    frozen::{Frozen, Made, run_place},
     prepare::{self, Failed, Of, Opened, Prepared},
 };
 use crate::{
@@ -103,9 +103,30 @@ impl RunSource for Shared {
             }
         })
     }
+
+    fn keep_lists(&self, run: &Arc<RunView>) {
+        let (this, run) = (self.this.upgrade(), run.clone());
+        self.control.shared.tasks.spawn(async move {
+            let Some(shared) = this else { return };
+            if let Err(error) = (Runs { shared }).keep_further_lists(&run).await {
+                tracing::warn!(run.id = %run.id, "what a run is frozen to is not kept: {error}");
+            }
+        });
+    }
 }
 
 impl Runs {
+    /// Keeps what a run was listed first by now, unless it is one that is not stored.
+    async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
+        let turn = self.shared.kept.turn(run.id);
+        let _turn = turn.lock().await;
+        let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
+        let frozen = Frozen { further: run.further_lists(), ..self.frozen(&row).await? };
+        let sealed = self.seal(&row.workspace, &run_place(row.id), &frozen.text()).await?;
+        let stored = self.store()?.runs().freeze(&row.workspace, row.id, &sealed).await;
+        stored.map(drop).map_err(|error| ControlError::Store(error).into())
+    }
+
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
         let turn = self.shared.kept.turn(id);
@@ -168,7 +189,7 @@ impl Runs {
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
-        let mut run = run.with_meters(meters);
+        let mut run = run.with_meters(meters).with_further_lists(frozen.further);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;

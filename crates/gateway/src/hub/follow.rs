@@ -18,8 +18,14 @@ use tokio::{
 
 use super::{FollowKey, Hub, Subject};
 use crate::{
-    Answering, Caller, Session, errand::Errand, gateway::Shared, links::LinkKind, method::Handling,
-    pipeline::result, refusal::Refusal, route::Routed,
+    Answering, Caller, Session,
+    errand::Errand,
+    gateway::Shared,
+    links::LinkKind,
+    method::Handling,
+    pipeline::result,
+    refusal::Refusal,
+    route::{Routed, not_found},
 };
 
 /// The pauses before a subscription that was lost is made again.
@@ -187,6 +193,9 @@ impl Shared {
         let Some(session) = &caller.session else {
             return Err(Refusal::unknown_method(request.method()));
         };
+        if is_start && chosen.inventory.withholds(routed.item.name()) {
+            return Err(not_found(handling, routed.item.name()));
+        }
         if chosen.kind == LinkKind::Own {
             session.note_own_subscription(&routed.alias, routed.item.name(), is_start);
             return self.forward(caller, handling, request).await;

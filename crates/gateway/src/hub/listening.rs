@@ -109,6 +109,9 @@ impl Shared {
         wanted: Request,
     ) -> Option<(FollowKey, Following)> {
         let row = self.settled(&caller.run, &wanted.alias).await.ok()?;
+        if matches!(wanted.item, Item::Resource(_)) && row.inventory.withholds(wanted.item.name()) {
+            return None;
+        }
         let link = self.enter(&row).await?;
         let facts = link.facts();
         let (subject, has_it) = match &wanted.item {

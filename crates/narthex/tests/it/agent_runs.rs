@@ -2,6 +2,7 @@
 
 mod built_in;
 mod confined;
+mod consent;
 mod cutting;
 mod direct;
 mod env;
