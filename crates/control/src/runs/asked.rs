@@ -134,6 +134,7 @@ fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -
         warnings,
         skipped: Vec::new(),
         failed: Vec::new(),
+        secrets: Vec::new(),
         direct: None,
         built_in: BTreeSet::new(),
     }

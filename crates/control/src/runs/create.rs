@@ -8,7 +8,9 @@ use std::{
 
 use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{AgentName, Alias, EnvName, ErrorKind, SecretName, SessionId, WorkspaceId};
+use narthex_model::{
+    AgentName, Alias, EnvName, ErrorKind, Secret, SecretName, SessionId, WorkspaceId,
+};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
@@ -91,6 +93,7 @@ struct Making {
     direct: Option<DirectServers>,
     built_in: BTreeSet<Alias>,
     agent_env: AgentEnv,
+    secrets: Vec<Secret>,
 }
 
 impl Runs {
@@ -217,7 +220,7 @@ impl Runs {
             false => self.of_agent(draft, isolation).await?,
         };
         let Prepared { servers, policy, counted, warnings, .. } = prepared;
-        let Prepared { skipped, failed, direct, built_in, .. } = prepared;
+        let Prepared { skipped, failed, direct, built_in, secrets, .. } = prepared;
         let (optional, failed): (Vec<_>, Vec<_>) =
             failed.into_iter().partition(|server| server.is_optional);
         if !failed.is_empty() {
@@ -231,7 +234,19 @@ impl Runs {
         };
         let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
         let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, meters, made, skipped, warnings, direct, built_in, agent_env })
+        let making = Making {
+            set,
+            policy,
+            meters,
+            made,
+            skipped,
+            warnings,
+            direct,
+            built_in,
+            agent_env,
+            secrets,
+        };
+        Ok(making)
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
@@ -321,7 +336,7 @@ impl Runs {
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
         let Making { set, policy, meters, made, skipped, .. } = making;
-        let Making { warnings: more, direct, built_in, agent_env, .. } = making;
+        let Making { warnings: more, direct, built_in, agent_env, secrets, .. } = making;
         warnings.extend(more);
         let id = draft.token.run_id();
         let inputs = match &made {
@@ -343,7 +358,7 @@ impl Runs {
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
-        let run = Arc::new(run);
+        let run = Arc::new(run.with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let told = Told { direct: direct.as_ref(), env: &agent_env };
         let beginning = async {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
-use narthex_model::{Alias, RunId};
+use narthex_model::{Alias, RunId, Secret};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, MountFault, MountSet};
 use narthex_store::RunRow;
@@ -78,6 +78,7 @@ struct Mounted {
     built_in: BTreeSet<Alias>,
     failed: Vec<MountFault>,
     counted: Vec<(Alias, String)>,
+    secrets: Vec<Secret>,
 }
 
 impl RunSource for Shared {
@@ -155,7 +156,7 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let Mounted { set, policy, built_in, failed, counted } =
+        let Mounted { set, policy, built_in, failed, counted, secrets } =
             self.mounted_again(row, &frozen).await?;
         for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
@@ -168,7 +169,7 @@ impl Runs {
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
-        let mut run = run.with_meters(meters);
+        let mut run = run.with_meters(meters).with_secrets(secrets);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
@@ -185,7 +186,8 @@ impl Runs {
         for _ in 0..ATTEMPTS {
             let cuts = self.control().cuts();
             let prepared = self.prepared_again(row, frozen).await?;
-            let Prepared { servers, policy, counted, skipped, failed, built_in, .. } = prepared;
+            let Prepared { servers, policy, counted, skipped, failed, .. } = prepared;
+            let Prepared { built_in, secrets, .. } = prepared;
             for fault in &skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
@@ -194,7 +196,7 @@ impl Runs {
             if self.control().cuts() == cuts {
                 let failed = failed.into_iter().map(Failed::into_mount_fault);
                 let failed = failed.chain(set.faults().iter().cloned()).collect();
-                return Ok(Mounted { set, policy, built_in, failed, counted });
+                return Ok(Mounted { set, policy, built_in, failed, counted, secrets });
             }
             set.unmount().await;
         }

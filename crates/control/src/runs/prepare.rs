@@ -32,6 +32,8 @@ pub(super) struct Prepared {
     pub(super) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
     pub(super) failed: Vec<Failed>,
+    /// The values of all secrets that it was made with.
+    pub(super) secrets: Vec<Secret>,
     /// The servers with all values, if whoever creates the run is to be told them.
     pub(super) direct: Option<DirectServers>,
     /// What the run calls the built-in server besides its own name.
@@ -164,6 +166,11 @@ impl Opened {
         AgentEnv::new(env.iter().filter_map(value).collect())
     }
 
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Secret> {
+        self.values.values().map(|(value, _)| value.clone()).collect()
+    }
+
     fn value(&self, name: &SecretName) -> Option<Secret> {
         self.values.get(name).map(|(value, _)| value.clone())
     }
@@ -203,6 +210,7 @@ pub(super) fn agent(
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         failed: Vec::new(),
+        secrets: opened.all(),
         direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
         built_in: BTreeSet::new(),
     };
