@@ -52,8 +52,8 @@ impl Control {
         .await
     }
 
-    /// Changes what is said of one in `{"name": …, "audits_contents": …}`: its name, and whether its
-    /// audit has what calls carry. The latter holds from now on, also for runs that have begun.
+    /// Gives one another name, or has its audit have what calls carry from now on or not, also of
+    /// runs that live: `{"name": …, "audits_contents": …}`.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -67,33 +67,32 @@ impl Control {
         let mut fields = Fields::read(text, &["name", "audits_contents"])?;
         let (name, contents) = (fields.text("name"), fields.flag("audits_contents"));
         if name.is_none() && contents.is_none() {
-            fields.needed("name");
+            fields.fault("", "it says nothing", "say `name` or `audits_contents`");
         }
         fields.done()?;
-        let (id, by) = (id.clone(), by.clone());
+        let (of, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
-            let mut new = this.workspace(&id)?;
+            this.known_workspace(&of)?;
             let renamed = name.is_some().then_some(kind::WORKSPACE_UPDATED);
             let switched =
                 contents.map(|is_on| if is_on { kind::CONTENTS_ON } else { kind::CONTENTS_OFF });
             let mut noted = Vec::new();
             for (kind, field) in [(renamed, "name"), (switched, "audits_contents")] {
                 let Some(kind) = kind else { continue };
-                let event = event(kind, &id, by.clone()).in_workspace(&id);
+                let event = event(kind, &of, by.clone()).in_workspace(&of);
                 noted.push(this.note(event.changing([field])).await?);
             }
-            let changed = store.workspaces().change(&id, name.as_deref(), contents).await;
+            let changed = store.workspaces().change(&of, name.as_deref(), contents).await;
             if !changed.map_err(ControlError::Store)? {
-                return Err(CatalogError::NoWorkspace(id).into());
+                return Err(CatalogError::NoWorkspace(of).into());
             }
-            new.name = name.unwrap_or(new.name);
-            new.audits_contents = contents.unwrap_or(new.audits_contents);
             for noted in noted {
                 noted.done().await;
             }
-            Ok(new)
+            Ok(())
         })
-        .await
+        .await?;
+        self.workspace(id)
     }
 
     /// Deletes one. With `is_forced` also one in which something lives, which is then gone.

@@ -21,7 +21,7 @@ use super::{DirectServers, RunError, RunFault, frozen::Inputs};
 use crate::{AgentEnv, Variables, catalog::AgentParts};
 
 /// What is to be mounted, and what a person should know of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Prepared {
     pub(super) servers: Vec<Mountable>,
     pub(super) policy: RunPolicy,
@@ -166,11 +166,6 @@ impl Opened {
         AgentEnv::new(env.iter().filter_map(value).collect())
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> Vec<Secret> {
-        self.values.values().map(|(value, _)| value.clone()).collect()
-    }
-
     fn value(&self, name: &SecretName) -> Option<Secret> {
         self.values.get(name).map(|(value, _)| value.clone())
     }
@@ -204,15 +199,12 @@ pub(super) fn agent(
     let counted =
         servers.values().map(|server| (server.alias.clone(), server.reference.to_string()));
     let mut prepared = Prepared {
-        servers: Vec::new(),
-        policy: RunPolicy::default(),
         counted: counted.collect(),
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
-        failed: Vec::new(),
-        secrets: opened.all(),
+        secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),
         direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
-        built_in: BTreeSet::new(),
+        ..Prepared::default()
     };
     for server in servers.values() {
         match add(&mut prepared, of, server, opened, isolation) {

@@ -1,4 +1,4 @@
-//! What it takes to have kept what a run's calls carry (X-M64): the switch of its workspace, and the
+//! What it takes to keep what a run's calls carry (X-M64): the switch of its workspace, and the
 //! secrets that must not be in it.
 
 use std::sync::{Arc, OnceLock};

@@ -28,16 +28,16 @@ pub(crate) enum WorkspacesCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex workspaces change team --audit-contents on\n  \
     narthex workspaces change team --name \"The whole team\"")]
-#[group(id = "change", required = true, multiple = true, args = ["name", "audit_contents"])]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct ChangeWorkspaceArgs {
     /// Its id
     pub(crate) id: String,
     /// What people call it
-    #[arg(long)]
+    #[arg(long, group = "change")]
     pub(crate) name: Option<String>,
     /// Record arguments and answers of calls from now on, without known secrets, or no more;
     /// whoever may read the audit reads them
-    #[arg(long, value_name = "SWITCH")]
+    #[arg(long, value_name = "SWITCH", group = "change")]
     pub(crate) audit_contents: Option<Switch>,
 }
 

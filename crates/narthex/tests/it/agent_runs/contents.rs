@@ -18,7 +18,7 @@ impl Operator<'_> {
         assert_eq!(reply.json()["audits_contents"], is_on, "{reply:?}");
     }
 
-    async fn says(&self, token: &str, words: &str) -> Reply {
+    async fn is_told(&self, token: &str, words: &str) -> Reply {
         let mut client = self.0.client_as("/mcp", token);
         let said = call("mcp__library__echo", json!({ "message": words }));
         client.modern(&modern(1, "tools/call", said)).await
@@ -49,17 +49,17 @@ async fn x_m64_a_run_of_an_agent_goes_by_its_workspace() {
     let secrets = ["canary-library", "canary-bound"];
     let words =
         format!("{} {}", secrets.join(" "), secrets.map(|one| STANDARD.encode(one)).join(" "));
-    operator.says(&token, &words).await;
+    operator.is_told(&token, &words).await;
     operator.audits_contents(true).await;
-    operator.says(&token, &words).await;
+    operator.is_told(&token, &words).await;
     let dir = world.stop().await;
 
     // It is stored, and the run begins again from what it was frozen with.
     let world = World::operated_in(dir).await;
     let operator = Operator(&world);
-    operator.says(&token, &words).await;
+    operator.is_told(&token, &words).await;
     operator.audits_contents(false).await;
-    operator.says(&token, "nothing of this").await;
+    operator.is_told(&token, "nothing of this").await;
     let kept = operator.kept().await;
     assert_eq!(kept.len(), 4, "{kept:?}");
     assert_eq!((&kept[0], &kept[3]), (&Value::Null, &Value::Null));
