@@ -56,13 +56,19 @@ impl ContentsSwitch {
 
 impl Excerpt {
     /// Of a whole of so many bytes the text without secrets, which is cut at [`EXCERPT_BYTES`].
-    /// `is_part` says that the text is only its beginning, `is_redacted` that it had secrets.
+    /// `is_part` says that the text is only its beginning.
     #[must_use]
-    pub fn new(mut text: String, bytes: usize, is_part: bool, is_redacted: bool) -> Self {
+    pub fn new(mut text: String, bytes: usize, is_part: bool) -> Self {
         let is_cut = is_part || text.len() > EXCERPT_BYTES;
         text.truncate(text.floor_char_boundary(EXCERPT_BYTES));
         text.shrink_to_fit();
-        Self { text, bytes, is_cut, is_redacted, digest: None }
+        Self { text, bytes, is_cut, is_redacted: false, digest: None }
+    }
+
+    /// The same, which says whether its text had secrets.
+    #[must_use]
+    pub fn redacted(self, is_redacted: bool) -> Self {
+        Self { is_redacted, ..self }
     }
 
     /// Whether it is not the whole.
@@ -132,15 +138,15 @@ mod tests {
     fn x_m64_an_excerpt_is_bounded() {
         let text = format!("{}ä{}", "a".repeat(EXCERPT_BYTES - 1), "b".repeat(10));
         let (bytes, whole) = (text.len(), text.clone());
-        let excerpt = Excerpt::new(text, bytes, false, false).with_digest([whole.as_bytes()]);
+        let excerpt = Excerpt::new(text, bytes, false).with_digest([whole.as_bytes()]);
         let shown = excerpt.shown();
         assert_eq!(shown["text"].as_str().unwrap(), "a".repeat(EXCERPT_BYTES - 1));
         assert_eq!((&shown["bytes"], &shown["truncated"]), (&bytes.into(), &true.into()));
         let digest = DefinitionDigest::new(Sha256::digest(&whole).into()).to_string();
         assert_eq!(shown["digest"], digest);
-        let small = Excerpt::new("{}".to_owned(), 2, false, false).shown();
+        let small = Excerpt::new("{}".to_owned(), 2, false).shown();
         assert_eq!(small, json!({ "text": "{}", "bytes": 2 }));
-        let part = Excerpt::new("{".to_owned(), 70_000, true, true).shown();
+        let part = Excerpt::new("{".to_owned(), 70_000, true).redacted(true).shown();
         assert_eq!((&part["truncated"], &part["redacted"]), (&true.into(), &true.into()));
         assert_eq!(part.get("digest"), None);
     }

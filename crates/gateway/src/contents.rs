@@ -98,7 +98,7 @@ fn excerpt(redactor: &Redactor, pieces: &[&[u8]]) -> Excerpt {
         // It may end with the beginning of a secret.
         clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(more)));
     }
-    let excerpt = Excerpt::new(clean, bytes, is_part, is_redacted);
+    let excerpt = Excerpt::new(clean, bytes, is_part).redacted(is_redacted);
     let is_secret = |piece: &&[u8]| redactor.is_in(piece) || token_in(piece).is_some();
     match excerpt.is_cut() && !pieces.iter().any(is_secret) {
         true => excerpt.with_digest(pieces.iter().copied()),

@@ -335,7 +335,7 @@ fn busy_call(audit: &Audit, number: u64) {
 async fn x_m64_what_a_call_carried_is_written_and_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
-    let excerpt = |text: &str| Excerpt::new(text.to_owned(), text.len(), false, false);
+    let excerpt = |text: &str| Excerpt::new(text.to_owned(), text.len(), false);
     let mut slot = audit.reserve(call("a")).unwrap();
     slot.keep_request(excerpt(r#"{"name":"a"}"#));
     slot.keep_answer(excerpt("{}"));

@@ -57,6 +57,36 @@ impl Recorded {
         self.audit.keep_contents_of(&on.into_iter().collect());
     }
 
+    /// Has a caller call a tool that is there and one that is not, and looks at what is kept.
+    async fn calls_carry(
+        &self,
+        caller: &Caller,
+        (echo, word): (&str, &str),
+        is_on: bool,
+        seen: &mut usize,
+    ) {
+        let said = |name| json!({"name": name, "arguments": {"message": word}});
+        let answer = self.world.ask(caller, "tools/call", said(echo)).await;
+        assert_eq!(answer["result"]["content"][0]["text"], word, "{answer}");
+        self.world.ask(caller, "tools/call", said("absent")).await;
+        self.world.ask(caller, "tools/list", json!({})).await;
+        let calls = self.calls(seen).await;
+        let is_tool = |call: &Value| call["resource"]["kind"] == "tool";
+        let about: Vec<_> = calls.iter().filter(|call| is_tool(call)).collect();
+        assert_eq!(about.len(), 2, "{calls:?}");
+        for call in &calls {
+            assert_eq!(has_contents(call), is_on && is_tool(call), "{call}");
+            assert!(is_on || !call.to_string().contains(word), "{call}");
+        }
+        if is_on {
+            let asked = text(about[0], "request");
+            assert!(asked.contains(&format!(r#""message":"{word}""#)), "{asked}");
+            let kept: Value = serde_json::from_str(text(about[0], "answer")).unwrap();
+            assert_eq!(kept, answer);
+            assert!(text(about[1], "answer").contains("there is no tool"), "{calls:?}");
+        }
+    }
+
     /// The calls that were recorded since the last time.
     async fn calls(&self, seen: &mut usize) -> Vec<Value> {
         self.audit.flush().await;
@@ -89,28 +119,7 @@ async fn x_m64_a_live_run_goes_by_the_switch() {
             let echo = format!("{prefix}echo");
             for (is_on, word) in [(false, "before"), (true, "during"), (false, "after")] {
                 recorded.switch(is_on);
-                let params = json!({"name": echo, "arguments": {"message": word}});
-                let answer = world.ask(&caller, "tools/call", params).await;
-                assert_eq!(answer["result"]["content"][0]["text"], word, "{answer}");
-                let absent = json!({"name": "absent", "arguments": {"message": word}});
-                world.ask(&caller, "tools/call", absent).await;
-                world.ask(&caller, "tools/list", json!({})).await;
-                let calls = recorded.calls(&mut seen).await;
-                let about: Vec<_> =
-                    calls.iter().filter(|call| call["resource"]["kind"] == "tool").collect();
-                assert_eq!(about.len(), 2, "{calls:?}");
-                for call in &calls {
-                    let is_tool = call["resource"]["kind"] == "tool";
-                    assert_eq!(has_contents(call), is_on && is_tool, "{call}");
-                    assert!(is_on || !call.to_string().contains(word), "{call}");
-                }
-                if is_on {
-                    let asked = text(about[0], "request");
-                    assert!(asked.contains(&format!(r#""message":"{word}""#)), "{asked}");
-                    let kept: Value = serde_json::from_str(text(about[0], "answer")).unwrap();
-                    assert_eq!(kept, answer);
-                    assert!(text(about[1], "answer").contains("there is no tool"), "{calls:?}");
-                }
+                recorded.calls_carry(&caller, (&echo, word), is_on, &mut seen).await;
             }
         }
     }
