@@ -249,7 +249,8 @@ impl RunView {
     }
 
     /// Whether it sees exactly what is shared: then its views are everybody's.
-    pub(crate) fn is_plain(&self) -> bool {
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
         self.policy == RunPolicy::AllAttached && self.own.is_empty()
     }
 

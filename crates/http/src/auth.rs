@@ -181,6 +181,7 @@ pub(crate) fn authorize(
     let denied = |text: String| Err(Problem::new(ErrorKind::Denied, text));
     match (access, principal) {
         (Access::Open | Access::Shared, Principal::Run(_)) => Ok(()),
+        (Access::Whole, Principal::Run(run)) if run.is_plain() => Ok(()),
         (Access::Starter(_), Principal::Run(run)) => {
             let workspace = workspace()?;
             match workspace == run.workspace {
@@ -206,12 +207,13 @@ pub(crate) fn authorize(
             let needed = needed.join(" or ");
             denied(format!("this needs the role {needed} in the workspace `{workspace}`"))
         }
-        (Access::Shared | Access::Operator, principal) if !principal.is_operator() => {
+        (Access::Shared | Access::Whole | Access::Operator, principal)
+            if !principal.is_operator() =>
+        {
             denied("this needs an operator".to_owned())
         }
-        (Access::Open | Access::Own(_) | Access::Shared | Access::Operator | Access::Known, _) => {
-            Ok(())
-        }
+        (Access::Open | Access::Own(_) | Access::Known, _) => Ok(()),
+        (Access::Shared | Access::Whole | Access::Operator, _) => Ok(()),
         (Access::Client, _) => denied("no MCP endpoint opens for this".to_owned()),
     }
 }

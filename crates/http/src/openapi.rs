@@ -151,6 +151,7 @@ fn is_keyed(route: &Route, method: &str) -> bool {
     match route.access {
         Access::Open | Access::Own(_) | Access::Client => false,
         Access::Shared
+        | Access::Whole
         | Access::Operator
         | Access::Known
         | Access::Member(_)
@@ -217,7 +218,7 @@ fn problems(route: &Route, said: &Operation) -> BTreeSet<u16> {
             all.insert(404);
         }
         Access::Client => all.extend([401, 404]),
-        Access::Shared => all.extend([401, 500, 503]),
+        Access::Shared | Access::Whole => all.extend([401, 500, 503]),
         Access::Operator | Access::Known | Access::Member(_) | Access::Starter(_) => {
             // A process may have no control plane, or no store.
             all.extend([401, 409, 500, 503, 504]);

@@ -29,6 +29,9 @@ pub enum Access {
     Client,
     /// The bearer of a run's token, who sees what the run has, or an operator.
     Shared,
+    /// The same, but only of a run that has everything which is shared and nothing else: what is
+    /// told is of all servers together.
+    Whole,
     /// An operator alone: an agent must not switch servers off, change them or read what they
     /// write to stderr.
     Operator,
@@ -148,7 +151,7 @@ pub const ROUTES: &[Route] = &[
     own("/signin/oidc/{provider}", READ, "none: it leads to the provider", SignInTarget::OidcBegin),
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
-    route("/metrics", READ, Access::Shared, Target::Metrics),
+    route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),
     route("/api/tools", READ, Access::Shared, Target::Tools),
     route("/api/servers", READ, Access::Shared, Target::Servers),

@@ -8,9 +8,13 @@ use narthex_model::{ServerDefinition, Target, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_wire::Raw;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use crate::auth::Principal;
+
+/// What places of rows have of names as it is.
+const IN_PLACES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// The rows that a principal may see (D5). An entry without a usable alias can be attached to no
 /// run by name, so it is seen by those who see everything.
@@ -27,6 +31,29 @@ pub(crate) fn may_see(row: &ServerRow, principal: &Principal) -> bool {
         (Principal::Run(run), Some(alias)) => run.policy.is_attached(alias),
         (Principal::Run(run), None) => run.policy == RunPolicy::AllAttached,
     }
+}
+
+/// The rows that a principal may see by name, each with its place in this order, which it keeps
+/// whatever comes and goes beside it.
+pub(crate) fn in_order<'s>(
+    snapshot: &'s Snapshot,
+    principal: &'s Principal,
+) -> Vec<(String, &'s ServerRow)> {
+    let mut rows: Vec<_> = visible(snapshot, principal).collect();
+    rows.sort_by_key(|row| (&row.name, row.provenance.as_str()));
+    let mut placed: Vec<(String, &ServerRow)> = Vec::with_capacity(rows.len());
+    let mut same = 0;
+    for row in rows {
+        let is_same = placed
+            .last()
+            .is_some_and(|(_, last)| last.name == row.name && last.provenance == row.provenance);
+        same = if is_same { same + 1 } else { 0 };
+        // A layer that has a name twice shows both. No name ends within another's place.
+        let name = utf8_percent_encode(&row.name, IN_PLACES);
+        placed.push((format!("{name},{},{same}", row.provenance.as_str()), row));
+    }
+    placed.sort_by(|one, other| one.0.cmp(&other.0));
+    placed
 }
 
 /// All rows that a principal may see.

@@ -21,7 +21,7 @@ use std::{fmt, sync::Arc};
 use bytes::Bytes;
 use http::{StatusCode, request::Parts};
 use http_body::Body;
-use narthex_control::{By, Control};
+use narthex_control::{By, Control, FileStatus};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_registry::{ServerRow, Snapshot};
 use percent_encoding::percent_decode_str;
@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
+pub(crate) use self::{access::page_of, query::Query};
 use crate::{
     Access,
     auth::{Principal, authorize},
@@ -88,7 +89,7 @@ impl Asked<'_> {
             Target::Metrics => Ok(status::metrics(gateway)),
             Target::Status => self.status(&snapshot),
             Target::Tools => self.tools(&snapshot),
-            Target::Servers => Ok(ok(&rows::all(&snapshot, &self.principal, self.has_tools()?))),
+            Target::Servers => self.rows(&snapshot),
             Target::Server => self.row(self.has_tools()?).map(|row| ok(&row)),
             Target::Events => self.events(),
             Target::ServerEntry => self.change_entry(body).await,
@@ -187,9 +188,13 @@ impl Asked<'_> {
     }
 
     fn files(&self) -> Answered {
-        self.query(&[])?;
-        let files: Vec<_> = self.control()?.files().iter().map(rows::file).collect();
-        Ok(ok(&json!({ "files": files })))
+        // No provenance has a comma.
+        let key = |file: FileStatus| {
+            (format!("{},{}", file.provenance.as_str(), file.file.display()), file)
+        };
+        let mut files: Vec<_> = self.control()?.files().into_iter().map(key).collect();
+        files.sort_by(|one, other| one.0.cmp(&other.0));
+        self.page(files, |(key, _)| key, |(_, file)| rows::file(file))
     }
 
     fn control(&self) -> Result<&Control, Problem> {
@@ -228,14 +233,32 @@ impl Asked<'_> {
         self.query(&["tools"])?.flag("tools")
     }
 
+    fn rows(&self, snapshot: &Snapshot) -> Answered {
+        let query = self.query(&["tools", "after", "limit"])?;
+        let has_tools = query.flag("tools")?;
+        self.servers(&query, snapshot, |row| rows::one(row, has_tools))
+    }
+
     fn status(&self, snapshot: &Snapshot) -> Answered {
-        self.query(&[])?;
-        Ok(status::servers(snapshot, &self.principal))
+        self.servers(&self.query(&["after", "limit"])?, snapshot, status::server)
+    }
+
+    /// A page of the servers, with whether all of them have settled.
+    fn servers(
+        &self,
+        query: &Query,
+        snapshot: &Snapshot,
+        shown: impl Fn(&ServerRow) -> Value,
+    ) -> Answered {
+        let rows = rows::in_order(snapshot, &self.principal);
+        let mut page = page_of(query, rows, |(key, _)| key, |(_, row)| shown(row))?;
+        page["settled"] = json!(snapshot.is_settled());
+        Ok(ok(&page))
     }
 
     fn tools(&self, snapshot: &Snapshot) -> Answered {
-        self.query(&[])?;
-        Ok(status::tools(snapshot, &self.principal, self.door.gateway.name_limit()))
+        let (query, limit) = (self.query(&["after", "limit"])?, self.door.gateway.name_limit());
+        Ok(ok(&status::tools(&query, snapshot, &self.principal, limit)?))
     }
 
     fn openapi(&self) -> Answered {

@@ -1,6 +1,6 @@
-//! What operators and the commands `status` and `tools` ask for.
+//! Counters, and servers and their tools in short.
 
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, header};
 use narthex_gateway::{Gateway, shown};
 use narthex_model::{Alias, QualifiedName, QualifiedNames};
 use narthex_registry::{ServerRow, Snapshot};
@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use crate::{
     auth::Principal,
-    respond::{self, Response},
+    problem::Problem,
+    respond::Response,
     rows::visible,
+    servers::{Query, page_of},
 };
 
 /// The counters, as Prometheus reads them.
@@ -22,14 +24,8 @@ pub(crate) fn metrics(gateway: &Gateway) -> Response {
     response
 }
 
-/// The servers, and how each of them is.
-pub(crate) fn servers(snapshot: &Snapshot, principal: &Principal) -> Response {
-    let rows: Vec<Value> = visible(snapshot, principal).map(server).collect();
-    let body = json!({ "settled": snapshot.is_settled(), "servers": rows });
-    respond::json(StatusCode::OK, body.to_string().into_bytes().into())
-}
-
-fn server(row: &ServerRow) -> Value {
+/// A server in short.
+pub(crate) fn server(row: &ServerRow) -> Value {
     let facts = row.link.as_ref().map(|link| link.facts());
     let inventory = shown(row);
     json!({
@@ -47,8 +43,13 @@ fn server(row: &ServerRow) -> Value {
     })
 }
 
-/// The tools of all servers under both of their names.
-pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal, name_limit: usize) -> Response {
+/// A page of the tools of all servers under both of their names, by alias and name.
+pub(crate) fn tools(
+    query: &Query,
+    snapshot: &Snapshot,
+    principal: &Principal,
+    name_limit: usize,
+) -> Result<Value, Problem> {
     let rows: Vec<(&Alias, _)> = visible(snapshot, principal)
         .filter_map(|row| Some((row.alias.as_ref()?, shown(row))))
         .collect();
@@ -57,14 +58,22 @@ pub(crate) fn tools(snapshot: &Snapshot, principal: &Principal, name_limit: usiz
     let names = QualifiedNames::build(originals, name_limit);
     let mut tools = Vec::new();
     for (alias, shown) in &rows {
-        for tool in &shown.tools {
-            tools.push(json!({
+        // No alias has a comma.
+        tools
+            .extend(shown.tools.iter().map(|tool| (format!("{alias},{}", tool.key), *alias, tool)));
+    }
+    tools.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    page_of(
+        query,
+        tools,
+        |(place, ..)| place,
+        |(_, alias, tool)| {
+            json!({
                 "alias": alias.as_str(),
                 "name": &*tool.key,
                 "qualified_name": names.name(alias, &tool.key).map(QualifiedName::as_str),
                 "description": Raw::new(&tool.raw).get("description").and_then(Raw::as_str),
-            }));
-        }
-    }
-    respond::json(StatusCode::OK, json!({ "tools": tools }).to_string().into_bytes().into())
+            })
+        },
+    )
 }

@@ -1,7 +1,10 @@
 //! What a server's program may reach of the machine, where its configuration limits that.
 
+mod entry;
+
 use std::path::PathBuf;
 
+pub use entry::{ConfinementProblem, EntryConfinement};
 use serde::{Deserialize, Serialize};
 
 /// How a program is confined. Each part limits one thing; by default nothing is limited.
@@ -23,9 +26,9 @@ impl Confinement {
     /// What the word `strict` stands for: files below `read` to read, no network, the filter, and
     /// limits that an honest server does not meet.
     #[must_use]
-    pub fn strict(read: PathBuf) -> Self {
+    pub fn strict(read: Option<PathBuf>) -> Self {
         Self {
-            files: Some(FileAccess { read: vec![read], write: Vec::new() }),
+            files: Some(FileAccess { read: read.into_iter().collect(), write: Vec::new() }),
             network: NetworkAccess::None,
             filters_system_calls: true,
             limits: ProcessLimits {

@@ -30,7 +30,9 @@ pub use auth::{
     OAuthTokens, ServerAuth,
 };
 pub use catalog::CatalogKind;
-pub use confinement::{Confinement, FileAccess, NetworkAccess, ProcessLimits};
+pub use confinement::{
+    Confinement, ConfinementProblem, EntryConfinement, FileAccess, NetworkAccess, ProcessLimits,
+};
 pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};

@@ -4,7 +4,7 @@ use std::{borrow::Borrow, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, SecretName, WorkspaceId};
+use crate::{Alias, RunId, SecretName, WorkspaceId};
 
 /// The longest name of any kind.
 const NAME_MAX: usize = 64;
@@ -176,6 +176,9 @@ name! {
     }
 }
 
+/// What stands for the local admin token and the daemon wherever something was changed.
+const RESERVED: [&str; 3] = ["admin", "narthex", "local"];
+
 impl PrincipalName {
     /// The name of a service of a workspace.
     ///
@@ -183,6 +186,19 @@ impl PrincipalName {
     /// When `name` is none that a service can have.
     pub fn of_service(workspace: &WorkspaceId, name: &str) -> Result<Self, NameError> {
         Self::new(&format!("{workspace}/{name}"))
+    }
+
+    /// Why no human may be called so, and what to do about it: rows tell by the name alone who has
+    /// changed them.
+    #[must_use]
+    pub fn unfit_for_humans(&self) -> Option<(&'static str, &'static str)> {
+        if self.workspace().is_some() {
+            return Some(("it is the name of a service", "leave `/` out"));
+        }
+        let name = self.as_str();
+        let is_id = PrincipalId::new(name).is_ok() || RunId::parse(name).is_some();
+        (is_id || RESERVED.contains(&name))
+            .then_some(("it stands for something else", "choose another"))
     }
 
     /// The workspace that stands in front: `None` in the names of humans.
@@ -251,6 +267,19 @@ mod tests {
         let name = PrincipalName::of_service(&WorkspaceId::default(), "ci").unwrap();
         assert_eq!((name.as_str(), name.workspace()), ("default/ci", Some("default")));
         assert!(PrincipalName::of_service(&WorkspaceId::default(), "a/b").is_err());
+    }
+
+    /// X-M63: nobody is called as another kind of actor is, whoever gives the name.
+    #[test]
+    fn x_m63_names_of_humans_stand_for_nothing_else() {
+        let unfit = |name: &str| PrincipalName::new(name).unwrap().unfit_for_humans();
+        let ids = ["run_0a1b2c3d4e5f", "prn_0011223344556677"];
+        for name in ids.into_iter().chain(["admin", "narthex", "local", "team/ci"]) {
+            assert!(unfit(name).is_some(), "{name}");
+        }
+        for name in ["ada", "ada@corp.example", "administrator", "run_", "prn_x"] {
+            assert_eq!(unfit(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -298,7 +298,8 @@ async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
 /// How programs are held whose entry does not say.
 fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     let root = is_strict.then(config::workspace_root).transpose()?;
-    Ok(Supervision { confinement: root.map(Confinement::strict), ..Supervision::default() })
+    let confinement = root.map(|root| Confinement::strict(Some(root)));
+    Ok(Supervision { confinement, ..Supervision::default() })
 }
 
 /// The run of this process, which belongs to the workspace of the local configuration.

@@ -87,24 +87,12 @@ impl DaemonClient {
 
     /// The daemon's servers.
     pub(crate) async fn rows(&self) -> Result<Vec<Row>, Failure> {
-        let mut status = self.get("/api/status").await?;
-        serde_json::from_value(status["servers"].take()).map_err(|error| {
+        let rows = self.api_all("/api/status").await?;
+        serde_json::from_value(Value::Array(rows)).map_err(|error| {
             let text =
                 format!("the daemon's status cannot be read, is it of this version? {error}");
             Failure::new(ErrorKind::Invalid, text)
         })
-    }
-
-    /// Reads one of the daemon's own documents.
-    async fn get(&self, path: &str) -> Result<Value, Failure> {
-        let response = self.send(Method::GET, path, HeaderMap::new(), Payload::default()).await?;
-        let status = response.status;
-        let body = response.body.collect(self.limits.message_bytes).await;
-        let body = body.map_err(|error| failure(&error))?;
-        match (status, serde_json::from_slice(&body)) {
-            (StatusCode::OK, Ok(value)) => Ok(value),
-            (status, _) => Err(refused(status, &String::from_utf8_lossy(&body))),
-        }
     }
 
     async fn send(

@@ -154,7 +154,12 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
                 let args: Vec<Template> =
                     args.map(|(i, arg)| self.argument(arg, &at.key("args").index(i))).collect();
                 let cwd = shape.cwd.as_ref().map(|cwd| self.argument(cwd, &at.key("cwd")));
-                Some(ResolvedTarget::Command { command: shape.command.clone(), args, cwd })
+                let confinement = shape.confinement.as_ref().map(|confinement| {
+                    let fill = |path: &Template, at: &Place| self.argument(path, at);
+                    Box::new(confinement.filled(&at.key("confinement"), fill))
+                });
+                let command = shape.command.clone();
+                Some(ResolvedTarget::Command { command, args, cwd, confinement })
             }
             Shape::Stdio(StdioShape::Image { image }) => {
                 Some(ResolvedTarget::Image { image: image.clone() })

@@ -19,7 +19,7 @@ use crate::{
     origin::Origin,
     plan::SecretRequirement,
     schema::ValueType,
-    server::{EntryAuth, Isolation, NameRules, ServerSettings},
+    server::{EntryAuth, Isolation, NameRules, ProgramConfinement, ServerSettings},
     template::{ConfigValue, Source, Template, Tree},
 };
 
@@ -80,10 +80,23 @@ pub struct ResolvedServer {
 /// How a server is reached in a run.
 #[derive(Clone, PartialEq)]
 pub(crate) enum ResolvedTarget {
-    Http { url: Template, is_sse: bool, auth: EntryAuth },
-    Command { command: String, args: Vec<Template>, cwd: Option<Template> },
-    Image { image: String },
-    Script { script: String },
+    Http {
+        url: Template,
+        is_sse: bool,
+        auth: EntryAuth,
+    },
+    Command {
+        command: String,
+        args: Vec<Template>,
+        cwd: Option<Template>,
+        confinement: Option<Box<ProgramConfinement>>,
+    },
+    Image {
+        image: String,
+    },
+    Script {
+        script: String,
+    },
 }
 
 /// The value of one config key in a run.

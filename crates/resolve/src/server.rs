@@ -1,6 +1,7 @@
 //! A server of the catalog: an entry with its config schema, or with a manifest, as one thing.
 
 pub(crate) mod auth;
+mod confinement;
 pub(crate) mod settings;
 mod shape;
 pub(crate) mod url;
@@ -14,6 +15,7 @@ use narthex_model::{
 use serde::Serialize;
 
 pub use auth::{AuthClient, AuthText, EntryAuth};
+pub(crate) use confinement::ProgramConfinement;
 pub use settings::{Isolation, NameRules, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
@@ -81,7 +83,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 31] = [
+const KEYS: [&str; 32] = [
     "id",
     "name",
     "display_name",
@@ -93,6 +95,7 @@ const KEYS: [&str; 31] = [
     "command",
     "args",
     "cwd",
+    "confinement",
     "env",
     "image",
     "script",

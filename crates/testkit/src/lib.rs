@@ -1,15 +1,17 @@
 //! Test support shared by the crates: the fixture MCP server, a server that misbehaves as it is
-//! told, the header-adding forwarder, the load generator, an authenticator in software, and a check
-//! of answers against an OpenAPI document.
+//! told, the header-adding forwarder, the load generator, an authenticator in software, a check
+//! of answers against an OpenAPI document, and the search for secrets in what was said.
 //!
 //! Nothing here depends on another narthex crate, so that what is checked with it is checked by an
 //! independent reading of the protocol.
 
 pub mod authenticator;
+pub mod canary;
 pub mod contract;
 pub mod fixture;
 pub mod forwarder;
 pub mod load;
+pub mod planted;
 pub mod postgres;
 pub mod unruly;
 

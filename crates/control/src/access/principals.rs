@@ -9,10 +9,6 @@ use narthex_store::NewPrincipal;
 use super::{AccessError, Account, change::of_statement, fields::Fields, token::hex};
 use crate::{By, Control, ControlError};
 
-/// What stands for the local admin token wherever somebody has changed something; no human may be
-/// called so.
-const RESERVED: [&str; 3] = ["admin", "narthex", "local"];
-
 impl Control {
     /// All of them, in the order of their ids.
     ///
@@ -44,11 +40,8 @@ impl Control {
         let mut fields = Fields::read(text, &["name", "is_operator"])?;
         let name = fields.named("name", PrincipalName::new);
         let is_operator = fields.flag("is_operator").unwrap_or(false);
-        if name.as_ref().is_some_and(|name| name.workspace().is_some()) {
-            fields.fault("name", "it is the name of a service", "leave `/` out");
-        }
-        if name.as_ref().is_some_and(|name| RESERVED.contains(&name.as_str())) {
-            fields.fault("name", "it stands for something else", "choose another");
+        if let Some((message, remedy)) = name.as_ref().and_then(PrincipalName::unfit_for_humans) {
+            fields.fault("name", message, remedy);
         }
         fields.done()?;
         let name = name.expect("what is missing is a fault");

@@ -158,7 +158,9 @@ impl Control {
         for number in 0..NAMES {
             // Somebody else may have the name: who it is, the issuer and subject say alone.
             let name = if number == 0 { wanted.clone() } else { format!("{wanted}-{}", suffix()?) };
-            let Ok(name) = PrincipalName::new(&name) else { continue };
+            let name = PrincipalName::new(&name).ok();
+            let name = name.filter(|name| name.unfit_for_humans().is_none());
+            let Some(name) = name else { continue };
             match self.admit(provider, identity, name).await {
                 Err(error) if error.kind() == ErrorKind::Conflict => {}
                 admitted => return admitted,

@@ -59,7 +59,7 @@ fn who(access: Access) -> Vec<&'static str> {
     match access {
         Access::Open | Access::Own(_) => Vec::new(),
         Access::Client => vec!["run"],
-        Access::Shared => vec!["run", "operator"],
+        Access::Shared | Access::Whole => vec!["run", "operator"],
         Access::Operator => vec!["operator"],
         Access::Known => vec!["operator", "human", "service"],
         Access::Member(roles) => members(roles),

@@ -118,6 +118,34 @@ fn objects_of_ours_are_closed() {
     }
 }
 
+/// O34: what has items has pages of them.
+#[test]
+fn o34_every_list_has_pages() {
+    let mut pages = 0;
+    for (path, methods) in openapi()["paths"].as_object().unwrap() {
+        let Some(get) = methods.get("get") else { continue };
+        let Some(schema) = get["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+            .as_str()
+            .and_then(|place| openapi().pointer(place.strip_prefix('#')?))
+        else {
+            continue;
+        };
+        let is_list = get["operationId"].as_str().unwrap().ends_with("_list");
+        let Some(items) = schema["properties"].get("items") else {
+            assert!(!is_list, "{path} has no `items`");
+            continue;
+        };
+        assert_eq!(items["maxItems"], crate::servers::page_sizes().1, "{path}");
+        assert!(schema["properties"].get("next").is_some(), "{path}");
+        let asked = get["parameters"].to_string();
+        for name in ["/limit\"", "after\""] {
+            assert!(asked.contains(name), "{path} is not asked for {name}: {asked}");
+        }
+        pages += 1;
+    }
+    assert!(pages >= 20, "{pages} lists were found");
+}
+
 #[test]
 fn limits_and_kinds_are_those_of_the_code() {
     let kinds: Vec<_> = ErrorKind::ALL.iter().map(|kind| kind.as_str()).collect();

@@ -9,8 +9,8 @@ use narthex_control::{Account, CreatedToken, KnownToken, Page, Workspace};
 use narthex_model::{Role, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, document, ok};
-use crate::respond;
+use super::{Answered, Asked, Query, document, ok};
+use crate::{problem::Problem, respond};
 
 impl Asked<'_> {
     /// Those that whoever asks may know of.
@@ -147,10 +147,20 @@ impl Asked<'_> {
         shown: impl Fn(&T) -> Value,
     ) -> Answered {
         let query = self.query(&["after", "limit"])?;
-        let Page { items, next } = Page::of(all, id, query.text("after"), query.limit()?);
-        let items: Vec<_> = items.iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": next })))
+        Ok(ok(&page_of(&query, all, id, shown)?))
     }
+}
+
+/// The page that a query asks for, of things in the order of their ids.
+pub(crate) fn page_of<T>(
+    query: &Query,
+    all: impl IntoIterator<Item = T>,
+    id: impl Fn(&T) -> &str,
+    shown: impl Fn(&T) -> Value,
+) -> Result<Value, Problem> {
+    let Page { items, next } = Page::of(all, id, query.text("after"), query.limit()?);
+    let items: Vec<_> = items.iter().map(shown).collect();
+    Ok(json!({ "items": items, "next": next }))
 }
 
 const MERGE_PATCH: &str = "application/merge-patch+json";

@@ -20,11 +20,11 @@ pub(crate) fn page_sizes() -> (u32, u32) {
 }
 
 /// What was asked for, by name.
-pub(super) struct Query(BTreeMap<String, String>);
+pub(crate) struct Query(BTreeMap<String, String>);
 
 impl Query {
     /// Reads it, if there is nothing in it but these names, each once.
-    pub(super) fn of(uri: &http::Uri, known: &[&str]) -> Result<Self, Problem> {
+    pub(crate) fn of(uri: &http::Uri, known: &[&str]) -> Result<Self, Problem> {
         let mut found = BTreeMap::new();
         let mut faults = Vec::new();
         let pairs = uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
@@ -39,6 +39,9 @@ impl Query {
                 };
                 let message = format!("`{}` is not known here", shortened(&name));
                 faults.push(FieldError::invalid("", message, remedy));
+            } else if value.contains('\0') {
+                // No store holds such a text, so there is nothing to be found by it.
+                faults.push(FieldError::invalid(&name, "it has a zero byte", "leave it out"));
             } else if found.insert(name.clone(), value).is_some() {
                 faults.push(FieldError::invalid(&name, "it is said twice", "keep one"));
             }
@@ -46,12 +49,12 @@ impl Query {
         if faults.is_empty() { Ok(Self(found)) } else { Err(refused(&faults)) }
     }
 
-    pub(super) fn text(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 
     /// `true` or `false`, which is also meant by nothing.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.text(name) {
             "true" => Ok(true),
             "" | "false" => Ok(false),
@@ -64,7 +67,7 @@ impl Query {
     }
 
     /// How many objects are wanted.
-    pub(super) fn limit(&self) -> Result<u32, Problem> {
+    pub(crate) fn limit(&self) -> Result<u32, Problem> {
         let Some(text) = self.0.get("limit") else { return Ok(PAGE) };
         let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
         limit.ok_or_else(|| {
@@ -78,7 +81,7 @@ impl Query {
     }
 
     /// One of these words; the first is meant by nothing.
-    pub(super) fn word<'w>(&self, name: &str, words: &[&'w str]) -> Result<&'w str, Problem> {
+    pub(crate) fn word<'w>(&self, name: &str, words: &[&'w str]) -> Result<&'w str, Problem> {
         let text = self.text(name);
         let found = match text {
             "" => words.first(),

@@ -8,7 +8,7 @@ use http_body::Body;
 use narthex_control::UsageRow;
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, ok};
+use super::{Answered, Asked, access::page_of, ok};
 
 impl Asked<'_> {
     /// The limits of a workspace: shown, or replaced.
@@ -30,10 +30,15 @@ impl Asked<'_> {
 
     /// What a workspace has used today, and what it may.
     pub(super) async fn usage(&self) -> Answered {
-        self.query(&[])?;
+        let query = self.query(&["after", "limit"])?;
         let usage = self.control()?.usage(&self.workspace()?).await?;
-        let rows: Vec<_> = usage.rows.iter().map(shown).collect();
-        Ok(ok(&json!({ "resets_in_ms": usage.day_left_ms, "items": rows })))
+        // No kind has a comma.
+        let key = |row: UsageRow| (format!("{},{}", row.kind.as_str(), row.name), row);
+        let mut rows: Vec<_> = usage.rows.into_iter().map(key).collect();
+        rows.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        let mut page = page_of(&query, rows, |(key, _)| key, |(_, row)| shown(row))?;
+        page["resets_in_ms"] = json!(usage.day_left_ms);
+        Ok(ok(&page))
     }
 }
 

@@ -14,4 +14,5 @@ mod reading;
 mod secrets;
 mod tenants;
 mod transfer;
+mod tricks;
 pub(crate) mod world;

@@ -98,14 +98,14 @@ async fn d4_each_token_opens_its_own_part() {
                 }
                 // Nobody signs in here, so there is nothing.
                 Access::Own(_) => assert_eq!(as_client, StatusCode::NOT_FOUND, "{what}"),
-                Access::Shared => assert_eq!(as_client, as_admin, "{what}"),
+                Access::Shared | Access::Whole => assert_eq!(as_client, as_admin, "{what}"),
                 Access::Client => assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}"),
                 Access::Operator | Access::Known | Access::Member(_) => {
                     assert_eq!(as_client, StatusCode::FORBIDDEN, "{what}");
                     assert!(is_open(as_admin), "{what}");
                 }
             }
-            if matches!(route.access, Access::Shared | Access::Client) {
+            if matches!(route.access, Access::Shared | Access::Whole | Access::Client) {
                 assert!(is_open(as_client), "{what}");
             }
         }
@@ -288,17 +288,53 @@ async fn d5_servers_of_other_runs_do_not_exist() {
 async fn status_and_tools_say_what_there_is() {
     let world = World::with_fixture().await;
     let status = world.request(Method::GET, "/api/status").send().await.json();
-    let row = &status["servers"][0];
+    let row = &status["items"][0];
     assert_eq!((&row["alias"], &row["state"]), (&"fixture".into(), &"ready".into()));
     assert_eq!((&row["transport"], &row["era"]), (&"http".into(), &"modern".into()));
     assert!(row["tools"].as_u64().unwrap() > 5 && row["error"].is_null());
     let tools = world.request(Method::GET, "/api/tools").send().await.json();
-    let tool = tools["tools"].as_array().unwrap().iter();
+    let tool = tools["items"].as_array().unwrap().iter();
     let tool = tool.clone().find(|tool| tool["name"] == "test_simple_text").unwrap();
     assert_eq!(tool["qualified_name"], "mcp__fixture__test_simple_text");
     assert_eq!(tool["description"], "Returns one text");
+    let (mut paged, mut after) = (Vec::new(), String::new());
+    loop {
+        let path = format!("/api/tools?limit=4&after={after}");
+        let page = world.request(Method::GET, &path).send().await.json();
+        assert!((1..=4).contains(&page["items"].as_array().unwrap().len()));
+        paged.extend(page["items"].as_array().unwrap().clone());
+        match page["next"].as_str() {
+            Some(next) => after = next.to_owned(),
+            None => break,
+        }
+    }
+    let all = world.request(Method::GET, "/api/tools?limit=100").send().await.json();
+    assert_eq!(
+        (serde_json::Value::from(paged), &all["next"]),
+        (all["items"].clone(), &serde_json::Value::Null)
+    );
     let metrics = world.request(Method::GET, "/metrics").send().await;
     assert!(metrics.text().ends_with("# EOF\n"), "{}", metrics.text());
+    assert!(metrics.text().contains("server=\"fixture\""), "{}", metrics.text());
     let ready = world.request(Method::GET, "/readyz").header("authorization", "").send().await;
     assert_eq!(ready.text(), "ok\n");
+}
+
+/// D5, S18: counters name all servers, so a run that has not all of them is not told any.
+#[tokio::test]
+async fn d5_counters_are_for_whoever_sees_every_server() {
+    let world = World::with_fixture().await;
+    let none = world.other_run(RunPolicy::default());
+    let metrics = async |method: Method, token: &str| {
+        let request = world.request(method, "/metrics");
+        request.header("authorization", &format!("Bearer {token}")).send().await
+    };
+    for method in [Method::GET, Method::HEAD] {
+        let refused = metrics(method.clone(), &none).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+        assert!(!refused.text().contains("fixture"), "{}", refused.text());
+        for token in [&world.token, ADMIN] {
+            assert_eq!(metrics(method.clone(), token).await.status, StatusCode::OK);
+        }
+    }
 }

@@ -19,6 +19,7 @@ use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::{
     contract::{Contract, Seen},
     fixture::{Eras, Options, Running},
+    planted,
 };
 use narthex_upstream::ClientIdentity;
 use narthex_wire::{Limits, Revision, SseEvent, SseParser};
@@ -215,6 +216,18 @@ impl Builder<'_> {
         self
     }
 
+    /// The same, after the value of a secret in it is known, which no answer may have from then on.
+    async fn remembered(mut self) -> Self {
+        let is_whole = http_body::Body::size_hint(self.request.body()).exact().is_some();
+        if is_whole && self.request.method() == Method::PUT {
+            let body = std::mem::replace(self.request.body_mut(), whole(""));
+            let bytes = body.collect().await.unwrap().to_bytes();
+            planted::sent(self.request.method(), self.request.uri().path(), &bytes);
+            *self.request.body_mut() = whole(bytes);
+        }
+        self
+    }
+
     /// The head of the answer, with its body still to come.
     pub(crate) async fn open(self) -> Response<ResponseBody> {
         let asked = (self.request.method().clone(), self.request.uri().clone());
@@ -226,7 +239,7 @@ impl Builder<'_> {
     /// The whole answer.
     pub(crate) async fn send(self) -> Answer {
         let asked = (self.request.method().clone(), self.request.uri().clone());
-        let (parts, body) = self.open().await.into_parts();
+        let (parts, body) = self.remembered().await.open().await.into_parts();
         let length = http_body::Body::size_hint(&body).exact();
         let body = body.collect().await.unwrap().to_bytes();
         is_described(&asked, parts.status, &parts.headers, Some(&body));
@@ -253,7 +266,9 @@ fn is_described(
     headers: &HeaderMap,
     body: Option<&[u8]>,
 ) {
-    CONTRACT.check(Seen { method, path: uri.path(), status, headers, body });
+    let seen = Seen { method, path: uri.path(), status, headers, body };
+    CONTRACT.check(seen);
+    planted::answered(seen);
 }
 
 /// A whole answer.

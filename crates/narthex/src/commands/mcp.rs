@@ -41,11 +41,9 @@ async fn with_names(failure: Failure, client: &DaemonClient) -> Failure {
     if failure.kind.as_str() != ErrorKind::NotFound.as_str() {
         return failure;
     }
-    let Ok(all) = client.api_get("/api/servers").await else { return failure };
-    let rows = all["servers"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let Ok(rows) = client.api_all("/api/servers").await else { return failure };
     let counting = rows.iter().filter(|row| row["is_overridden"] != true);
-    let mut names: Vec<_> = counting.map(|row| text(row, "name")).collect();
-    names.sort_unstable();
+    let names: Vec<_> = counting.map(|row| text(row, "name")).collect();
     let known = match names.is_empty() {
         true => "there is none at all".to_owned(),
         false => format!("available: {}", names.join(", ")),

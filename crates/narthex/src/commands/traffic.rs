@@ -17,7 +17,7 @@ use crate::{
 pub(crate) async fn usage(args: UsageArgs, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     let path = workspace_path(&args.place.workspace, "/usage");
-    let usage = waiting("asking the daemon", &context, client.api_get(path)).await?;
+    let usage = waiting("asking the daemon", &context, client.api_list(&path)).await?;
     if context.format.is_json() {
         output::done(&usage)?;
         return Ok(ExitCode::SUCCESS);

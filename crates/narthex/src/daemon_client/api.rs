@@ -83,16 +83,28 @@ impl DaemonClient {
 
     /// The items of all pages of a list.
     pub(crate) async fn api_all(&self, path: &str) -> Result<Vec<Value>, Failure> {
+        match self.api_list(path).await?["items"].take() {
+            Value::Array(items) => Ok(items),
+            other => Err(no_list(&other)),
+        }
+    }
+
+    /// A list with the items of all its pages, and what its last page has besides them.
+    pub(crate) async fn api_list(&self, path: &str) -> Result<Value, Failure> {
         let mut items = Vec::new();
         let mut after = String::new();
         loop {
             let mut page = self.api_get(format!("{path}?limit=100&after={after}")).await?;
-            if let Value::Array(of_page) = page["items"].take() {
-                items.extend(of_page);
+            match page["items"].take() {
+                Value::Array(of_page) => items.extend(of_page),
+                other => return Err(no_list(&other)),
             }
             match page["next"].as_str() {
                 Some(next) => after = segment(next),
-                None => return Ok(items),
+                None => {
+                    page["items"] = Value::Array(items);
+                    return Ok(page);
+                }
             }
         }
     }
@@ -151,6 +163,11 @@ impl EventReader {
             self.parser.push(chunk.map_err(|error| failure(&error))?);
         }
     }
+}
+
+fn no_list(items: &Value) -> Failure {
+    let text = format!("the daemon's list is none, is it of this version? {items}");
+    Failure::new(ErrorKind::Invalid, text)
 }
 
 /// The failure that a problem of the API tells of.

@@ -1,6 +1,7 @@
 //! Runs of agents of the catalog, through the whole program.
 
 mod built_in;
+mod confined;
 mod contents;
 mod cutting;
 mod direct;

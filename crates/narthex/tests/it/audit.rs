@@ -6,6 +6,7 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_testkit::planted;
 use serde_json::{Value, json};
 
 use crate::support::{Done, Place};
@@ -13,6 +14,7 @@ use crate::support::{Done, Place};
 const CANARY: &str = "canary-1b9e-value";
 
 fn set(place: &Place, name: &str) -> Child {
+    planted::remember(CANARY);
     let mut command = place.command(["secrets", "set", name, "--quiet"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();

@@ -1,19 +1,23 @@
 //! S27: values that are planted everywhere, and a search for them in all that is said and left
 //! behind by the daemon, its children and the commands.
 
-mod search;
+mod fuzz;
 mod use_all;
+mod ways_in;
 mod world;
 
 use std::collections::BTreeSet;
 
 use fs_err as fs;
 
-use self::{search::Canary, world::World};
+use narthex_testkit::canary::Canary;
+
+use self::world::World;
 use crate::support::descendants;
 
 /// The channels, each of which is known to show what is no secret.
-const CHANNELS: [&str; 7] = ["answer ", "command ", "log", "file ", "name ", "environ ", "line "];
+const CHANNELS: [&str; 8] =
+    ["answer ", "command ", "log", "file ", "name ", "environ ", "line ", "trace"];
 
 /// S27, X-E118, X-E121: whatever is asked for, whoever fails, a secret is in the one server that
 /// declares it, and in the two answers that are there to tell it.
@@ -73,15 +77,14 @@ fn core_dumps_are_off(world: &World) {
     }
 }
 
-impl Canary {
-    /// In the environment that somebody starts the daemon with, where nobody but the server that
-    /// names it may get it from.
-    fn of_the_daemons_environment(name: &'static str) -> Self {
-        let canary = Self::new(name).allowed_in("environ of the daemon");
-        match name {
-            "CANARY_ENV_TOKEN" => canary.allowed_in("environ of server env"),
-            "CANARY_ARG_TOKEN" => canary.allowed_in("line of server argument"),
-            _ => canary,
-        }
+/// In the environment that somebody starts the daemon with, where nobody but the server that names
+/// it may get it from.
+fn of_the_daemons_environment(name: &'static str) -> Canary {
+    let canary = Canary::new(name).allowed_in("environ of the daemon");
+    match name {
+        "CANARY_ENV_TOKEN" => canary.allowed_in("environ of server env"),
+        "CANARY_ARG_TOKEN" => canary.allowed_in("line of server argument"),
+        "CATALOG_URL_TOKEN" => canary.allowed_in("answer in direct mode"),
+        _ => canary,
     }
 }

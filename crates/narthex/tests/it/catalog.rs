@@ -1,7 +1,5 @@
 //! `narthex servers`, `capabilities` and `agents` with a real daemon.
 
-use std::{io::Write, process::Stdio};
-
 use fs_err as fs;
 use serde_json::{Value, json};
 
@@ -9,15 +7,6 @@ use crate::support::{Done, Place};
 
 fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
-}
-
-/// Runs a command with a text on its standard input.
-fn pipe(place: &Place, words: &[&str], text: &str) -> Done {
-    let mut command = place.command(words);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    Done::from(child.wait_with_output().unwrap())
 }
 
 /// O2: stored from a file, listed in all three ways, printed in the form that is stored, deleted.
@@ -31,9 +20,9 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     let stored = place.run(["servers", "apply", "--file", "docs.json"]).succeeded();
     assert_eq!(stored.stdout, "created the server docs\n");
     let capability = r#"{"name": "papers", "mcpServers": {"library": {"ref": "docs"}}}"#;
-    pipe(&place, &["capabilities", "apply", "-f", "-", "--quiet"], capability).succeeded();
+    place.pipe(&["capabilities", "apply", "-f", "-", "--quiet"], capability).succeeded();
     let agent = r#"{"name": "reader", "capabilities": ["papers"]}"#;
-    let stored = data(pipe(&place, &["agents", "apply", "-f", "-", "--json"], agent));
+    let stored = data(place.pipe(&["agents", "apply", "-f", "-", "--json"], agent));
     let change = &stored["changes"][0];
     assert_eq!((&change["change"], &change["id"]), (&json!("created"), &json!("reader")));
 
@@ -48,7 +37,7 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
 
     // What is printed can be applied as it is.
     let shown = place.run(["agents", "get", "reader"]).succeeded().stdout;
-    let again = pipe(&place, &["agents", "apply", "-f", "-"], &shown).succeeded();
+    let again = place.pipe(&["agents", "apply", "-f", "-"], &shown).succeeded();
     assert_eq!(again.stdout, "unchanged the agent reader\n");
     let merged = place.run(["agents", "get", "reader", "--merged"]).succeeded();
     assert_eq!(merged.json()["mcpServers"]["library"]["ref"], "docs");
@@ -111,11 +100,11 @@ fn o83_files_are_applied_together_after_a_dry_run() {
 fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
     let place = Place::with(&json!({}));
     let daemon = place.up();
-    pipe(&place, &["secrets", "set", "DOCS_KEY"], "canary-9").succeeded();
+    place.pipe(&["secrets", "set", "DOCS_KEY"], "canary-9").succeeded();
     let server = json!({ "id": "docs", "url": "https://docs.test/mcp", "description": "no: yes\n",
         "config_schema": { "key": { "kind": "secret" } },
         "default_config": { "key": "${DOCS_KEY}" } });
-    pipe(&place, &["servers", "apply", "-f", "-"], &server.to_string()).succeeded();
+    place.pipe(&["servers", "apply", "-f", "-"], &server.to_string()).succeeded();
     let agent = "name: reader\nmcp:\n  servers:\n    files:\n      command: npx\n\
                  \x20     timeout: 15s\n      env:\n        KEY: ${DOCS_KEY}\n";
     place.write("agent.yaml", agent);
@@ -131,7 +120,7 @@ fn o83_a_workspace_goes_elsewhere_without_its_secrets() {
     let _daemon = other.up();
     other.write("workspace.yaml", &exported);
     other.run(["import", "workspace.yaml"]).failed(1, &["narthex secrets set DOCS_KEY"]);
-    pipe(&other, &["secrets", "set", "DOCS_KEY"], "canary-10").succeeded();
+    other.pipe(&["secrets", "set", "DOCS_KEY"], "canary-10").succeeded();
     let dry = other.run(["import", "workspace.yaml", "--dry-run"]).succeeded().stdout;
     assert!(dry.contains("would create the agent reader"), "{dry}");
     other.run(["import", "workspace.yaml"]).succeeded();
@@ -153,14 +142,14 @@ fn x_m36_servers_are_attached_and_detached() {
     let server = r#"{"id": "linear", "command": "true", "manifest": {"tool_scopes": {}, "env": {
         "KEY": {"kind": "secret"}, "TEAM": {"kind": "value", "required": false},
         "MAX": {"kind": "value", "type": "number", "required": false}}}}"#;
-    pipe(&place, &["servers", "apply", "-f", "-"], server).succeeded();
-    pipe(&place, &["agents", "apply", "-f", "-"], r#"{"name": "planner"}"#).succeeded();
+    place.pipe(&["servers", "apply", "-f", "-"], server).succeeded();
+    place.pipe(&["agents", "apply", "-f", "-"], r#"{"name": "planner"}"#).succeeded();
     let list = || place.run(["agents", "attachments", "planner"]).succeeded().stdout;
     assert!(list().contains("no server"), "{}", list());
 
     let attach = ["agents", "attach", "planner", "linear", "KEY=${LINEAR}", "TEAM=7", "MAX=3"];
     place.run(attach).failed(1, &["env.KEY", "narthex secrets set LINEAR"]);
-    pipe(&place, &["secrets", "set", "LINEAR"], "canary-1b").succeeded();
+    place.pipe(&["secrets", "set", "LINEAR"], "canary-1b").succeeded();
     let told = place.run(attach).succeeded().stdout;
     assert_eq!(told, "the agent planner has the server linear as linear\n");
     let rows = list();
@@ -187,14 +176,14 @@ fn d9_refusals_name_every_place() {
     let agent =
         r#"{"name": "reader", "capabilities": ["absent"], "mcpServers": {"a": {"ref": "b"}}}"#;
     let words = ["agents", "apply", "-f", "-"];
-    pipe(&place, &words, agent).failed(1, &["invalid", "capabilities[0]", "mcpServers.a.ref"]);
-    let refused = pipe(&place, &[&words[..], &["--json"]].concat(), agent);
+    place.pipe(&words, agent).failed(1, &["invalid", "capabilities[0]", "mcpServers.a.ref"]);
+    let refused = place.pipe(&[&words[..], &["--json"]].concat(), agent);
     let errors = refused.json()["error"]["details"]["errors"].take();
     assert_eq!(errors.as_array().map(Vec::len), Some(2), "{errors}");
     let table =
         [("{", "standard input"), ("{}", "`name`"), ("[]", "an object"), ("3", "an object")];
     for (text, told) in table {
-        pipe(&place, &words, text).failed(1, &["invalid", told]);
+        place.pipe(&words, text).failed(1, &["invalid", told]);
     }
     place.run(["agents", "apply", "--file", "absent.json"]).failed(1, &["absent.json"]);
     place.run(["agents", "list", "--workspace", "other"]).failed(1, &["not_found", "workspace"]);

@@ -225,3 +225,27 @@ fn o100_limits_on_the_command_line() {
     place.run(["limits", "set", "--burst", "5"]).failed(1, &["burst", "no"]);
     place.run(["limits", "get", "--workspace", "other"]).failed(1, &["other"]);
 }
+
+/// O34: commands read all pages of a list.
+#[test]
+fn o34_commands_read_every_page() {
+    let entry = json!({ "transport": "http", "url": "http://127.0.0.1:1/", "disabled": true,
+        "limits": { "calls_per_day": 3 } });
+    let names: Vec<_> = (0..103).map(|number| format!("s{number:03}")).collect();
+    let servers: serde_json::Map<_, _> =
+        names.iter().map(|name| (name.clone(), entry.clone())).collect();
+    let place = Place::with(&Value::Object(servers));
+    let _daemon = place.up();
+    let named = |list: &Value, member: &str| -> Vec<String> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|one| one[member].as_str().unwrap().to_owned()).collect()
+    };
+    let json = |words: &[&str]| place.run(words).succeeded().json();
+    assert_eq!(named(&json(&["status", "--json"])["servers"], "alias"), names);
+    assert_eq!(named(&json(&["mcp", "list", "--json"])["data"]["mounts"], "name"), names);
+    let usage = json(&["usage", "--json"])["data"].clone();
+    let expected = names.iter().map(String::as_str).chain(["default"]);
+    assert_eq!(named(&usage["items"], "name"), expected.collect::<Vec<_>>());
+    assert!(usage["resets_in_ms"].is_u64(), "{usage}");
+    place.run(["mcp", "remove", "nope"]).failed(1, &["nope", "s000", "s102"]);
+}

@@ -25,15 +25,6 @@ fn empty() -> Place {
     Place::with(&json!({}))
 }
 
-/// Runs a command with a text on its standard input.
-fn pipe(place: &Place, words: &[&str], text: &str) -> Done {
-    let mut command = place.command(words);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    Done::from(child.wait_with_output().unwrap())
-}
-
 fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
@@ -72,12 +63,12 @@ fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!(place.mode("data/master.key"), 0o600);
     let none = place.run(["secrets", "list"]).succeeded();
     assert!(none.stdout.contains("narthex secrets set NAME"), "{none:?}");
-    let set = pipe(&place, &["secrets", "set", "LINEAR_API_KEY"], "one\n").succeeded();
+    let set = place.pipe(&["secrets", "set", "LINEAR_API_KEY"], "one\n").succeeded();
     assert!(set.stdout.starts_with("set LINEAR_API_KEY, version 1"), "{set:?}");
-    let again = pipe(&place, &["secrets", "set", "LINEAR_API_KEY", "--json"], "two\r\n");
+    let again = place.pipe(&["secrets", "set", "LINEAR_API_KEY", "--json"], "two\r\n");
     let told = json!({ "name": "LINEAR_API_KEY", "version": 2, "replaced": true });
     assert_eq!(data(again), told);
-    pipe(&place, &["secrets", "set", "OTHER", "--quiet"], "three").succeeded();
+    place.pipe(&["secrets", "set", "OTHER", "--quiet"], "three").succeeded();
     let listed = place.run(["secrets", "list"]).succeeded();
     let lines: Vec<Vec<&str>> =
         listed.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
@@ -130,7 +121,7 @@ fn s27_values_on_the_command_line_are_refused_and_not_repeated() {
 fn values_that_nobody_could_use_are_refused() {
     let place = empty();
     let _daemon = place.up();
-    let set = |text: &str| pipe(&place, &["secrets", "set", "A"], text);
+    let set = |text: &str| place.pipe(&["secrets", "set", "A"], text);
     set("\n").failed(1, &["invalid", "empty"]);
     let long = set(&format!("{CANARY}{}", "x".repeat(64 * 1024)));
     long.failed(1, &["invalid", "65536 bytes"]);
@@ -169,7 +160,7 @@ fn on_terminal(place: &Place, typed: &str) -> String {
 fn x_m28_the_daemon_does_not_start_without_its_key() {
     let place = empty();
     let mut daemon = place.up();
-    pipe(&place, &["secrets", "set", "A"], "one").succeeded();
+    place.pipe(&["secrets", "set", "A"], "one").succeeded();
     daemon.signal("TERM");
     daemon.wait();
     let key = fs::read_to_string(place.path("data/master.key")).unwrap();
@@ -229,7 +220,7 @@ fn x_m26_a_key_of_the_environment_goes_no_further() {
         let environment = fs::read(format!("/proc/{child}/environ")).unwrap();
         assert!(!String::from_utf8_lossy(&environment).contains("NARTHEX_MASTER_KEY"));
     }
-    pipe(&place, &["secrets", "set", "A"], "one").succeeded();
+    place.pipe(&["secrets", "set", "A"], "one").succeeded();
     place.run(["secrets", "rotate-key"]).failed(1, &["conflict", "openssl rand -hex 32"]);
     daemon.signal("TERM");
     daemon.wait();
@@ -308,9 +299,9 @@ fn s27_no_value_is_logged_stored_or_printed() {
     daemon.event("ready");
     let mut told = String::new();
     let mut tell = |what: &dyn std::fmt::Debug| told.push_str(&format!("{what:?}"));
-    tell(&pipe(&place, &["secrets", "set", "A"], CANARY).succeeded());
-    tell(&pipe(&place, &["secrets", "set", "A", "--json"], &format!("{CANARY}-2")).succeeded());
-    tell(&pipe(&place, &["secrets", "set", "A"], &format!("{CANARY}\0")).failed(1, &[]));
+    tell(&place.pipe(&["secrets", "set", "A"], CANARY).succeeded());
+    tell(&place.pipe(&["secrets", "set", "A", "--json"], &format!("{CANARY}-2")).succeeded());
+    tell(&place.pipe(&["secrets", "set", "A"], &format!("{CANARY}\0")).failed(1, &[]));
     tell(&place.run(["secrets", "list", "--json"]).succeeded());
     tell(&place.run(["secrets", "rotate-key", "--json"]).succeeded());
     tell(&place.run(["status", "--json"]).succeeded());

@@ -15,6 +15,7 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_testkit::planted;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -92,14 +93,20 @@ impl Place {
 
     /// Runs a command that reads these lines and then the end of its input.
     pub(crate) fn feed(&self, words: &[&str], lines: &[Value]) -> Done {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        self.pipe(words, &text)
+    }
+
+    /// Runs a command that reads this text. If it sets a secret, nobody may say the value any more.
+    pub(crate) fn pipe(&self, words: &[&str], text: &str) -> Done {
+        if words.starts_with(&["secrets", "set"]) {
+            planted::remember(text);
+        }
         let mut command = self.command(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        for line in lines {
-            writeln!(input, "{line}").unwrap();
-        }
-        drop(input);
+        // It may have failed without reading it.
+        drop(child.stdin.take().unwrap().write_all(text.as_bytes()));
         Done::from(child.wait_with_output().unwrap())
     }
 
@@ -185,6 +192,8 @@ impl Done {
 
 impl From<Output> for Done {
     fn from(output: Output) -> Self {
+        planted::said("standard output", &output.stdout);
+        planted::said("standard error", &output.stderr);
         Self {
             code: output.status.code(),
             stdout: String::from_utf8(output.stdout).unwrap(),

@@ -25,7 +25,10 @@ use narthex_registry::{
 };
 use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
-use narthex_testkit::contract::{Contract, Seen};
+use narthex_testkit::{
+    contract::{Contract, Seen},
+    planted,
+};
 use narthex_traffic::Meters;
 use narthex_vault::{KeyFile, SealedBackend, Vault};
 use serde_json::{Value, json};
@@ -407,6 +410,8 @@ async fn whole(
     request: Request<Full<Bytes>>,
 ) -> Reply {
     let (method, uri) = (request.method().clone(), request.uri().clone());
+    let asked = request.body().clone().collect().await.unwrap().to_bytes();
+    planted::sent(&method, uri.path(), &asked);
     let sent = tokio::time::timeout(SOON, async {
         let (parts, body) = connection.send_request(request).await.unwrap().into_parts();
         (parts, body.collect().await.unwrap().to_bytes())
@@ -414,7 +419,9 @@ async fn whole(
     let (parts, body) = sent.await.expect("no answer");
     let (status, headers) = (parts.status, &parts.headers);
     let path = uri.path();
-    CONTRACT.check(Seen { method: &method, path, status, headers, body: Some(&body) });
+    let seen = Seen { method: &method, path, status, headers, body: Some(&body) };
+    CONTRACT.check(seen);
+    planted::answered(seen);
     let kind = parts.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap());
     let text = String::from_utf8(body.to_vec()).unwrap();
     let messages = match kind {
@@ -458,7 +465,9 @@ impl Stream {
         loop {
             if let Some(end) = self.unread.windows(2).position(|two| two == b"\n\n") {
                 let event = self.unread.drain(..end + 2).collect();
-                match data_of(&String::from_utf8(event).unwrap()) {
+                let event = String::from_utf8(event).unwrap();
+                planted::said("an event", event.as_bytes());
+                match data_of(&event) {
                     None => continue,
                     data => return data,
                 }
@@ -496,7 +505,9 @@ impl Socket {
 
     pub(crate) async fn next(&mut self) -> String {
         let line = tokio::time::timeout(SOON, self.lines.next_line()).await;
-        line.expect("no line").unwrap().expect("the socket was closed")
+        let line = line.expect("no line").unwrap().expect("the socket was closed");
+        planted::said("a line of a socket", line.as_bytes());
+        line
     }
 
     pub(crate) async fn ask(&mut self, message: &Value) -> Value {

@@ -1,6 +1,6 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
-use narthex_model::{AliasError, LimitProblem};
+use narthex_model::{AliasError, ConfinementProblem, LimitProblem};
 
 use super::placeholder::PlaceholderError;
 
@@ -54,15 +54,8 @@ pub(super) enum EntryProblem {
     UnknownAuthMode { found: String },
     #[error("`{key}` is missing; the auth mode `{mode}` needs it")]
     NoAuthField { key: &'static str, mode: &'static str },
-    #[error(
-        "`{key}` is not known here, and a server must not run with less confinement than was \
-             meant; use `{known}`"
-    )]
-    ConfinementKey { key: String, known: String },
-    #[error("this is no confinement; use {wanted}")]
-    ConfinementWord { wanted: &'static str },
-    #[error("this limits nothing; say what is to be limited, or write `\"strict\"` or `\"none\"`")]
-    ConfinementEmpty,
+    #[error("{0}; {remedy}", remedy = .0.remedy())]
+    Confinement(#[from] ConfinementProblem),
     #[error("{0}; {remedy}", remedy = .0.remedy())]
     Limits(LimitProblem),
     #[error(transparent)]
@@ -97,9 +90,10 @@ impl EntryProblem {
             Self::NoAuthMode => "auth_mode_missing",
             Self::UnknownAuthMode { .. } => "auth_mode_unknown",
             Self::NoAuthField { .. } => "auth_field_missing",
-            Self::ConfinementKey { .. } => "confinement_key_unknown",
-            Self::ConfinementWord { .. } => "confinement_invalid",
-            Self::ConfinementEmpty => "confinement_empty",
+            Self::Confinement(ConfinementProblem::Key { .. }) => "confinement_key_unknown",
+            Self::Confinement(ConfinementProblem::Word { .. }) => "confinement_invalid",
+            Self::Confinement(ConfinementProblem::Empty) => "confinement_empty",
+            Self::Confinement(ConfinementProblem::Type { .. }) => "type_wrong",
             Self::Limits(_) => "limits_invalid",
             Self::Placeholder(error) => error.code(),
         }

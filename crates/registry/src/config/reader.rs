@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use narthex_model::{CallError, CallErrorKind, ConfigFault, Secret, ServerDefinition};
+use narthex_model::{
+    CallError, CallErrorKind, ConfigFault, ConfinementProblem, Secret, ServerDefinition,
+};
 use serde_json::json;
 use url::Url;
 
@@ -51,11 +53,6 @@ impl<'a> Reader<'a> {
     /// Whether a fault at exactly this place has been told.
     pub(super) fn has_fault_at(&self, place: &Place) -> bool {
         self.faults.iter().any(|(at, _)| at == place)
-    }
-
-    /// Whether a fault at this place or inside it has been told.
-    pub(super) fn has_fault_within(&self, place: &Place) -> bool {
-        self.faults.iter().any(|(at, _)| at.is_within(place))
     }
 
     pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>) {
@@ -199,7 +196,8 @@ impl<'a> Reader<'a> {
             match nearest(key, known) {
                 Some(meant) if meant == "confinement" => {
                     let key = shortened(key);
-                    self.fault(at, EntryProblem::ConfinementKey { key, known: meant.to_owned() });
+                    let known = meant.to_owned();
+                    self.fault(at, ConfinementProblem::Key { key, known });
                 }
                 Some(meant) => {
                     let key = shortened(key);

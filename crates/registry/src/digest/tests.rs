@@ -88,7 +88,7 @@ fn e52_each_field_of_a_program_counts() {
             }),
             ("folder", |d| child(d).working_dir = Some(PathBuf::from("/tmp"))),
             ("confinement", |d| {
-                let strict = narthex_model::Confinement::strict(PathBuf::from("/tmp"));
+                let strict = narthex_model::Confinement::strict(Some(PathBuf::from("/tmp")));
                 child(d).confinement = Some(Box::new(strict));
             }),
             ("mount timeout", |d| d.mount_timeout = Some(Duration::from_secs(1))),

@@ -218,6 +218,10 @@ impl Checker<'_> {
                 for (index, arg) in command.args.iter().enumerate() {
                     template(at.key("args").index(index), arg);
                 }
+                if let Some(confinement) = &command.confinement {
+                    let paths = confinement.paths(&at.key("confinement"));
+                    paths.into_iter().for_each(|(place, path)| template(place, path));
+                }
             }
             Shape::Stdio(StdioShape::Image { .. } | StdioShape::Script { .. }) => {}
         }

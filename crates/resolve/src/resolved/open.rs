@@ -1,10 +1,14 @@
 //! Opens a run's configuration: the one place where values of secrets come in.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use narthex_model::{
-    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, HttpTarget, OAuth,
-    OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget, Target,
+    Alias, ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, EntryConfinement, HttpTarget,
+    OAuth, OAuthClient, Secret, SecretName, ServerAuth, ServerDefinition, StdioTarget, Target,
 };
 use serde_json::{Map, Value, json};
 
@@ -13,7 +17,7 @@ use crate::{
     carrier::Carrier,
     fill::{Openers, opened, opened_text},
     resolve::key::{objection, taken},
-    server::{AuthClient, AuthText, EntryAuth, url},
+    server::{AuthClient, AuthText, EntryAuth, ProgramConfinement, url},
     template::{ConfigValue, Placeholder, Source, Template},
 };
 
@@ -124,15 +128,19 @@ impl ResolvedServer {
                     auth: opener.started_auth(auth, &mut filled_in)?,
                 })
             }
-            ResolvedTarget::Command { command, args, cwd } => {
+            ResolvedTarget::Command { command, args, cwd, confinement } => {
                 let args = args.iter().map(|arg| opener.template("args", arg));
                 let cwd = cwd.as_ref().map(|cwd| opener.template("cwd", cwd)).transpose()?;
+                let working_dir = cwd.map(PathBuf::from);
+                let confinement =
+                    confinement.as_ref().map(|one| opener.confinement(one)).transpose()?;
+                let confinement = confinement.map(|one| one.confinement(working_dir.clone()));
                 Target::Stdio(StdioTarget {
                     command: command.clone(),
                     args: args.collect::<Result<_, _>>()?,
                     env: carried,
-                    working_dir: cwd.map(PathBuf::from),
-                    confinement: None,
+                    working_dir,
+                    confinement: confinement.map(Box::new),
                 })
             }
             ResolvedTarget::Image { .. } => {
@@ -171,12 +179,15 @@ impl ResolvedServer {
         let mut payload = json!({ "type": self.transport(), "config": config });
         match &self.target {
             ResolvedTarget::Http { url, .. } => payload["url"] = json!(opener.url(url)?),
-            ResolvedTarget::Command { command, args, cwd } => {
+            ResolvedTarget::Command { command, args, cwd, confinement } => {
                 let args = args.iter().map(|arg| opener.template("args", arg));
                 payload["command"] = json!(command);
                 payload["args"] = json!(args.collect::<Result<Vec<_>, _>>()?);
                 if let Some(cwd) = cwd {
                     payload["cwd"] = json!(opener.template("cwd", cwd)?);
+                }
+                if let Some(confinement) = confinement {
+                    payload["confinement"] = json!(opener.confinement(confinement)?);
                 }
             }
             ResolvedTarget::Image { image } => payload["image"] = json!(image),
@@ -236,6 +247,17 @@ impl Opener<'_> {
 
     fn template(&self, field: &str, template: &Template) -> Result<String, OpenError> {
         opened_text(template, &self.openers()).map_err(|open| self.unknown(field, &open))
+    }
+
+    fn confinement(&self, of: &ProgramConfinement) -> Result<EntryConfinement, OpenError> {
+        of.opened(|path, at| {
+            let field = at.to_string();
+            let path = self.template(&field, path)?;
+            match Path::new(&path).is_absolute() {
+                true => Ok(path),
+                false => Err(self.unfit(&field, "is no absolute path")),
+            }
+        })
     }
 
     fn url(&self, template: &Template) -> Result<String, OpenError> {

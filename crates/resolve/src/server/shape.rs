@@ -3,7 +3,10 @@
 use narthex_model::json::{Node, Place};
 use serde::Serialize;
 
-use super::url;
+use super::{
+    confinement::{self, ProgramConfinement},
+    url,
+};
 use crate::{
     fault::FaultCode,
     reader::{Object, Reader},
@@ -57,6 +60,8 @@ pub struct CommandShape {
     pub(crate) args: Vec<Template>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<Template>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) confinement: Option<Box<ProgramConfinement>>,
 }
 
 impl std::fmt::Debug for HttpShape {
@@ -133,7 +138,7 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> Option<Shape> {
         }
     }
     let is_sse = said.iter().flatten().any(|(_, transport)| *transport == Transport::Sse);
-    for key in ["args", "cwd"].iter().filter(|_| key != "command") {
+    for key in ["args", "cwd", "confinement"].iter().filter(|_| key != "command") {
         if object.get(key).is_some() {
             let message = format!("`{key}` belongs to a `command`");
             reader.fault(&object.at.key(key), FaultCode::FieldsExclude, message, "remove it");
@@ -205,12 +210,13 @@ fn command(reader: &mut Reader, object: &Object<'_>) -> Option<CommandShape> {
         reader.invalid(&object.at.key("args"), message, "use fewer, or a script");
     }
     let cwd = object.get("cwd").and_then(|node| argument(reader, node, &object.at.key("cwd")));
-    Some(CommandShape { command: command?, args, cwd })
+    let confinement = confinement::read(reader, object).map(Box::new);
+    Some(CommandShape { command: command?, args, cwd, confinement })
 }
 
 /// An argument. Other processes can read it, and what a run says could become an option: so only
 /// what the daemon itself knows may be filled in.
-fn argument(reader: &mut Reader, node: &Node, at: &Place) -> Option<Template> {
+pub(super) fn argument(reader: &mut Reader, node: &Node, at: &Place) -> Option<Template> {
     let template = reader.template(node, at)?;
     let is_own = |source| matches!(source, Source::Runtime | Source::Runner);
     for placeholder in template.placeholders().filter(|p| !is_own(p.source)) {

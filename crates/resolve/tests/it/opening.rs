@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use narthex_model::{ServerAuth, Target};
+use narthex_model::{Confinement, FileAccess, ServerAuth, Target};
 use narthex_resolve::OpenError;
 use serde_json::{Value, json};
 
@@ -123,4 +123,32 @@ fn x_m31_keys_of_authentication_are_secrets_too() {
     assert_eq!(world.run().secrets()[0].field, "auth.key");
     world.secrets.clear();
     assert_eq!(world.faults()[0].path, "servers.s.auth.key");
+}
+
+/// D22: a run's program is confined as its entry says, with paths of this run; `strict` lets it
+/// read where it runs.
+#[test]
+fn d22_programs_are_started_confined() {
+    let confined = |confinement: Value, cwd: Value, project_dir: Option<&str>| {
+        let entry = json!({ "id": "s", "command": "sh", "cwd": cwd, "confinement": confinement });
+        let mut world = World::new(&[entry]).using(json!({ "a": { "ref": "s" } }));
+        world.project_dir = project_dir.map(str::to_owned);
+        world.definition("a").map(|definition| match definition.target {
+            Target::Stdio(target) => target.confinement.map(|one| *one),
+            Target::Http(_) => panic!("it is a program"),
+        })
+    };
+    let parts = json!({ "filesystem": { "read": ["${runtime.project_dir}/in"] } });
+    let expected = Confinement {
+        files: Some(FileAccess { read: vec!["/srv/x/in".into()], write: Vec::new() }),
+        ..Confinement::default()
+    };
+    assert_eq!(confined(parts.clone(), json!(null), Some("/srv/x")), Ok(Some(expected)));
+    let relative = confined(parts, json!(null), Some("srv")).unwrap_err().to_string();
+    assert!(relative.contains("confinement.filesystem.read[0]"), "{relative}");
+    let strict = |read: Option<&str>| Ok(Some(Confinement::strict(read.map(Into::into))));
+    assert_eq!(confined(json!("strict"), json!("/srv"), None), strict(Some("/srv")));
+    assert_eq!(confined(json!("strict"), json!(null), None), strict(None));
+    assert_eq!(confined(json!("none"), json!(null), None), Ok(Some(Confinement::default())));
+    assert_eq!(confined(json!(null), json!(null), None), Ok(None));
 }

@@ -246,3 +246,48 @@ fn s27_requests_do_not_print_their_values() {
     let entry = ServerEntry::parse(&text(&entry), None).unwrap().value;
     assert!(!format!("{entry:?}").contains("canary"), "{entry:?}");
 }
+
+/// X-E116, D22: a program of the catalog is confined as one of a file, or refused with everything
+/// that is wrong; nothing is passed over.
+#[test]
+fn x_e116_confinement_is_read_strictly() {
+    let entry =
+        |confinement: Value| json!({ "id": "s", "command": "sh", "confinement": confinement });
+    let faulty = entry(json!({
+        "filesystem": { "read": ["docs", 1, "/a", "${scope.x}"], "writes": ["/b"] },
+        "network": "host", "privileged": true, "syscalls": "none",
+        "limits": { "openFiles": 0 }, "bwrap": "yes",
+    }));
+    let faults = ServerEntry::parse(&text(&faulty), None).unwrap_err();
+    let mut found = places(&faults);
+    found.sort_unstable();
+    let expected = [
+        "confinement",
+        "confinement.bwrap",
+        "confinement.filesystem",
+        "confinement.filesystem.read[0]",
+        "confinement.filesystem.read[1]",
+        "confinement.filesystem.read[3]",
+        "confinement.limits.openFiles",
+        "confinement.network",
+        "confinement.syscalls",
+    ];
+    assert_eq!(found, expected, "{faults}");
+    for other in [json!("lax"), json!({}), json!(true), json!({ "filesystem": { "read": [""] } })] {
+        let faults = ServerEntry::parse(&text(&entry(other)), None).unwrap_err();
+        assert!(places(&faults).iter().all(|at| at.starts_with("confinement")), "{faults}");
+    }
+    for reached in [json!({ "url": "https://x.test/" }), json!({ "image": "a/b:1" })] {
+        let mut entry = reached;
+        entry["id"] = json!("s");
+        entry["confinement"] = json!("strict");
+        let faults = ServerEntry::parse(&text(&entry), None).unwrap_err();
+        assert_eq!(places(&faults), ["confinement"], "{faults}");
+    }
+    let paths = json!({ "filesystem": { "read": ["${runtime.project_dir}/in", "/a"] },
+        "network": { "connect": [443] }, "limits": { "memoryMb": 512 } });
+    for fine in [json!("strict"), json!("none"), paths] {
+        let parsed = ServerEntry::parse(&text(&entry(fine.clone())), None).unwrap().value;
+        assert_eq!(json!(parsed)["confinement"], fine);
+    }
+}

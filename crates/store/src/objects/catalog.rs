@@ -175,6 +175,10 @@ impl<'a> CatalogRows<'a> {
         workspace: &WorkspaceId,
         id: &str,
     ) -> Result<Option<CatalogRow>, StatementError> {
+        // No row has such an id, and not every database can be asked for it.
+        if id.contains('\0') {
+            return Ok(None);
+        }
         let values = [Value::Text(workspace.as_str()), Value::Text(id)];
         let rows = self.database.read(self.statements.find, &values).await?;
         rows.first().map(row).transpose()

@@ -284,7 +284,7 @@ print("cpu", resource.getrlimit(resource.RLIMIT_CPU), flush=True)
 async fn a_strictly_confined_server_works() {
     let scene = Scene::new();
     let file = scene.path("in/file");
-    let strict = Confinement::strict(scene.path("in"));
+    let strict = Confinement::strict(Some(scene.path("in")));
     let read = format!("print(open({file:?}).read())");
     assert_eq!(scene.python(strict.clone(), &read).await, "text\n");
 

@@ -114,7 +114,8 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .takes("TrafficLimitsNew")
         .gives("TrafficLimits"),
     get("/api/workspaces/{workspace}/usage", "usage_show", "Shows what was used today")
-        .gives("Usage"),
+        .asks(PAGES)
+        .gives("UsagePage"),
     get("/api/workspaces/{workspace}/audit", "audit_list", "Lists events of the workspace")
         .asks(AUDIT)
         .answers(200, Content::JsonOrLines("AuditPage"), &[]),

@@ -3,11 +3,14 @@
 use super::super::operation::{Content, Operation, delete, get, patch, post, put};
 
 const ROWS: &[&str] = &["tools"];
+const PAGES: &[&str] = &["after", "limit"];
 
 pub(super) const OPERATIONS: &[Operation] = &[
-    get("/api/status", "status_show", "Shows the servers in short").gives("Status"),
-    get("/api/tools", "tool_list", "Lists the tools of all servers").gives("Tools"),
-    get("/api/servers", "server_list", "Lists the servers").asks(ROWS).gives("ServerRows"),
+    get("/api/status", "status_show", "Shows the servers in short").asks(PAGES).gives("StatusPage"),
+    get("/api/tools", "tool_list", "Lists the tools of all servers").asks(PAGES).gives("ToolPage"),
+    get("/api/servers", "server_list", "Lists the servers")
+        .asks(&["tools", "after", "limit"])
+        .gives("ServerRowPage"),
     get("/api/servers/{name}", "server_show", "Shows one server").asks(ROWS).gives("ServerRow"),
     put("/api/servers/{name}", "server_put", "Stores an entry in the user's settings")
         .asks(&["IfNoneMatch"])
@@ -39,7 +42,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get("/api/servers/{name}/logs", "server_logs", "Tells the last lines that a server wrote")
         .answers(200, Content::JsonOrEvents("Logs", "LogEvent"), &[]),
     post("/api/reload", "file_reload", "Reads the configuration files anew").gives("Reloaded"),
-    get("/api/files", "file_list", "Lists the configuration files").gives("Files"),
+    get("/api/files", "file_list", "Lists the configuration files").asks(PAGES).gives("FilePage"),
     get("/api/events", "server_watch", "Streams the rows of the servers as they change")
         .asks(ROWS)
         .answers(200, Content::Events("ServersEvent"), &[]),

@@ -52,7 +52,7 @@ async fn put_secret(api: &Api, name: &str, value: &str) -> Answer {
 fn server(id: &str) -> String {
     json!({
         "id": id, "name": id, "transport": "http", "url": "https://mcp.example.com/mcp",
-        "description": CANARY,
+        "description": "a canary-like text",
     })
     .to_string()
 }

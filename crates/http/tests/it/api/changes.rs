@@ -128,7 +128,7 @@ async fn e140_a_hidden_entry_can_be_changed_and_taken_out() {
     let removed = api.ask("DELETE", "/api/servers/one").send().await;
     assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.text());
     assert!(!api.file("settings.json").contains("one"), "{}", api.file("settings.json"));
-    assert_eq!(api.get("/api/servers").await["servers"].as_array().unwrap().len(), 1);
+    assert_eq!(api.get("/api/servers").await["items"].as_array().unwrap().len(), 1);
     assert_eq!(api.row("one").connection, before);
 }
 

@@ -4,6 +4,7 @@ use fs_err as fs;
 use http::StatusCode;
 use narthex_control::By;
 use narthex_policy::RunPolicy;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::world::{Api, SOON, shell};
@@ -22,7 +23,7 @@ async fn e147_rows_say_how_servers_are_and_no_secret() {
     .await;
     let all = api.get("/api/servers").await;
     assert_eq!(all["settled"], true);
-    let [bad, shell, web] = [0, 1, 2].map(|index| &all["servers"][index]);
+    let [bad, shell, web] = [0, 1, 2].map(|index| &all["items"][index]);
     assert_eq!((&web["name"], &web["state"]), (&json!("web"), &json!("ready")));
     assert_eq!((&web["transport"], &web["auth"]), (&json!("http"), &json!("apiKey")));
     assert_eq!(web["provenance"], "workspace");
@@ -60,12 +61,53 @@ async fn e140_a_hidden_entry_is_shown_as_overridden() {
     let warning = saved["warnings"][0].as_str().unwrap();
     assert!(warning.contains("mcp.json") && warning.contains("counts instead"), "{warning}");
     let all = api.get("/api/servers").await;
-    let rows: Vec<_> = all["servers"].as_array().unwrap().iter().collect();
+    let rows: Vec<_> = all["items"].as_array().unwrap().iter().collect();
     assert_eq!(rows.len(), 2);
     let shown = |index: usize| [&rows[index]["provenance"], &rows[index]["is_overridden"]];
     assert_eq!(shown(0), [&json!("settings"), &json!(true)]);
     assert_eq!(shown(1), [&json!("workspace"), &json!(false)]);
     assert_eq!(api.get("/api/servers/one").await["provenance"], "workspace");
+}
+
+/// O34: rows come in pages by name. What comes, goes or changes between two pages neither repeats
+/// another row nor hides one.
+#[tokio::test]
+async fn o34_rows_come_in_pages_that_changes_do_not_shift() {
+    let off = json!({ "transport": "http", "url": "http://127.0.0.1:1/", "disabled": true });
+    for (path, name) in [("/api/servers", "name"), ("/api/status", "alias")] {
+        let api = Api::over(&json!({ "e": off, "B, x": off })).await;
+        let put = async |name: &str| {
+            let path = format!("/api/servers/{name}");
+            api.send("PUT", &path, off.to_string()).await.succeeded();
+        };
+        let page = async |after: Option<String>| {
+            let after = after.unwrap_or_default();
+            let after = utf8_percent_encode(&after, NON_ALPHANUMERIC);
+            let page = api.get(&format!("{path}?limit=2&after={after}")).await;
+            assert_eq!(page["settled"], true);
+            let items = page["items"].as_array().unwrap().iter();
+            let names: Vec<_> = items.map(|row| row[name].as_str().unwrap().to_owned()).collect();
+            (names, page["next"].as_str().map(str::to_owned))
+        };
+        for name in ["e", "b-2", "c", "b"] {
+            put(name).await;
+        }
+        let (first, next) = page(None).await;
+        assert_eq!(first, ["B, x", "b"]);
+        // One before the place that was come to, one after it, and what stood there goes.
+        put("a").await;
+        put("d").await;
+        assert!(api.ask("DELETE", "/api/servers/b").send().await.status.is_success());
+        let (second, next) = page(next).await;
+        assert_eq!(second, ["b-2", "c"]);
+        api.send("PATCH", "/api/servers/c", r#"{"timeoutMs": 77}"#).await.succeeded();
+        let (third, next) = page(next).await;
+        assert_eq!(third, ["d", "e"]);
+        // The other layer's.
+        assert_eq!(page(next).await, (vec!["e".to_owned()], None));
+        let refused = api.ask("GET", &format!("{path}?limit=101")).send().await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
 }
 
 /// E148: names in paths are decoded, and what is not there is a problem with a kind.
@@ -113,7 +155,7 @@ async fn d5_a_run_sees_its_own_servers() {
         let request = api.world.request(http::Method::GET, path);
         request.header("authorization", &token).send()
     };
-    assert_eq!(ask("/api/servers").await.succeeded()["servers"], json!([]));
+    assert_eq!(ask("/api/servers").await.succeeded()["items"], json!([]));
     let hidden = ask("/api/servers/one").await.problem(StatusCode::NOT_FOUND, "not_found");
     let absent = ask("/api/servers/two").await.problem(StatusCode::NOT_FOUND, "not_found");
     assert_eq!(hidden, absent.replace("two", "one"));
@@ -246,8 +288,13 @@ async fn e118_files_are_told_and_reloaded() {
     let reloaded = api.post("/api/reload").await.succeeded();
     assert_eq!(reloaded["server_count"], 2);
     let files = api.get("/api/files").await;
-    let file = files["files"].as_array().unwrap().iter().find(|one| one["error"].is_string());
+    let file = files["items"].as_array().unwrap().iter().find(|one| one["error"].is_string());
     let file = file.unwrap_or_else(|| panic!("{files}"));
+    let first = api.get("/api/files?limit=1").await;
+    assert_eq!(first["items"], json!([files["items"][0]]));
+    let after = utf8_percent_encode(first["next"].as_str().unwrap(), NON_ALPHANUMERIC);
+    let rest = api.get(&format!("/api/files?after={after}")).await;
+    assert_eq!(rest["items"].as_array().unwrap()[..], files["items"].as_array().unwrap()[1..]);
     assert_eq!((&file["provenance"], &file["is_present"]), (&json!("workspace"), &json!(true)));
     fs::remove_file(&path).unwrap();
     assert_eq!(api.post("/api/reload").await.succeeded()["server_count"], 0);

@@ -20,7 +20,7 @@ const COLUMNS: [&str; 6] = ["name", "transport", "status", "tools", "resources",
 pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator_if_up(&context.settings)?;
     let rows = match &client {
-        Some(client) => rows(client).await?,
+        Some(client) => client.api_all("/api/servers").await?,
         None => Vec::new(),
     };
     if context.format.is_json() {
@@ -47,17 +47,6 @@ pub(super) async fn run(context: &Context) -> Result<ExitCode, Failure> {
         output::notice(&format!("{}: {}", harmless(name), harmless(error)));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-async fn rows(client: &DaemonClient) -> Result<Vec<Value>, Failure> {
-    let mut all = client.api_get("/api/servers").await?;
-    match all["servers"].take() {
-        Value::Array(rows) => Ok(rows),
-        other => {
-            let text = format!("the daemon's servers are no list but {other}");
-            Err(Failure::new(narthex_model::ErrorKind::Invalid, text))
-        }
-    }
 }
 
 fn nothing(is_up: bool, context: &Context) -> Result<ExitCode, Failure> {

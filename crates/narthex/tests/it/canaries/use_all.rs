@@ -1,21 +1,21 @@
 //! Everything that can be asked for, by every route and every command.
 
 use narthex_http::ROUTES;
+use narthex_testkit::canary::Canary;
 use serde_json::{Value, json};
 
-use super::{
-    search::Canary,
-    world::{FORMER, SECRETS, World},
-};
+use super::world::{FORMER, PROMPT, SCOPE, SECRETS, World};
 use crate::{support::fixture, world::modern};
 
 const HOME: &str = "/api/workspaces/default";
 
 /// A run that has begun.
-struct Begun {
+pub(super) struct Begun {
     run: String,
     session: String,
-    token: String,
+    pub(super) token: String,
+    /// The folder of its sockets.
+    pub(super) sockets: Option<String>,
 }
 
 impl World {
@@ -32,9 +32,13 @@ impl World {
         }
         let key = |name: &str| json!({ name: { "type": "string", "sensitive": true } });
         let mut stdio = key("API_KEY");
+        stdio["CONTEXT"] = json!({ "type": "string", "sensitive": true });
         stdio["WHO"] = json!({ "type": "string" });
-        let script =
-            format!("echo \"I hold $API_KEY\" >&2; exec '{}' --stdio", fixture().display());
+        let script = format!(
+            "echo \"I hold $API_KEY\" >&2; tee -a '{}' | '{}' --stdio",
+            self.tapped().display(),
+            fixture().display()
+        );
         let url = self.remote_url().to_owned();
         let unreached = "http://127.0.0.1:1/mcp";
         let servers = [
@@ -44,24 +48,32 @@ impl World {
                     "args": ["-c", "echo \"no login with $API_KEY\" >&2; exit 3"],
                     "config_schema": key("API_KEY") }),
             json!({ "id": "http", "url": url, "config_schema": key("api_key") }),
+            json!({ "id": "keyed", "url": format!("{url}?key=${{env.CATALOG_URL_TOKEN}}"),
+                    "auth": { "mode": "apiKey", "key": "${SIGNED}" } }),
+            json!({ "id": "keyed-unreached",
+                    "url": format!("{unreached}?key=${{env.CATALOG_URL_TOKEN}}"),
+                    "auth": { "mode": "apiKey", "key": "${SIGNED}" } }),
             json!({ "id": "unreached", "url": unreached, "config_schema": key("api_key") }),
         ];
         let by = |server: &str, key: &str, secret: &str| {
             let config = json!({ key: format!("${{{secret}}}") });
             json!({ "ref": server, "config": config })
         };
-        let works = json!({ "program": by("stdio", "API_KEY", "STDIO"),
-                            "remote": by("http", "api_key", "HTTP") });
+        let mut works = json!({ "program": by("stdio", "API_KEY", "STDIO"),
+                                "remote": by("http", "api_key", "HTTP"),
+                                "keyed": { "ref": "keyed" } });
+        works["program"]["config"]["CONTEXT"] = json!("${scope.context}");
         let mut fails = by("dies", "API_KEY", "DYING");
         fails["optional"] = json!(true);
         let agents = [
             json!({ "name": "works", "mcpServers": works }),
             json!({ "name": "dies", "mcpServers": { "dies": by("dies", "API_KEY", "DYING") } }),
+            json!({ "name": "keyed", "mcpServers": { "far": { "ref": "keyed-unreached" } } }),
             json!({ "name": "lives-on", "mcpServers": { "dies": fails } }),
             json!({ "name": "unreached",
                     "mcpServers": { "far": by("unreached", "api_key", "UNREACHED") } }),
         ];
-        for (kind, id, objects) in [("servers", "id", &servers), ("agents", "name", &agents)] {
+        for (kind, id, objects) in [("servers", "id", &servers[..]), ("agents", "name", &agents)] {
             for object in objects {
                 let file = format!("{kind}-{}.json", object[id].as_str().unwrap());
                 self.write(&file, &object.to_string());
@@ -73,24 +85,33 @@ impl World {
     }
 
     pub(super) fn use_everything(&mut self, canaries: &mut Vec<Canary>) {
-        let begun = self.begins("works", "answer that begins a run", json!({}), 201).unwrap();
+        let sockets = json!({ "sockets": true });
+        let begun = self.begins("works", "answer that begins a run", sockets, 201).unwrap();
         let label = "answer in direct mode";
         let direct = self.begins("works", label, json!({ "direct": true }), 201).unwrap();
         for (name, run) in [("the run's token", &begun), ("the direct run's token", &direct)] {
             let canary = Canary::of(name, &run.token).allowed_in("answer that begins a run");
             canaries.push(canary.allowed_in(label));
         }
-        for (agent, status) in [("dies", 503), ("unreached", 503), ("lives-on", 201)] {
+        for (agent, status) in
+            [("dies", 503), ("unreached", 503), ("keyed", 503), ("lives-on", 201)]
+        {
             self.begins(agent, "answer that fails", json!({}), status);
         }
         self.calls(&begun, canaries);
+        self.calls_over_sockets(&begun);
+        self.signs_in(canaries);
+        self.faulty_catalog(canaries);
         self.secrets_are_refused(canaries);
+        self.broken_secrets(canaries);
         self.every_route(&begun);
         self.every_command(&begun);
     }
 
     fn begins(&mut self, agent: &str, label: &str, more: Value, status: u16) -> Option<Begun> {
-        let mut document = json!({ "agent_name": agent, "prompt": "work" });
+        let (scope, prompt) = (self.secret(SCOPE).to_owned(), self.secret(PROMPT).to_owned());
+        let mut document = json!({ "agent_name": agent, "prompt": prompt,
+                                   "scope": { "context": scope } });
         for (key, value) in more.as_object().unwrap() {
             document[key] = value.clone();
         }
@@ -103,7 +124,9 @@ impl World {
         self.ask_for("answer again", ("POST", &path, &token), &key, &text);
         let begun: Value = serde_json::from_str(&answer.1).unwrap();
         let text = |key: &str| begun[key].as_str().map(str::to_owned);
-        Some(Begun { run: text("run_id")?, session: text("session_id")?, token: text("token")? })
+        let sockets = begun["endpoints"]["sockets"].as_str().map(str::to_owned);
+        let (run, session, token) = (text("run_id")?, text("session_id")?, text("token")?);
+        Some(Begun { run, session, token, sockets })
     }
 
     /// Servers that say what they were told, in results and errors.
@@ -116,7 +139,8 @@ impl World {
         let of_run = said(&["STDIO", "HTTP", "BOUND", "the run's token"]);
         let of_client = said(&["CANARY_ENV_TOKEN", "CANARY_HEADER_TOKEN", "CANARY_KEY_TOKEN"]);
         assert_eq!((of_run.len(), of_client.len()), (4, 3));
-        let tools = ["mcp__program__environment", "mcp__remote__seen_headers"];
+        let tools =
+            ["mcp__program__environment", "mcp__remote__seen_headers", "mcp__keyed__seen_headers"];
         let own = ["with-env__environment"];
         let remote = ["with-header__seen_headers", "with-key__seen_headers"];
         let (run, client) = (begun.token.clone(), self.client.clone());
@@ -252,6 +276,9 @@ impl World {
                 self.command(&[words, format].concat(), None);
             }
         }
+        self.wrong_commands();
+        let copy = self.copy();
+        self.command(&["backup", &copy], None).succeeded();
         self.command(&["audit", "export"], None).succeeded();
         self.command(&["secrets", "rotate-key"], None).succeeded();
         self.command(&["runs", "end", run], None).succeeded();

@@ -1,47 +1,61 @@
 //! A daemon with servers of all kinds that hold planted values, and the looks at what it leaves.
 
 use std::{
-    io::{Read, Write},
+    collections::BTreeMap,
+    io::{Error, ErrorKind, Read, Write},
     net::TcpStream,
     path::PathBuf,
     process::Stdio,
 };
 
 use fs_err as fs;
-use narthex_testkit::fixture::{Options, Running};
+use narthex_testkit::{
+    canary::{Canary, Everything},
+    fixture::{Options, Running},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::search::{Canary, Everything};
+use super::{of_the_daemons_environment, ways_in::Provider};
 use crate::support::{Daemon, Done, Place, SOON, descendants, fixture, fixture_entry};
 
-/// What the values are the values of. The first six are variables of the daemon.
-const VARIABLES: [&str; 6] = [
+/// What the values are the values of. These are variables of the daemon.
+const VARIABLES: [&str; 8] = [
     "CANARY_ENV_TOKEN",
     "CANARY_ARG_TOKEN",
     "CANARY_HEADER_TOKEN",
     "CANARY_URL_TOKEN",
     "CANARY_DYING_TOKEN",
     "CANARY_KEY_TOKEN",
+    "CATALOG_URL_TOKEN",
+    "NARTHEX_OIDC_SECRET_CORP",
 ];
 /// And these are secrets of the workspace.
-pub(super) const SECRETS: [&str; 5] = ["STDIO", "HTTP", "DYING", "UNREACHED", "BOUND"];
+pub(super) const SECRETS: [&str; 6] = ["STDIO", "HTTP", "DYING", "UNREACHED", "BOUND", "SIGNED"];
 /// Changed in the middle: the value before.
 pub(super) const FORMER: &str = "the former value of STDIO";
+/// What a run is told that no model sees, and what its model is told.
+pub(super) const SCOPE: &str = "a scope";
+pub(super) const PROMPT: &str = "a prompt";
+/// The password of a provider that lies in a file.
+const OIDC_FILE: &str = "the password of a provider";
 
 pub(super) struct World {
     place: Place,
     logs: TempDir,
     daemon: Daemon,
-    host: String,
+    pub(super) host: String,
     pub(super) admin: String,
     pub(super) client: String,
     pub(super) everything: Everything,
     variables: Vec<Canary>,
     secrets: Vec<Canary>,
+    /// The value of each of these.
+    values: BTreeMap<&'static str, String>,
     planted: String,
     remote: Running,
+    pub(super) provider: Provider,
     _runtime: Runtime,
 }
 
@@ -51,19 +65,31 @@ impl World {
         let runtime = Runtime::new().unwrap();
         let options = || Options { records_headers: true, ..Options::default() };
         let remote = runtime.block_on(Running::http(options())).unwrap();
-        let variables: Vec<_> =
-            VARIABLES.into_iter().map(Canary::of_the_daemons_environment).collect();
+        let variables: Vec<_> = VARIABLES.into_iter().map(of_the_daemons_environment).collect();
         let mut secrets: Vec<_> = SECRETS.into_iter().map(Canary::new).collect();
-        secrets.push(Canary::new(FORMER));
+        secrets.extend([FORMER, SCOPE, PROMPT].map(Canary::new));
+        secrets.push(Canary::plain(OIDC_FILE));
+        let values = secrets.iter().map(|canary| (canary.name, canary.value.clone())).collect();
         let planted = Canary::plain("planted").value;
         let place = Place::with(&servers(&remote.url, &planted));
         // Elsewhere: the folder of `mcp.json` is watched, and each change is logged.
         let logs = tempfile::tempdir().unwrap();
         let log = fs::File::create(logs.path().join("log")).unwrap();
+        let provider = Provider::start();
+        let password = secrets.last().map(|canary| canary.value.clone()).unwrap();
+        place.write("password", &password);
+        place.set_mode("password", 0o600);
+        fs::create_dir_all(place.path("config/narthex")).unwrap();
+        place.write("config/narthex/narthex.toml", &settings(&provider.url, &place));
+        place.set_mode("config/narthex/narthex.toml", 0o600);
+        fs::create_dir(place.path("tmp")).unwrap();
+        let temporary = place.path("tmp");
         let up = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
         let daemon = place.start_with(&up, |command| {
             let (file, _path) = log.into_parts();
             command.env("NARTHEX_LOG", "trace").stderr(file);
+            command.env("RUST_BACKTRACE", "full").env("TMPDIR", temporary);
+            command.env("NARTHEX_OTLP_ENDPOINT", &provider.url);
             command.envs(variables.iter().map(|canary| (canary.name, &canary.value)));
         });
         let listening = daemon.event("listening");
@@ -88,8 +114,10 @@ impl World {
             everything,
             variables,
             secrets,
+            values,
             planted,
             remote,
+            provider,
             _runtime,
         }
     }
@@ -102,6 +130,11 @@ impl World {
         &self.planted
     }
 
+    /// Where what a server reads is copied to.
+    pub(super) fn tapped(&self) -> PathBuf {
+        self.logs.path().join("tapped")
+    }
+
     pub(super) fn remote_url(&self) -> &str {
         &self.remote.url
     }
@@ -112,7 +145,7 @@ impl World {
     }
 
     pub(super) fn secret(&self, name: &str) -> &str {
-        &self.secrets.iter().find(|canary| canary.name == name).unwrap().value
+        &self.values[name]
     }
 
     /// All values, each with the places that are there for it.
@@ -127,7 +160,8 @@ impl World {
             all.push(
                 match secret.name {
                     "BOUND" => secret.allowed_in("answer that begins a run"),
-                    "STDIO" => secret.allowed_in("environ of server stdio"),
+                    "STDIO" | SCOPE => secret.allowed_in("environ of server stdio"),
+                    OIDC_FILE => secret.allowed_in("file password "),
                     _ => secret,
                 }
                 .allowed_in("answer in direct mode"),
@@ -151,6 +185,11 @@ impl World {
         self.everything.note(&*label, done.stdout.as_bytes());
         self.everything.note(label, done.stderr.as_bytes());
         done
+    }
+
+    /// Where a copy of the store goes.
+    pub(super) fn copy(&self) -> String {
+        self.place.path("copy.db").display().to_string()
     }
 
     pub(super) fn write(&self, name: &str, text: &str) {
@@ -177,23 +216,44 @@ impl World {
         headers: &str,
         body: &str,
     ) -> (u16, String) {
+        let headers = format!(
+            "host: {}\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\n{headers}",
+            self.host
+        );
+        let (status, _, body) = self.exchange(label, (method, path), &headers, body.as_bytes());
+        (status, body)
+    }
+
+    /// A request with these headers alone; gives status, head and body of the answer.
+    pub(super) fn exchange(
+        &mut self,
+        label: &str,
+        (method, path): (&str, &str),
+        headers: &str,
+        body: &[u8],
+    ) -> (u16, String, String) {
+        let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {token}\r\n\
-             connection: close\r\ncontent-type: application/json\r\n{headers}\
-             content-length: {}\r\n\r\n",
-            self.host,
-            body.len()
+            "{method} {path} HTTP/1.1\r\nconnection: close\r\n{headers}\
+             content-length: {length}\r\n\r\n"
         );
         let mut stream = TcpStream::connect(&self.host).unwrap();
         stream.set_read_timeout(Some(SOON)).unwrap();
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        // A body that is too long may be refused before it has all come.
+        drop(stream.write_all(&[head.as_bytes(), body].concat()));
         let mut bytes = Vec::new();
         // An event stream has no end: what it begins with comes in one event.
         let is_endless = path == "/api/events" && method == "GET";
         let mut part = [0; 16 * 1024];
         while !(is_endless && bytes.windows(5).any(|part| part == b"data:")) {
             let read = stream.read(&mut part);
-            let read = read.unwrap_or_else(|error| panic!("{error}: {head}{body}"));
+            // The rest of such a body cuts off what has been answered already.
+            let is_cut = |error: &Error| error.kind() == ErrorKind::ConnectionReset;
+            let read = match read {
+                Err(error) if is_cut(&error) && !bytes.is_empty() => 0,
+                read => read.unwrap_or_else(|error| panic!("{error}: {head}")),
+            };
             if read == 0 {
                 break;
             }
@@ -203,8 +263,8 @@ impl World {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let status = text.split(' ').nth(1).unwrap_or_else(|| panic!("{label}: {text}"));
         let status = status.parse().unwrap();
-        let body = text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
-        (status, body.unwrap_or_default())
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        (status, head.to_owned(), body.to_owned())
     }
 
     /// Environment and command line of everybody.
@@ -225,9 +285,9 @@ impl World {
         }
     }
 
-    /// All files below the data directory, their names, and the log.
+    /// All files below the folder, their names, what a server has read, and the log.
     pub(super) fn note_files(&mut self, when: &str) {
-        let mut waiting = vec![self.place.path("data")];
+        let mut waiting = vec![self.place.path("")];
         let root = self.place.path("");
         while let Some(path) = waiting.pop() {
             let name = path.strip_prefix(&root).unwrap().display().to_string();
@@ -243,12 +303,30 @@ impl World {
         }
         let log = fs::read(self.logs.path().join("log")).unwrap();
         self.everything.note(format!("log {when}"), &log);
+        let read = fs::read(self.tapped()).unwrap();
+        assert!(!read.is_empty(), "the server has read nothing");
+        self.everything.note(format!("input of server stdio {when}"), &read);
     }
 
     pub(super) fn stop(&mut self) {
         self.daemon.signal("TERM");
         assert_eq!(self.daemon.wait().code(), Some(0));
+        // All of them are sent by then.
+        let traces = self.provider.traces();
+        self.everything.note("trace", &traces);
     }
+}
+
+/// Two providers at one address, and the variables that the catalog may name.
+fn settings(provider: &str, place: &Place) -> String {
+    let password = place.path("password");
+    format!(
+        "[catalog]\nenv = [\"CATALOG_*\"]\n[signin.oidc.corp]\nissuer = \"{provider}/corp\"\n\
+         client_id = \"narthex\"\nemail_domains = [\"corp.example\"]\n[signin.oidc.file]\n\
+         issuer = \"{provider}/file\"\nclient_id = \"narthex\"\n\
+         client_secret_file = \"{}\"\nemail_domains = [\"corp.example\"]\n",
+        password.display()
+    )
 }
 
 /// A server says by a variable who it is.

@@ -54,11 +54,11 @@ fn an_absent_part_limits_nothing() {
 
 #[test]
 fn strict_reads_where_the_program_runs() {
-    assert_eq!(read(r#""strict""#), Confinement::strict("/repo".into()));
+    assert_eq!(read(r#""strict""#), Confinement::strict(Some("/repo".into())));
     let json = r#"{ "transport": "stdio", "command": "true", "cwd": "sub",
                     "confinement": "strict" }"#;
     let strict = stdio(entry(json).0).confinement.unwrap();
-    assert_eq!(*strict, Confinement::strict("/repo/sub".into()));
+    assert_eq!(*strict, Confinement::strict(Some("/repo/sub".into())));
 }
 
 /// Elsewhere an unknown key is a warning; here it would let a server run loose.

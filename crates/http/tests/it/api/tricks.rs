@@ -1,0 +1,217 @@
+//! Input that is made to be read in two ways, or to break what reads it, at every route.
+
+use http::{Method, StatusCode};
+use narthex_http::{Access, ROUTES, Route};
+use narthex_model::Role;
+use serde_json::{Value, json};
+
+use super::{tenants::Tenants, world::Api};
+use crate::world::{ADMIN, Answer, whole};
+
+/// Names that routes know behind `?`.
+const KNOWN: [&str; 14] = [
+    "after", "limit", "actor", "resource", "run", "kind", "since", "until", "order", "session",
+    "status", "scope", "scope_id", "view",
+];
+/// Values that are no text, no number or too much of it.
+const ODD: [&str; 9] = [
+    "%00",
+    "a%00b",
+    "%ff%fe",
+    "%ed%a0%80",
+    "-1",
+    "99999999999999999999999999",
+    "9223372036854775807-18446744073709551615-%00",
+    "18446744073709551615-18446744073709551615-w",
+    "'%22%3b--",
+];
+
+fn bodies() -> Vec<String> {
+    let deep = |open: &str, close: &str| format!("{}1{}", open.repeat(3000), close.repeat(3000));
+    let members = ["id", "name", "scope", "secret", "servers", "params", "mcpServers", "value"];
+    let mut all = vec![
+        String::new(),
+        "null".to_owned(),
+        "1e999".to_owned(),
+        "[{}]".to_owned(),
+        deep("[", "]"),
+        deep("{\"mcpServers\":", "}"),
+        deep("{\"config_schema\":", "}"),
+        r#"{"__proto__": {"is_operator": true}, "constructor": 1}"#.to_owned(),
+        r#"{"\u0000": "\u0000", "name": "a\u0000", "id": "a\u0000"}"#.to_owned(),
+        "{\"name\": \"\\ud800\", \"id\": \"\\udfff\\ud800\"}".to_owned(),
+    ];
+    for name in members {
+        for value in ["1e400", "-0.0", "\"\\u0000\"", "{\"\": {}}", "[[]]", "\"\u{202e}x\u{feff}\""]
+        {
+            all.push(format!("{{\"{name}\": {value}}}"));
+        }
+        all.push(format!("{{\"{name}\": \"a\", \"{name}\": \"b\"}}"));
+    }
+    all
+}
+
+/// A path of a route, in a workspace that is there.
+fn path(route: &Route, id: &str) -> String {
+    let path = route.template.replace("{workspace}", "team");
+    let mut parts: Vec<_> = path.split('/').collect();
+    for part in parts.iter_mut().filter(|part| part.starts_with('{')) {
+        *part = id;
+    }
+    parts.join("/")
+}
+
+fn is_stream(route: &Route) -> bool {
+    route.template == "/api/events" || route.template.ends_with("/test")
+}
+
+fn routes() -> impl Iterator<Item = &'static Route> {
+    let is_api = |route: &&Route| {
+        route.template.starts_with("/api/")
+            && !matches!(route.access, Access::Own(_))
+            && !is_stream(route)
+            // It would end what the others ask.
+            && route.template != "/api/secrets/rotate-key"
+    };
+    ROUTES.iter().filter(is_api)
+}
+
+#[track_caller]
+fn is_refused_or_done(answer: &Answer, what: &str) {
+    assert!(answer.status.as_u16() < 500, "{what}: {} {}", answer.status, answer.text());
+    assert!(answer.text().is_empty() || !answer.text().contains('\0'), "{what}");
+}
+
+/// S12: whatever stands behind `?` or in the place of an id is refused or finds nothing.
+#[tokio::test]
+async fn s12_odd_addresses_break_nothing() {
+    let tenants = Tenants::with(&["team"]).await;
+    let mut asked = 0;
+    for route in routes() {
+        for value in ODD {
+            for method in ["GET", "DELETE"] {
+                if !route.methods.split(", ").any(|one| one == method) {
+                    continue;
+                }
+                let mut paths = vec![path(route, value)];
+                if method == "GET" {
+                    let names = KNOWN.iter();
+                    paths.extend(names.map(|name| format!("{}?{name}={value}", path(route, "x"))));
+                }
+                for path in paths.iter().filter(|path| path.parse::<http::Uri>().is_ok()) {
+                    let answer = tenants.send(ADMIN, method, path, "").await;
+                    is_refused_or_done(&answer, &format!("{method} {path}"));
+                    asked += 1;
+                }
+            }
+        }
+    }
+    assert!(asked > 1000, "only {asked}");
+}
+
+/// S12: no body breaks a route, and none with a name twice is taken.
+#[tokio::test]
+async fn s12_odd_bodies_break_nothing() {
+    let tenants = Tenants::with(&["team"]).await;
+    let bodies = bodies();
+    for route in routes() {
+        for method in route.methods.split(", ").filter(|one| ["POST", "PUT", "PATCH"].contains(one))
+        {
+            for body in &bodies {
+                let path = path(route, "x");
+                let request = tenants.api.world.request(method.parse::<Method>().unwrap(), &path);
+                let request = request.header("authorization", &format!("Bearer {ADMIN}"));
+                let request = request.header("content-type", "application/json");
+                let answer = request.body(whole(body.clone())).send().await;
+                let what = format!("{method} {path} {:.60}", body);
+                is_refused_or_done(&answer, &what);
+                // Others read no body at all.
+                let reads = !matches!(answer.status, StatusCode::OK | StatusCode::NO_CONTENT);
+                let is_twice = body.contains("\"a\"") && body.contains("\"b\"");
+                assert!(!is_twice || reads || takes_no_body(route), "{what}: {}", answer.text());
+            }
+        }
+    }
+}
+
+fn takes_no_body(route: &Route) -> bool {
+    let verbs = ["disable", "enable", "reconnect", "reauthorize", "reload", "sign-in-links"];
+    verbs.iter().any(|verb| route.template.ends_with(verb))
+}
+
+/// S18: where a list of one workspace has ended says nothing in another, whose it is alone.
+#[tokio::test]
+async fn s18_places_in_others_lists_show_nothing() {
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    for (workspace, name) in [("team", "A_SECRET"), ("team", "B_SECRET"), ("rival", "C_SECRET")] {
+        let path = format!("/api/workspaces/{workspace}/secrets/{name}");
+        tenants.send(ADMIN, "PUT", &path, r#"{"value": "x"}"#).await.succeeded();
+        let path = format!("/api/workspaces/{workspace}/agents");
+        let agent = json!({ "name": name.to_lowercase().replace('_', "-") }).to_string();
+        tenants.send(ADMIN, "POST", &path, &agent).await.succeeded();
+    }
+    for list in ["secrets", "agents", "members", "service-tokens", "audit"] {
+        let next = |page: Value| page["next"].as_str().unwrap().to_owned();
+        let theirs = format!("/api/workspaces/team/{list}?limit=1");
+        let after = next(tenants.send(ADMIN, "GET", &theirs, "").await.succeeded());
+        for order in ["", "&order=oldest", "&order=newest"] {
+            if list != "audit" && !order.is_empty() {
+                continue;
+            }
+            let mine = format!("/api/workspaces/rival/{list}?after={after}{order}");
+            let chief = tenants.token("rival", Role::Admin);
+            let page = tenants.send(chief, "GET", &mine, "").await;
+            assert_eq!(page.status, StatusCode::OK, "{mine}: {}", page.text());
+            for foreign in ["A_SECRET", "B_SECRET", "a-secret", "b-secret", "team"] {
+                let shown = page.text().replace(&format!("\"{after}\""), "");
+                assert!(!shown.contains(foreign), "{mine}: {shown}");
+            }
+        }
+    }
+}
+
+/// X-E104, S18: a key of one principal, or of one workspace, is another's to use anew.
+#[tokio::test]
+async fn x_e104_a_key_in_two_workspaces_is_two_keys() {
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    let make = async |workspace: &str, role| {
+        let path = format!("/api/workspaces/{workspace}/agents");
+        let token = tenants.token(workspace, role);
+        let request = tenants.ask(token, "POST", &path, r#"{"name": "one"}"#);
+        request.header("idempotency-key", "the-same").send().await
+    };
+    for workspace in ["team", "rival"] {
+        let made = make(workspace, Role::Admin).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        assert!(!made.headers.contains_key("idempotency-replayed"));
+        // Another principal of the workspace does it itself, and hears that it is taken.
+        let other = make(workspace, Role::Author).await;
+        assert_eq!(other.status, StatusCode::CONFLICT, "{}", other.text());
+        assert!(!other.headers.contains_key("idempotency-replayed"));
+    }
+    // Somebody who may not write gets no answer from before, whatever key they show.
+    let refused = make("team", Role::Auditor).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+}
+
+/// S18: an id of a session that somebody else chose first is as free as any other.
+#[tokio::test]
+async fn s18_a_chosen_session_tells_nothing_of_others() {
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    let begin = async |api: &Api, workspace: &str, id: &str| {
+        let path = format!("/api/workspaces/{workspace}/runs");
+        let asked = json!({ "agent_name": "idle", "prompt": "x", "session_id": id });
+        api.send("POST", &path, asked.to_string()).await
+    };
+    for workspace in ["team", "rival"] {
+        let path = format!("/api/workspaces/{workspace}/agents");
+        tenants.send(ADMIN, "POST", &path, r#"{"name": "idle"}"#).await.succeeded();
+    }
+    let id = "ses_0a1b2c3d4e5f";
+    for workspace in ["team", "rival"] {
+        let begun = begin(&tenants.api, workspace, id).await;
+        assert_eq!(begun.status, StatusCode::CREATED, "{}", begun.text());
+        let again = begin(&tenants.api, workspace, id).await;
+        assert!(again.status.is_client_error(), "{}", again.text());
+    }
+}

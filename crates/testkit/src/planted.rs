@@ -1,0 +1,123 @@
+//! Makes a canary of every secret that a test sets: what is answered from then on is searched for
+//! its value.
+//!
+//! Kept by the thread, which each test has for itself: one test's secret may be another's text.
+
+use std::cell::RefCell;
+
+use serde_json::Value;
+
+use crate::{
+    canary::{Canary, Everything},
+    contract::Seen,
+};
+
+/// Shorter values may well be said for another reason.
+const SHORTEST: usize = 8;
+/// How many characters of a value are searched for.
+const LONGEST: usize = 200;
+/// What an answer has to tell the values of secrets, once, to who creates a run.
+const TELLING: [&str; 2] = ["agent_env", "resolved_mcp_servers"];
+
+thread_local! {
+    static PLANTED: RefCell<Vec<Canary>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Remembers the value of a secret that is about to be set.
+pub fn remember(value: &str) {
+    // The beginning of a long one is as good: it would be told with the rest.
+    let value: String = value.trim_end().chars().take(LONGEST).collect();
+    PLANTED.with_borrow_mut(|planted| {
+        if value.len() >= SHORTEST && planted.iter().all(|known| known.value != value) {
+            planted.push(Canary::of("a secret that this test has set", &value));
+        }
+    });
+}
+
+/// Remembers the value in a request, if it sets a secret.
+pub fn sent(method: &http::Method, path: &str, body: &[u8]) {
+    if method != http::Method::PUT || !path.contains("/secrets/") {
+        return;
+    }
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    if let Some(value) = body.as_ref().and_then(|body| body["value"].as_str()) {
+        remember(value);
+    }
+}
+
+/// Checks that an answer has no value that was remembered.
+///
+/// # Panics
+/// When it has one.
+#[track_caller]
+pub fn answered(seen: Seen<'_>) {
+    let what = format!("{} {}", seen.method, seen.path);
+    let body = seen.body.unwrap_or_default();
+    let creates = seen.method == http::Method::POST && seen.path.ends_with("/runs");
+    match serde_json::from_slice::<Value>(body).ok().filter(|_| creates) {
+        Some(mut begun) => {
+            if let Some(members) = begun.as_object_mut() {
+                members.retain(|name, _| !TELLING.contains(&name.as_str()));
+            }
+            said(&what, begun.to_string().as_bytes());
+        }
+        None => said(&what, body),
+    }
+    for (name, value) in seen.headers {
+        said(&format!("the header {name} of {what}"), value.as_bytes());
+    }
+}
+
+/// Checks that a text which somebody was told has no value that was remembered.
+///
+/// # Panics
+/// When it has one.
+#[track_caller]
+pub fn said(what: &str, bytes: &[u8]) {
+    PLANTED.with_borrow(|planted| {
+        if planted.is_empty() || bytes.is_empty() {
+            return;
+        }
+        let mut everything = Everything::default();
+        everything.note(what, bytes);
+        let leaks = everything.leaks(planted);
+        assert!(leaks.is_empty(), "{leaks:?}: {}", String::from_utf8_lossy(bytes));
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::catch_unwind;
+
+    use http::{HeaderMap, Method, StatusCode};
+
+    use super::*;
+
+    fn answers(method: &Method, path: &str, header: &str, body: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert("x", header.parse().unwrap());
+        let (status, body) = (StatusCode::OK, Some(body.as_bytes()));
+        catch_unwind(|| answered(Seen { method, path, status, headers: &headers, body })).is_ok()
+    }
+
+    /// S27: a value that was set is found in bodies and headers, but for the two members that tell.
+    #[test]
+    fn s27_a_secret_that_was_set_is_found() {
+        let secret = "quite\"secret";
+        let quoted = Value::from(secret).to_string();
+        let get = |header: &str, body: &str| answers(&Method::GET, "/api/x", header, body);
+        assert!(get("", &quoted), "nobody has set it yet");
+        let body = format!("{{\"value\": {quoted}}}");
+        sent(&Method::GET, "/api/workspaces/default/secrets/A", body.as_bytes());
+        assert!(get("", &quoted), "this sets nothing");
+        sent(&Method::PUT, "/api/workspaces/default/secrets/A", body.as_bytes());
+        assert!(!get("", &quoted) && !get("quite%22secret", "") && get("quite", "secret"));
+        for member in TELLING {
+            let told = format!("{{\"{member}\": {{\"A\": {quoted}}}}}");
+            let runs = "/api/workspaces/default/runs";
+            assert!(answers(&Method::POST, runs, "", &told) && !get("", &told), "{told}");
+        }
+        sent(&Method::PUT, "/api/workspaces/default/secrets/B", b"{\"value\": \"short\"}");
+        assert!(get("", "short"));
+    }
+}
