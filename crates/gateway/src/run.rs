@@ -1,5 +1,6 @@
 //! Runs, and the table of those that live.
 
+mod contents;
 mod own;
 mod token;
 mod usage;
@@ -12,7 +13,7 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use narthex_audit::ToolSet;
-use narthex_model::{Alias, RunId, WorkspaceId};
+use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     FirstList, FirstLists, KeptFurther, MountFault, MountSet, Registry, Snapshot,
@@ -22,11 +23,12 @@ use narthex_upstream::{ClientIdentity, Inventory};
 use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-pub use self::{own::Changes, token::RunToken};
 use self::{
+    contents::RunContents,
     own::OwnServers,
     token::{hash_of, id_in},
 };
+pub use self::{own::Changes, token::RunToken};
 pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
@@ -57,6 +59,8 @@ pub struct RunView {
     /// What it saw last, while it is used.
     pub(crate) view: ArcSwapOption<LastView>,
     pub(crate) usage: Usage,
+    /// What it takes to record what its calls carry.
+    pub(crate) contents: RunContents,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
 }
@@ -95,6 +99,7 @@ impl RunView {
             token_hash,
             view: ArcSwapOption::empty(),
             usage: Usage::default(),
+            contents: RunContents::default(),
             missing: Mutex::default(),
         }
     }
@@ -138,6 +143,13 @@ impl RunView {
         let own = self.own.with_failed(faults);
         let policy = with_own(self.policy, &own);
         Self { own, policy, ..self }
+    }
+
+    /// The same with the secrets that it was made with, which are kept out of what is recorded of
+    /// its calls; those of its servers are known anyhow.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
+        Self { contents: RunContents::with_secrets(secrets), ..self }
     }
 
     /// The same, frozen to what its own servers had at first (D10).
@@ -299,6 +311,7 @@ impl RunView {
     pub(crate) fn forget_seen(&self) {
         self.view.store(None);
         self.own.forget_joined();
+        self.contents.forget_known();
     }
 
     pub(crate) fn changes(&self, registry: &Registry) -> Changes {
