@@ -112,7 +112,7 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
-        let access = Arc::new(Access::load(store.as_ref()).await?);
+        let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),

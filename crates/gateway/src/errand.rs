@@ -38,7 +38,7 @@ impl Shared {
                 Ok(Errand { record, _permitted: permitted })
             }
             Err(refusal) => {
-                record.refuse(&refusal);
+                record.refused(&refusal);
                 Err(refusal)
             }
         }
@@ -77,7 +77,7 @@ impl Errand {
     pub(crate) fn end<T>(mut self, done: Result<T, Refusal>) -> Result<T, Refusal> {
         match &done {
             Ok(_) => self.record.finish(Outcome::Ok),
-            Err(refusal) => self.record.refuse(refusal),
+            Err(refusal) => self.record.refused(refusal),
         }
         done
     }

@@ -150,7 +150,7 @@ impl Shared {
             }
         };
         let refusal = refusal.settled();
-        open.record.refuse(&refusal);
+        open.record.refused(&refusal);
         Err(refusal)
     }
 
@@ -213,7 +213,7 @@ impl Shared {
             let (alias, item) = (Some(alias.clone()), item.clone());
             match self.begin_record(caller, alias, message, item, None) {
                 Ok(mut record) => {
-                    record.refuse(&refusal);
+                    record.refused(&refusal);
                     refusal
                 }
                 Err(full) => unrecorded(full),
@@ -232,7 +232,7 @@ impl Shared {
         let item = own_item(handling, asked).unwrap_or(Item::Server);
         match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {
-                record.refuse(&refusal);
+                record.refused(&refusal);
                 refusal
             }
             Err(full) => unrecorded(full),

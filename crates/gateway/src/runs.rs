@@ -61,6 +61,7 @@ impl Gateway {
     /// When the record cannot be kept: then there is no such run.
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
+        run.contents.go_by(shared.audit.contents_switch(&run.workspace));
         let snapshot = run.snapshot_once(&shared.registry);
         if !run.is_plain() {
             run.tell_missing(&snapshot);

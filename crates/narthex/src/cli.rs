@@ -25,7 +25,8 @@ use crate::{
 };
 
 pub(crate) use access::{
-    DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, TokensCommand, WorkspacesCommand,
+    ChangeWorkspaceArgs, DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, Switch, TokensCommand,
+    WorkspacesCommand,
 };
 pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
 pub(crate) use catalog::{

@@ -38,6 +38,15 @@ pub(super) enum Made {
     Own(String),
 }
 
+impl Made {
+    pub(super) fn agent(&self) -> Option<&FrozenAgent> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Own(_) => None,
+        }
+    }
+}
+
 /// An agent with all that one run of it is made of.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct FrozenAgent {

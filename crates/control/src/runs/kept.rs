@@ -2,14 +2,14 @@
 //! from what it was frozen with (D10).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
+    mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
-use narthex_model::{Alias, RunId};
-use narthex_policy::RunPolicy;
+use narthex_model::RunId;
 use narthex_registry::{FirstLists, MountFault, MountSet};
 use narthex_store::RunRow;
 use tokio::time::Instant;
@@ -74,10 +74,9 @@ impl Kept {
 /// What a run has of its servers after a restart.
 struct Mounted {
     set: MountSet,
-    policy: RunPolicy,
-    built_in: BTreeSet<Alias>,
+    /// Without what is mounted.
+    prepared: Prepared,
     failed: Vec<MountFault>,
-    counted: Vec<(Alias, String)>,
 }
 
 impl RunSource for Shared {
@@ -176,20 +175,18 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let Mounted { set, policy, built_in, failed, counted } =
-            self.mounted_again(row, &frozen).await?;
+        let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
+        let Prepared { policy, counted, built_in, secrets, .. } = prepared;
         for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
-        let agent = match &frozen.of {
-            Made::Agent(agent) => Some(agent.name.as_str()),
-            Made::Own(_) => None,
-        };
+        let agent = frozen.of.agent().map(|agent| agent.name.as_str());
         let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
-        let mut run = run.with_meters(meters).with_further_lists(frozen.further);
+        let run = run.with_meters(meters).with_further_lists(frozen.further);
+        let mut run = run.with_secrets(secrets);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
@@ -205,17 +202,16 @@ impl Runs {
     async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
         for _ in 0..ATTEMPTS {
             let cuts = self.control().cuts();
-            let prepared = self.prepared_again(row, frozen).await?;
-            let Prepared { servers, policy, counted, skipped, failed, built_in, .. } = prepared;
-            for fault in &skipped {
+            let mut prepared = self.prepared_again(row, frozen).await?;
+            for fault in &prepared.skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
-            let set = self.mount(servers, false).await?;
+            let set = self.mount(take(&mut prepared.servers), false).await?;
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
-                let failed = failed.into_iter().map(Failed::into_mount_fault);
+                let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);
                 let failed = failed.chain(set.faults().iter().cloned()).collect();
-                return Ok(Mounted { set, policy, built_in, failed, counted });
+                return Ok(Mounted { set, prepared, failed });
             }
             set.unmount().await;
         }

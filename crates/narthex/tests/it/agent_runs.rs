@@ -3,6 +3,7 @@
 mod built_in;
 mod confined;
 mod consent;
+mod contents;
 mod cutting;
 mod direct;
 mod env;

@@ -146,6 +146,7 @@ const SHOWN: &[&str] = &[
     "users link",
     "users list",
     "users passkeys",
+    "workspaces change",
     "workspaces create",
     "workspaces delete",
     "workspaces list",
