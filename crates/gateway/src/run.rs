@@ -1,7 +1,8 @@
-//! Runs, and the table of those that live.
+//! Runs.
 
 mod contents;
 mod own;
+mod table;
 mod token;
 mod usage;
 
@@ -20,15 +21,10 @@ use narthex_registry::{
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::{ClientIdentity, Inventory};
-use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    contents::RunContents,
-    own::OwnServers,
-    token::{hash_of, id_in},
-};
-pub use self::{own::Changes, token::RunToken};
+use self::{contents::RunContents, own::OwnServers};
+pub use self::{own::Changes, table::RunTable, token::RunToken};
 pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
@@ -70,12 +66,6 @@ pub struct RunView {
 pub(crate) struct LastView {
     pub(crate) seq: u64,
     pub(crate) view: Arc<View>,
-}
-
-/// All live runs. Reading takes no lock.
-#[derive(Debug, Default)]
-pub struct RunTable {
-    runs: papaya::HashMap<RunId, Arc<RunView>>,
 }
 
 impl RunView {
@@ -354,82 +344,4 @@ fn lone(alias: &Alias) -> (Alias, Arc<Meter>) {
     let (workspace, kind) = (WorkspaceId::default(), MeterKind::LocalServer);
     let key = MeterKey { workspace, kind, name: alias.as_str().into() };
     (alias.clone(), Arc::new(Meter::new(key)))
-}
-
-impl RunTable {
-    /// Adds a run.
-    pub(crate) fn insert(&self, run: &Arc<RunView>) {
-        self.runs.pin().insert(run.id, run.clone());
-    }
-
-    /// Takes a run out: its token opens nothing any more. `None` if there is none.
-    pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
-        self.runs.pin().remove(&id).cloned()
-    }
-
-    /// Every run, the oldest first.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<RunView>> {
-        let mut all: Vec<_> = self.runs.pin().values().cloned().collect();
-        all.sort_by_key(|run| (run.began, run.id));
-        all
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The run of an id.
-    #[must_use]
-    pub fn get(&self, id: RunId) -> Option<Arc<RunView>> {
-        self.runs.pin().get(&id).cloned()
-    }
-
-    /// The run that a token opens; `None` for any other text.
-    #[must_use]
-    pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
-        let run = self.get(id_in(token)?)?;
-        bool::from(hash_of(token).ct_eq(&run.token_hash)).then_some(run)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_opens_its_own_run_only() {
-        let table = RunTable::default();
-        let (one, two) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
-        for token in [&one, &two] {
-            table.insert(&Arc::new(RunView::new(token, RunPolicy::AllAttached)));
-        }
-        assert_eq!(table.identify(one.expose()).unwrap().id, one.run_id());
-        assert_ne!(one.run_id(), two.run_id());
-        let mut forged = one.expose().to_owned();
-        let last = if forged.ends_with('A') { 'Q' } else { 'A' };
-        forged.pop();
-        forged.push(last);
-        for bad in
-            ["", "nxt_", "nxt_AAAA", &forged, &one.expose()[4..], &format!("{} ", one.expose())]
-        {
-            assert!(table.identify(bad).is_none(), "{bad}");
-        }
-    }
-
-    /// S27: a token does not print.
-    #[test]
-    fn s27_tokens_do_not_print() {
-        let token = RunToken::generate().unwrap();
-        let view = RunView::new(&token, RunPolicy::AllAttached);
-        assert!(!format!("{token:?} {view:?}").contains(&token.expose()[20..]));
-    }
 }
