@@ -120,12 +120,16 @@ pub(crate) fn hide(
 
 /// Takes out of a request for changes the resources that callers may not see: a server
 /// acknowledges only what there is.
-pub(crate) fn hide_from_listening(request: &mut Request, row: &ServerRow) {
+pub(crate) fn hide_from_listening(
+    request: &mut Request,
+    row: &ServerRow,
+    is_granted: impl Fn(&str) -> bool,
+) {
     let Some(wanted) = request.message.get("notifications") else { return };
     let uris = wanted.get("resourceSubscriptions").map(Raw::items).unwrap_or_default();
     let is_shown = |uri: &&Raw<'_>| {
         uri.as_str().is_some_and(|uri| {
-            let is_there = !row.inventory.withholds(&uri);
+            let is_there = !row.inventory.withholds(&uri) && is_granted(&uri);
             is_there && Item::Resource(uri.as_ref().into()).is_exposed(exposed(row))
         })
     };
