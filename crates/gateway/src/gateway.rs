@@ -10,6 +10,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use narthex_audit::Audit;
+use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
 use narthex_traffic::Meters;
@@ -22,8 +23,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Caller, Endpoint, GrantLedger, Metrics, RunSource, RunTable, RunView, Session,
-    Tracer,
+    Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
     exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},

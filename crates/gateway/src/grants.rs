@@ -40,11 +40,22 @@ pub enum Consumed {
 #[error("{0}")]
 pub struct LedgerError(pub String);
 
+/// Has policy decide on a request to a server: the one place where that is done.
+///
+/// `paid` are the grants that earlier tries and rounds of the same call have used up.
+pub(crate) fn decide(
+    run: &RunView,
+    row: Option<&ServerRow>,
+    request: Request,
+    paid: &[GrantId],
+) -> Result<Verdict, Refusal> {
+    let attempt = Attempt { now: SystemTime::now, paid };
+    let decided = run.policy.authorize(request, rules(row), &run.authority, attempt);
+    decided.map_err(refusal_of)
+}
+
 impl Shared {
-    /// Has policy decide on a request to a server, and waits until the grants are used up that are
-    /// for a single call. The one place where that is decided.
-    ///
-    /// `paid` are the grants that earlier tries and rounds of the same call have used up.
+    /// The same, and waits until the grants are used up that are for a single call.
     pub(crate) async fn permit(
         &self,
         run: &RunView,
@@ -52,16 +63,28 @@ impl Shared {
         request: Request,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
-        let mut request = request;
+        match decide(run, row, request, paid)? {
+            Verdict::Permit(permitted) => Ok(permitted),
+            Verdict::Unpaid(unpaid) => Box::pin(self.settle(run, row, unpaid, paid)).await,
+        }
+    }
+
+    /// Uses the grants up, or finds others if somebody else has meanwhile.
+    pub(crate) async fn settle(
+        &self,
+        run: &RunView,
+        row: Option<&ServerRow>,
+        mut unpaid: Unpaid,
+        paid: &[GrantId],
+    ) -> Result<Permitted<Request>, Refusal> {
         loop {
-            let attempt = Attempt { now: SystemTime::now(), paid };
-            let decided = run.policy.authorize(request, rules(row), &run.authority, attempt);
-            match decided.map_err(refusal_of)? {
+            let again = match self.pay(run, unpaid).await? {
+                Ok(permitted) => return Ok(permitted),
+                Err(again) => again,
+            };
+            match decide(run, row, again, paid)? {
                 Verdict::Permit(permitted) => return Ok(permitted),
-                Verdict::Unpaid(unpaid) => match Box::pin(self.pay(run, unpaid)).await? {
-                    Ok(permitted) => return Ok(permitted),
-                    Err(again) => request = again,
-                },
+                Verdict::Unpaid(next) => unpaid = next,
             }
         }
     }

@@ -4,18 +4,16 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::AuditFull;
-use narthex_model::{Alias, CallErrorKind, GrantId};
-use narthex_policy::{Item, Permitted, Request};
+use narthex_model::{Alias, CallErrorKind};
+use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
-use narthex_upstream::{Hop, InUse, Link, LinkError};
-use narthex_wire::{Message, Raw, Revision, method, rpc};
-use tokio::time::Instant;
+use narthex_upstream::{Hop, InUse, Link};
+use narthex_wire::{Message, Raw, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
     exposure::exposed,
-    finish::Held,
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
@@ -23,11 +21,7 @@ use crate::{
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
-    sent::{FinishParts, Sent},
 };
-
-/// How long the result of a task may take (2025-11-25): servers answer when the task has ended.
-const TASK_RESULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record
@@ -262,69 +256,6 @@ impl Shared {
                 Err(Box::new(Failed { refusal, open }))
             }
         }
-    }
-
-    /// Prepares, authorizes and sends. What is done before anything is awaited is done in
-    /// [`Shared::seal`], so that the request is not kept beside its sealed form.
-    async fn send(
-        self: &Arc<Self>,
-        caller: &Caller,
-        routed: Routed,
-        (link, hop): (InUse, Hop),
-        paid: &mut Vec<GrantId>,
-    ) -> Result<Sent, Refusal> {
-        let mut routed = routed;
-        let listening = std::mem::take(&mut routed.listening);
-        let method = routed.request.message.method();
-        let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
-        let timeout = (!is_stream).then(|| match method {
-            method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
-            _ => self.timeout(&routed.row),
-        });
-        let (finish, permitted) = self.seal(caller, routed, &link, paid).await?;
-        let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
-        if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
-            let uri = permitted.item.name().into();
-            self.unsubscribe_own_when_over(session, Arc::clone(&link), uri, permitted.basis());
-        }
-        let deadline = Instant::now() + timeout.unwrap_or_default();
-        let forwarding = link.forward(permitted, hop);
-        let forwarded = match timeout {
-            None => forwarding.await,
-            Some(timeout) => tokio::time::timeout_at(deadline, forwarding)
-                .await
-                .unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis()))),
-        };
-        let forwarded = forwarded?;
-        if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
-            return Err(Refusal::Mismatch);
-        }
-        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
-        let over = self.over(&listening, &caller.run.ended).filter(|_| is_stream);
-        let ended = over.as_ref().map_or(&caller.run.ended, |over| &over.token);
-        let stop = is_stream.then(|| [self.stopping.clone(), ended.clone()]);
-        let link = match is_stream {
-            true => Held::Awake(link.keep_awake()),
-            false => Held::InUse(link),
-        };
-        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop, over })
-    }
-
-    async fn seal(
-        self: &Arc<Self>,
-        caller: &Caller,
-        mut routed: Routed,
-        link: &Link,
-        paid: &mut Vec<GrantId>,
-    ) -> Result<(FinishParts, Permitted<Request>), Refusal> {
-        let up = link.facts().revision;
-        let mut finish = FinishParts::read(self, caller, &routed, up);
-        paid.extend(self.prepare(caller, &mut routed.request, up)?);
-        let Routed { row, request, .. } = routed;
-        let permitted = self.permit(&caller.run, Some(&row), request, paid).await?;
-        finish.allowed(&permitted);
-        paid.extend(permitted.basis().single());
-        Ok((finish, permitted))
     }
 
     pub(crate) fn timeout(&self, row: &ServerRow) -> Duration {

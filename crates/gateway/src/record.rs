@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
+use narthex_metrics::Metrics;
 use narthex_model::{Alias, GrantId};
 use narthex_policy::{Basis, Item};
 use narthex_traffic::Admission;
@@ -10,7 +11,7 @@ use narthex_wire::{Message, Payload};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    CallSpan, Caller, Metrics,
+    CallSpan, Caller,
     contents::Keeping,
     finish::outcome_of_refusal,
     gateway::Shared,

@@ -1,6 +1,7 @@
 //! Where a request goes, and under which name (the `route` step).
 
 mod expected;
+mod own_tasks;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -120,26 +121,6 @@ impl Shared {
             Some(row) => Err(unusable(row)),
             None => Err(unknown_server(alias)),
         }
-    }
-
-    /// A task is gated like the call that made it.
-    pub(crate) fn know_origin(&self, caller: &Caller, request: &mut Request) {
-        if let Item::Task(id) = &request.item {
-            request.origin = self.tasks.origin(caller.run.id, &caller.run.key(&request.alias), id);
-        }
-    }
-
-    /// Whether all tasks that a stream shall tell of are the caller's: those of others are as
-    /// absent as none (S18).
-    fn owns_tasks(&self, caller: &Caller, alias: &Alias, request: &Message) -> Result<(), Refusal> {
-        let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
-        for id in wanted.map(Raw::items).unwrap_or_default() {
-            let id = id.as_str().unwrap_or_default();
-            if !self.tasks.owns(caller.run.id, &caller.run.key(alias), &id) {
-                return Err(not_found(Handling::Task, &id));
-            }
-        }
-        Ok(())
     }
 
     /// Finds the item at the aggregated endpoint. What a server that is just being connected may

@@ -1,3 +1,5 @@
+//! Tests of the decision: whom a grant is for, what it allows, and how often.
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,9 +26,8 @@ fn user(digit: char) -> PrincipalId {
 
 /// A call of the tool `write` of the server `git`.
 fn call(arguments: &str) -> Request {
-    let text = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"write","arguments":{arguments}}}}}"#
-    );
+    let params = format!(r#"{{"name":"write","arguments":{arguments}}}"#);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
     let message = Message::parse(Bytes::from(text), &Limits::default()).unwrap();
     Request::new(alias("git"), message, Item::Tool("write".into()))
 }
@@ -72,7 +73,7 @@ fn decide_paid(
 ) -> Result<Verdict, Denial> {
     let exposed = Exposed::default();
     let rules = ServerRules { exposed: &exposed, gates };
-    RunPolicy::AllAttached.authorize(request, rules, authority, Attempt { now: at(100), paid })
+    RunPolicy::AllAttached.authorize(request, rules, authority, Attempt { now: || at(100), paid })
 }
 
 fn is_permit(verdict: Result<Verdict, Denial>) -> bool {
@@ -92,7 +93,7 @@ fn d13_permits_attached_servers_only() {
     let policy = RunPolicy::Attached([alias("git")].into());
     let (open, gates) = (Exposed::default(), Gates::default());
     let rules = ServerRules { exposed: &open, gates: &gates };
-    let attempt = Attempt { now: at(0), paid: &[] };
+    let attempt = Attempt { now: || at(0), paid: &[] };
     let sent = call("{}");
     let bytes = sent.message.bytes().clone();
     match policy.authorize(sent, rules, &Authority::default(), attempt).unwrap() {
@@ -117,7 +118,7 @@ fn d5_permits_nothing_that_a_rule_hides() {
     let authority = authority();
     let subject = GrantSubject::User(user('1'));
     authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Persistent));
-    let attempt = Attempt { now: at(0), paid: &[] };
+    let attempt = Attempt { now: || at(0), paid: &[] };
     let denial =
         RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt).unwrap_err();
     assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "exposed"));

@@ -55,7 +55,7 @@ const BUCKETS: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 120.0];
 
 /// The counters of all servers.
-pub(super) struct Servers {
+pub(crate) struct Servers {
     families: Families,
     by_alias: ArcSwap<HashMap<Alias, Arc<ServerMetrics>>>,
     other: ServerMetrics,
@@ -64,7 +64,7 @@ pub(super) struct Servers {
 }
 
 /// The counters of one server.
-pub(super) struct ServerMetrics {
+pub(crate) struct ServerMetrics {
     label: Arc<str>,
     families: Families,
     /// By method, then by outcome; made when first needed.
@@ -106,7 +106,7 @@ impl MetricConstructor<Histogram> for Durations {
 }
 
 impl Servers {
-    pub(super) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let families = Families {
             calls: Family::default(),
             duration: Family::new_with_constructor(Durations),
@@ -128,7 +128,7 @@ impl Servers {
     }
 
     /// Hands over the counters of a server; those of [`OTHER`] if it is none, or one too many.
-    pub(super) fn with(&self, alias: Option<&Alias>, count: impl FnOnce(&ServerMetrics)) {
+    pub(crate) fn with(&self, alias: Option<&Alias>, count: impl FnOnce(&ServerMetrics)) {
         let Some(alias) = alias else { return count(&self.other) };
         let by_alias = self.by_alias.load();
         match by_alias.get(alias) {
@@ -171,7 +171,7 @@ impl ServerMetrics {
         ServerLabel { server: self.label.clone() }
     }
 
-    pub(super) fn call_finished(&self, method: &str, outcome: Outcome, took: Duration) {
+    pub(crate) fn call_finished(&self, method: &str, outcome: Outcome, took: Duration) {
         let row = METHODS.iter().position(|known| *known == method).unwrap_or(METHODS.len() - 1);
         let counter = &self.calls[row * Outcome::COUNT + outcome.index()];
         let resolve = || {
@@ -184,17 +184,17 @@ impl ServerMetrics {
         self.duration.get_or_init(resolve).observe(took.as_secs_f64());
     }
 
-    pub(super) fn set_up(&self, is_up: bool) {
+    pub(crate) fn set_up(&self, is_up: bool) {
         let resolve = || self.families.up.get_or_create_owned(&self.server());
         self.up.get_or_init(resolve).set(is_up.into());
     }
 
-    pub(super) fn count_restart(&self) {
+    pub(crate) fn count_restart(&self) {
         let resolve = || self.families.restarts.get_or_create_owned(&self.server());
         self.restarts.get_or_init(resolve).inc();
     }
 
-    pub(super) fn count_cut(&self) {
+    pub(crate) fn count_cut(&self) {
         let resolve = || self.families.cuts.get_or_create_owned(&self.server());
         self.cuts.get_or_init(resolve).inc();
     }

@@ -10,7 +10,7 @@ use prometheus_client::{
 
 /// Adds the process's own numbers on each reading.
 #[derive(Debug)]
-pub(super) struct ProcessCollector;
+pub(crate) struct ProcessCollector;
 
 /// What the system counts.
 #[derive(Debug, PartialEq)]

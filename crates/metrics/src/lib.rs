@@ -1,4 +1,4 @@
-//! Counters of the gateway, as Prometheus text.
+//! Counters of what the gateway does, as Prometheus text.
 //!
 //! Every label has a bounded set of values: what clients make up is counted as [`OTHER`]. A call
 //! is counted through counters that were resolved when its server was first seen, without a lock
