@@ -53,6 +53,8 @@ const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
 /// Runs, and who sees that they are.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
+/// What is granted, and what is asked for.
+const SEE_GRANTS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
 /// What is behind a route.
@@ -105,6 +107,13 @@ pub(crate) enum Target {
     Secrets,
     Secret,
     RotateKey,
+    Grants,
+    GrantCreate,
+    Grant,
+    GrantRevoke,
+    GrantRequests,
+    GrantApprove,
+    GrantDeny,
     EnvBindings,
     EnvBindingCreate,
     EnvBinding,
@@ -213,6 +222,24 @@ pub const ROUTES: &[Route] = &[
         "PUT, DELETE",
         ADMIN,
         Target::EnvBinding,
+    ),
+    member("/api/workspaces/{workspace}/grants", READ, SEE_GRANTS, Target::Grants),
+    // Of those only humans (X-M58).
+    member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::GrantCreate),
+    member("/api/workspaces/{workspace}/grants/{id}", READ, SEE_GRANTS, Target::Grant),
+    member("/api/workspaces/{workspace}/grants/{id}", "DELETE", ADMIN, Target::GrantRevoke),
+    member("/api/workspaces/{workspace}/grant-requests", READ, SEE_GRANTS, Target::GrantRequests),
+    member(
+        "/api/workspaces/{workspace}/grant-requests/{id}/approve",
+        "POST",
+        ADMIN,
+        Target::GrantApprove,
+    ),
+    member(
+        "/api/workspaces/{workspace}/grant-requests/{id}/deny",
+        "POST",
+        ADMIN,
+        Target::GrantDeny,
     ),
     // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).

@@ -7,6 +7,7 @@ mod audit;
 mod catalog;
 pub(crate) mod changes;
 mod env_bindings;
+mod grants;
 mod logins;
 mod once;
 mod query;
@@ -128,6 +129,13 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
+            Target::Grants => self.grants().await,
+            Target::GrantCreate => self.create_grant(body).await,
+            Target::Grant => self.show_grant().await,
+            Target::GrantRevoke => self.revoke_grant().await,
+            Target::GrantRequests => self.grant_requests().await,
+            Target::GrantApprove => self.decide_grant(body, true).await,
+            Target::GrantDeny => self.decide_grant(body, false).await,
             Target::EnvBindings => self.env_bindings().await,
             Target::EnvBindingCreate => self.create_env_binding(body).await,
             Target::EnvBinding => self.change_env_binding(body).await,

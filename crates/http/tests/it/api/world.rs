@@ -7,7 +7,7 @@ use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_audit::{Audit, AuditSettings};
 use narthex_control::{
-    Control, ControlOptions, LoginOptions, Runs, RunsOptions, SecretRows, Variables,
+    Control, ControlOptions, LoginOptions, Runs, RunsOptions, SecretRows, StoreLedger, Variables,
 };
 use narthex_gateway::RunToken;
 use narthex_registry::{
@@ -104,6 +104,7 @@ impl Api {
             audit: audit.clone(),
             login,
             meters: Meters::default(),
+            grants: Arc::default(),
             defaults: Vec::new(),
         };
         let registry = registry();
@@ -118,6 +119,7 @@ impl Api {
             built_in_url: None,
             sockets: None,
         };
+        gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
         let runs = Runs::start(gateway.clone(), control.clone(), options).await.unwrap();
         let world = World::around(gateway, |options| {
             options.control = Some(given);
