@@ -1,4 +1,4 @@
-//! One event of the audit: who did what to what, and how it came out. Names only, never values.
+//! One event of the audit: who did what to what, and how it came out. Names, not values.
 
 use std::{borrow::Cow, collections::BTreeMap, time::SystemTime};
 
@@ -36,7 +36,8 @@ pub struct AuditEvent<'a> {
     pub granted_via: Option<Cow<'a, str>>,
     /// The names of the fields that were changed.
     pub fields: Vec<Cow<'a, str>>,
-    /// What else is told of it: names, counts and digests, never a value that somebody gave.
+    /// What else is told of it: names, counts and digests, never a value that somebody gave but for
+    /// [`CONTENTS`](crate::CONTENTS) of a call whose workspace asks for them.
     pub details: BTreeMap<Cow<'a, str>, Value>,
 }
 

@@ -61,6 +61,10 @@ kinds! {
     WORKSPACE_UPDATED = "workspace.updated";
     /// A workspace has other limits of traffic.
     LIMITS_UPDATED = "workspace.limits.updated";
+    /// What calls of a workspace carry is recorded from now on.
+    CONTENTS_ON = "workspace.audit_contents.enabled";
+    /// And is not any more.
+    CONTENTS_OFF = "workspace.audit_contents.disabled";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

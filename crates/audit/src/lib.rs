@@ -1,7 +1,8 @@
 //! The audit: what everything that is done is recorded with, from the shape of an event to a
 //! verifier of exports.
 //!
-//! * [`AuditEvent`] is one thing that somebody did or was refused. It has names and never values.
+//! * [`AuditEvent`] is one thing that somebody did or was refused. It has names and never values,
+//!   but for an [`Excerpt`] of what a call carried, where its workspace asks for that.
 //! * [`Audit`] records events. Calls take an [`AuditSlot`] each, changes are [`Noted`] before they
 //!   are made; one thread writes to the spool, which are the files of the way to a store.
 //! * [`SpoolReader`] reads them, for whoever moves them into one.
@@ -13,6 +14,7 @@
 
 mod canonical;
 mod chain;
+mod contents;
 mod event;
 pub mod kind;
 mod recorder;
@@ -22,6 +24,7 @@ mod verify;
 
 pub use canonical::{NotCanonical, canonical, line_hash};
 pub use chain::{Chains, Head, Link};
+pub use contents::{CONTENTS, ContentsSwitch, EXCERPT_BYTES, Excerpt};
 pub use event::{Actor, ActorKind, AuditEvent, Resource};
 pub use recorder::{
     Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Noted, Outcome, Refused,

@@ -7,6 +7,7 @@
 //! does no I/O. Whatever else is done is noted before it begins ([`Audit::begin`]), so that even a
 //! process that is killed leaves a trace of it.
 
+mod keeping;
 mod noted;
 mod queue;
 mod record;
@@ -40,6 +41,7 @@ pub use self::{
 
 use crate::{
     AuditEvent, Chains, SpoolReader, ToolSet,
+    contents::Contents,
     spool::{Backlog, Intent, Opened, Spool, Standing},
 };
 
@@ -120,6 +122,8 @@ pub(super) struct Entry {
     time: SystemTime,
     started: Instant,
     took: Duration,
+    /// What it carried, if its workspace has that kept.
+    contents: Option<Box<Contents>>,
 }
 
 /// What is on its way into the file.
@@ -188,6 +192,7 @@ impl Audit {
             time: SystemTime::now(),
             started: Instant::now(),
             took: Duration::ZERO,
+            contents: None,
         };
         Ok(AuditSlot { entry: Some(Box::new(entry)), queue: self.queue.clone() })
     }

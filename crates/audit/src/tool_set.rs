@@ -29,6 +29,12 @@ pub struct SeenTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DefinitionDigest([u8; 32]);
 
+impl DefinitionDigest {
+    pub(crate) fn new(sha256: [u8; 32]) -> Self {
+        Self(sha256)
+    }
+}
+
 impl SeenTool {
     /// A tool under its qualified name, of this server, with its definition as it is shown.
     #[must_use]

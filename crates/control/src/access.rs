@@ -25,6 +25,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use narthex_audit::Audit;
 use narthex_login::SessionLimits;
 use narthex_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -60,17 +61,20 @@ pub(crate) struct Access {
     /// Held while anything of it changes or is read anew, so that the newest comes last.
     changing: tokio::sync::Mutex<()>,
     changes: tokio::sync::watch::Sender<u64>,
+    /// Told which workspaces have what calls carry recorded.
+    audit: Audit,
 }
 
 impl Access {
     /// As the store has it; nobody without one.
-    pub(crate) async fn load(store: Option<&Store>) -> Result<Self, ControlError> {
+    pub(crate) async fn load(store: Option<&Store>, audit: Audit) -> Result<Self, ControlError> {
         let access = Self {
             table: ArcSwap::default(),
             started: Instant::now(),
             confirmed_ms: AtomicU64::new(0),
             changing: tokio::sync::Mutex::default(),
             changes: tokio::sync::watch::Sender::default(),
+            audit,
         };
         if let Some(store) = store {
             access.reload(store).await?;
@@ -125,6 +129,8 @@ impl Access {
             self.confirmed_ms.store(0, Ordering::Release);
             ControlError::Store(error)
         })?;
+        let audited = table.workspaces.values().filter(|one| one.audits_contents);
+        self.audit.keep_contents_of(&audited.map(|one| one.id.clone()).collect());
         self.table.store(Arc::new(table));
         self.confirm();
         self.changes.send_modify(|count| *count += 1);

@@ -119,7 +119,7 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
-        let access = Arc::new(Access::load(store.as_ref()).await?);
+        let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let workspace = WorkspaceId::default();
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
         let grants = Arc::new(grants.map_err(ControlError::Store)?);

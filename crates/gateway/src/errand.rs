@@ -2,7 +2,7 @@
 //! recorded like a call.
 
 use narthex_audit::Outcome;
-use narthex_policy::{Permitted, Request};
+use narthex_policy::{Basis, Permitted, Request};
 use narthex_upstream::{Link, LinkError};
 use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Errand {
     record: CallRecord,
-    _permitted: Permitted<Request>,
+    permitted: Permitted<Request>,
 }
 
 impl Shared {
@@ -35,10 +35,10 @@ impl Shared {
         match self.permit(&caller.run, row.as_deref(), request, &[]).await {
             Ok(permitted) => {
                 record.allowed(permitted.basis());
-                Ok(Errand { record, _permitted: permitted })
+                Ok(Errand { record, permitted })
             }
             Err(refusal) => {
-                record.refuse(&refusal);
+                record.refused(&refusal);
                 Err(refusal)
             }
         }
@@ -73,11 +73,21 @@ impl Shared {
 }
 
 impl Errand {
+    /// By which grants it is allowed.
+    pub(crate) fn basis(&self) -> &Basis {
+        self.permitted.basis()
+    }
+
+    /// Records that it was done.
+    pub(crate) fn done(mut self) {
+        self.record.finish(Outcome::Ok);
+    }
+
     /// Records how it ended.
     pub(crate) fn end<T>(mut self, done: Result<T, Refusal>) -> Result<T, Refusal> {
         match &done {
             Ok(_) => self.record.finish(Outcome::Ok),
-            Err(refusal) => self.record.refuse(refusal),
+            Err(refusal) => self.record.refused(refusal),
         }
         done
     }

@@ -77,11 +77,6 @@ fn listed(name: &str) -> Option<ListMembers> {
     Some(ListMembers { list, member, key, item })
 }
 
-/// Whether an entry is among those of a frozen list, as it was there.
-fn is_frozen(frozen: &HashMap<&str, &[u8]>, key: &str, entry: &Raw<'_>) -> bool {
-    frozen.get(key).is_some_and(|frozen| *frozen == entry.as_bytes())
-}
-
 /// Takes out of a server's list what callers may not see, and what is not as it is frozen in the
 /// run. A list of which nothing is hidden stays byte for byte.
 pub(crate) fn hide(
@@ -91,7 +86,6 @@ pub(crate) fn hide(
     (exposed, frozen): (&Exposed, Option<&Inventory>),
 ) {
     let Some(ListMembers { list: kind, member, key, item }) = listed(name) else { return };
-    let frozen = frozen.filter(|_| kind != Listed::Resource);
     if exposed.is_everything() && frozen.is_none() {
         return;
     }
@@ -99,10 +93,10 @@ pub(crate) fn hide(
     let written = list.get(member).map(Raw::items).unwrap_or_default();
     let unchanged = frozen.map(|frozen| {
         let frozen = frozen.list(kind).iter().rev();
-        let frozen: HashMap<_, _> = frozen.map(|entry| (&*entry.key, &entry.raw[..])).collect();
+        let frozen: HashMap<_, _> = frozen.map(|entry| (&*entry.key, entry)).collect();
         let is_same = |entry: &&Raw<'_>| {
-            let key = entry.get(key).and_then(Raw::as_str);
-            key.is_some_and(|key| is_frozen(&frozen, &key, entry))
+            let first = entry.get(key).and_then(Raw::as_str).and_then(|key| frozen.get(&*key));
+            first.is_some_and(|first| first.says(kind, entry.as_bytes()))
         };
         let same = written.iter().filter(is_same);
         let keys = same.filter_map(|entry| entry.get(key).and_then(Raw::as_str));
@@ -126,11 +120,18 @@ pub(crate) fn hide(
 
 /// Takes out of a request for changes the resources that callers may not see: a server
 /// acknowledges only what there is.
-pub(crate) fn hide_from_listening(request: &mut Request, exposed: &Exposed) {
+pub(crate) fn hide_from_listening(
+    request: &mut Request,
+    row: &ServerRow,
+    is_granted: impl Fn(&str) -> bool,
+) {
     let Some(wanted) = request.message.get("notifications") else { return };
     let uris = wanted.get("resourceSubscriptions").map(Raw::items).unwrap_or_default();
     let is_shown = |uri: &&Raw<'_>| {
-        uri.as_str().is_some_and(|uri| Item::Resource(uri.as_ref().into()).is_exposed(exposed))
+        uri.as_str().is_some_and(|uri| {
+            let is_there = !row.inventory.withholds(&uri) && is_granted(&uri);
+            is_there && Item::Resource(uri.as_ref().into()).is_exposed(exposed(row))
+        })
     };
     let shown: Vec<_> = uris.iter().filter(is_shown).map(|uri| uri.as_bytes()).collect();
     if shown.len() == uris.len() {

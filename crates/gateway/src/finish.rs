@@ -171,44 +171,45 @@ impl Finish {
         let outcome = outcome_of(message);
         let changed = match self.changed(message) {
             Ok(changed) => changed,
-            Err(refusal) => {
-                self.record.finish(outcome);
-                return self.step(refusal);
-            }
+            Err(refusal) => return self.step(outcome, refusal),
         };
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
         hide(&self.method, message, &mut rewrite, (self.exposed(), self.frozen.as_deref()));
         if message.kind() == MessageKind::Result {
             if let Err(refusal) = self.seal_state(message, &mut rewrite) {
-                self.record.finish(outcome);
-                return self.step(refusal);
+                return self.step(outcome, refusal);
             }
             if let Some(tasks) = &self.tasks {
                 tasks.answered(&self.method, message, self.link(), &mut rewrite);
             }
         }
         rewrite.id = Some(self.id.to_vec().into());
-        self.record.finish(outcome);
         let status = message.error_code().map_or(200, |code| status_of_code(code, self.down.era()));
         let payload = with_id(&rewrite, message, &self.id);
+        self.record.answered(outcome, &payload);
         Step::Answer(Answer { payload, status, retry_after: None })
     }
 
     /// What the caller hears when there is no answer of the server.
     pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
-        self.record.refuse(&refusal);
+        let outcome = outcome_of_refusal(&refusal);
         match refusal {
-            Refusal::Cancelled => None,
-            refusal => Some(self.step(refusal)),
+            Refusal::Cancelled => {
+                self.record.finish(outcome);
+                None
+            }
+            refusal => Some(self.step(outcome, refusal)),
         }
     }
 
-    fn step(&self, refusal: Refusal) -> Step {
+    fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {
         let mut answering =
             refusal.into_answering(Raw::new(&self.id), &self.method, self.down.era());
         let none = || Answer { payload: Payload::default(), status: 500, retry_after: None };
-        Step::Answer(answering.take_answer().unwrap_or_else(none))
+        let answer = answering.take_answer().unwrap_or_else(none);
+        self.record.answered(outcome, &answer.payload);
+        Step::Answer(answer)
     }
 
     fn translated(&self, message: &Message) -> Rewrite<'static> {

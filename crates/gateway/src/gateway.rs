@@ -15,7 +15,7 @@ use narthex_registry::Registry;
 use narthex_traffic::Meters;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
-    sync::OnceCell,
+    sync::{OnceCell, watch},
     task::{JoinHandle, JoinSet},
     time::timeout,
 };
@@ -107,6 +107,8 @@ pub(crate) struct Shared {
     pub(crate) runs: RunTable,
     pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
     pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
+    /// Counts changes of grants, for what is open.
+    pub(crate) grants_changed: watch::Sender<u64>,
     pub(crate) options: GatewayOptions,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
@@ -146,6 +148,7 @@ impl Gateway {
             runs: RunTable::default(),
             run_source: OnceLock::new(),
             ledger: OnceLock::new(),
+            grants_changed: watch::Sender::default(),
             options,
             metrics: Metrics::new(&audit),
             audit,
@@ -178,6 +181,11 @@ impl Gateway {
         if self.shared.ledger.set(ledger).is_err() {
             tracing::error!("there is a ledger of grants already");
         }
+    }
+
+    /// Grants were revoked: streams and subscriptions that need one of them end.
+    pub fn grants_revoked(&self) {
+        self.shared.grants_changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// The servers.

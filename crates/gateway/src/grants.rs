@@ -1,5 +1,7 @@
 //! Permission by grants (D14): what a gated request waits for, and what it is told.
 
+mod over;
+
 use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
 use narthex_model::{CallError, CallErrorKind, ErrorKind, GrantId, ToolScope};
@@ -7,6 +9,7 @@ use narthex_policy::{Attempt, Item, Permitted, Request, Unpaid, Verdict};
 use narthex_registry::ServerRow;
 use serde_json::json;
 
+pub(crate) use self::over::Over;
 use crate::{
     RunView,
     exposure::{refusal_of, rules},

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::ErrorKind;
-use narthex_registry::ServerRow;
+use narthex_model::{ErrorKind, ServerState};
+use narthex_policy::RunPolicy;
+use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
@@ -19,6 +20,7 @@ use crate::{
     pipeline::{own_alias, result},
     refusal::Refusal,
     task_list::has_tasks,
+    view::View,
 };
 
 /// How long clients may keep what we say of ourselves.
@@ -83,7 +85,8 @@ impl Shared {
                     && snapshot.servers.iter().any(|row| may_have_tasks(session, row));
                 let view = self.run_view(run, &snapshot);
                 let has = aggregated(view.capabilities);
-                self.own_result(&has, view.instructions.as_deref(), session.revision, has_tasks)
+                let text = instructions(&view, &snapshot, &run.policy);
+                self.own_result(&has, text.as_deref(), session.revision, has_tasks)
             }
             Endpoint::Transparent(alias) if run.is_built_in(alias) => {
                 self.own_result(&BUILT_IN, None, session.revision, false)
@@ -161,12 +164,10 @@ impl Shared {
     ) -> Result<Answering, Refusal> {
         let Some(alias) = own_alias(caller) else {
             let view = self.view(caller).await;
-            let instructions = view.instructions.as_deref();
-            let body = self.own_discover(
-                &aggregated(view.capabilities),
-                &self.options.server_info,
-                instructions,
-            );
+            let snapshot = self.snapshot(&caller.run);
+            let text = instructions(&view, &snapshot, &caller.run.policy);
+            let has = aggregated(view.capabilities);
+            let body = self.own_discover(&has, &self.options.server_info, text.as_deref());
             return Ok(result(request, &body));
         };
         let row = self.settled(&caller.run, alias).await?;
@@ -203,6 +204,27 @@ impl Shared {
         text.extend_from_slice(b"}}");
         text.into()
     }
+}
+
+/// What the servers say of themselves, and of which ones nothing is there, as somebody would have
+/// to sign in first (D17): their tools are in no list, so a model learns of it here. A JSON string.
+fn instructions(view: &View, snapshot: &Snapshot, policy: &RunPolicy) -> Option<Bytes> {
+    let is_attached = |row: &&Arc<ServerRow>| {
+        row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias)) && !row.is_overridden
+    };
+    let waiting = snapshot.servers.iter().filter(is_attached);
+    let waiting = waiting.filter(|row| row.state == ServerState::Authenticating);
+    let note = |row: &Arc<ServerRow>| {
+        let what = row.error.as_ref().map_or("somebody has to sign in", |error| &error.message);
+        format!("# {}\n\nIts tools are not there: {what}.", row.name)
+    };
+    let notes: Vec<_> = waiting.map(note).collect();
+    if notes.is_empty() {
+        return view.instructions.clone();
+    }
+    let own = view.instructions.as_ref().and_then(|own| Raw::new(own).as_str());
+    let own = own.map(|own| format!("{own}\n\n")).unwrap_or_default();
+    Some(encode_string(&format!("{own}{}", notes.join("\n\n"))).into())
 }
 
 fn add_instructions(text: &mut Vec<u8>, instructions: Option<&[u8]>) {

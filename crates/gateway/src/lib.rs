@@ -7,6 +7,7 @@
 mod answering;
 mod built_in;
 mod caller;
+mod contents;
 mod errand;
 mod exposure;
 mod finish;

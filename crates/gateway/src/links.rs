@@ -146,7 +146,7 @@ impl Shared {
                 // Several runs may have it, each frozen to what it saw first.
                 opened.map(|Lent { link, inventory }| {
                     let client = ClientIdentity { revision, ..self.own_identity() };
-                    let inventory = caller.run.unchanged(alias, &client, inventory);
+                    let inventory = self.unchanged(&caller.run, alias, &client, inventory);
                     Lent { link, inventory }
                 })
             }
@@ -216,7 +216,7 @@ impl Shared {
         let (own, events) = tokio::select! {
             biased;
             () = session.closed.cancelled() => return Err(Refusal::Cancelled),
-            opened = self.open_link(row, session.client.clone(), Some(&*session.run)) => opened?,
+            opened = self.open_link(row, session.client.clone(), Some(&session.run)) => opened?,
         };
         // Stops the link when the session ends, or has ended just now.
         self.spawn(heard::relay(session.clone(), own.link.clone(), events));

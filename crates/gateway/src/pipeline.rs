@@ -150,7 +150,7 @@ impl Shared {
             }
         };
         let refusal = refusal.settled();
-        open.record.refuse(&refusal);
+        open.record.refused(&refusal);
         Err(refusal)
     }
 
@@ -213,7 +213,7 @@ impl Shared {
             let (alias, item) = (Some(alias.clone()), item.clone());
             match self.begin_record(caller, alias, message, item, None) {
                 Ok(mut record) => {
-                    record.refuse(&refusal);
+                    record.refused(&refusal);
                     refusal
                 }
                 Err(full) => unrecorded(full),
@@ -232,7 +232,7 @@ impl Shared {
         let item = own_item(handling, asked).unwrap_or(Item::Server);
         match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {
-                record.refuse(&refusal);
+                record.refused(&refusal);
                 refusal
             }
             Err(full) => unrecorded(full),
@@ -273,6 +273,8 @@ impl Shared {
         (link, hop): (InUse, Hop),
         paid: &mut Vec<GrantId>,
     ) -> Result<Sent, Refusal> {
+        let mut routed = routed;
+        let listening = std::mem::take(&mut routed.listening);
         let method = routed.request.message.method();
         let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
         let timeout = (!is_stream).then(|| match method {
@@ -280,6 +282,11 @@ impl Shared {
             _ => self.timeout(&routed.row),
         });
         let (finish, permitted) = self.seal(caller, routed, &link, paid).await?;
+        let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
+        if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
+            let uri = permitted.item.name().into();
+            self.unsubscribe_own_when_over(session, Arc::clone(&link), uri, permitted.basis());
+        }
         let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
         let forwarded = match timeout {
@@ -293,12 +300,14 @@ impl Shared {
             return Err(Refusal::Mismatch);
         }
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
-        let stop = is_stream.then(|| [self.stopping.clone(), caller.run.ended.clone()]);
+        let over = self.over(&listening, &caller.run.ended).filter(|_| is_stream);
+        let ended = over.as_ref().map_or(&caller.run.ended, |over| &over.token);
+        let stop = is_stream.then(|| [self.stopping.clone(), ended.clone()]);
         let link = match is_stream {
             true => Held::Awake(link.keep_awake()),
             false => Held::InUse(link),
         };
-        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop })
+        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop, over })
     }
 
     async fn seal(
@@ -368,6 +377,13 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refu
                 && !chosen.inventory.has_prompt(name) =>
         {
             return Err(not_found(handling, name));
+        }
+        Item::Resource(uri) if chosen.inventory.withholds(uri) => {
+            return Err(match (routed.own_tool, handling) {
+                (Some(tool), _) => tool.absent(uri),
+                (None, Handling::Complete) => not_found(Handling::Resource, uri),
+                (None, handling) => not_found(handling, uri),
+            });
         }
         Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => {
             return Ok(Hop::default());

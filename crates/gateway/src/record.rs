@@ -6,11 +6,12 @@ use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
 use narthex_model::{Alias, GrantId};
 use narthex_policy::{Basis, Item};
 use narthex_traffic::Admission;
-use narthex_wire::Message;
+use narthex_wire::{Message, Payload};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
     CallSpan, Caller, Metrics,
+    contents::Keeping,
     finish::outcome_of_refusal,
     gateway::Shared,
     pipeline::{name_of, own_alias},
@@ -29,6 +30,8 @@ pub(crate) struct CallRecord {
     span: Option<Box<dyn CallSpan>>,
     /// Its place among the open calls of those that are limited.
     admission: Option<Admission>,
+    /// Set if what it carries is recorded, too.
+    keeping: Option<Box<Keeping>>,
     /// What drain waits for.
     _open: Option<TaskTrackerToken>,
 }
@@ -58,14 +61,6 @@ impl CallRecord {
         }
     }
 
-    /// Notes that the gateway answers the call itself, and which check refused it.
-    pub(crate) fn refuse(&mut self, refusal: &Refusal) {
-        if let (Some(slot), Some(check)) = (&mut self.slot, refusal.check()) {
-            slot.update(|record| record.refused_by = Some(check));
-        }
-        self.finish(outcome_of_refusal(refusal));
-    }
-
     /// Notes whether the call has been sent, or may have been.
     pub(crate) fn set_sent(&mut self, is_sent: bool) {
         if let Some(admission) = &mut self.admission {
@@ -78,9 +73,31 @@ impl CallRecord {
         self.metrics.result_cut(self.server.as_ref());
     }
 
+    /// Notes the end with this answer.
+    pub(crate) fn answered(&mut self, outcome: Outcome, answer: &Payload) {
+        if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
+            keeping.answered(answer, slot);
+        }
+        self.finish(outcome);
+    }
+
+    /// Notes the end of a call that the gateway answers itself, and which check refused it.
+    pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        if let (Some(slot), Some(check)) = (&mut self.slot, refusal.check()) {
+            slot.update(|record| record.refused_by = Some(check));
+        }
+        if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
+            keeping.refused(refusal, &self.method, slot);
+        }
+        self.finish(outcome_of_refusal(refusal));
+    }
+
     /// Notes the end. Further ends of the same call are ignored.
     pub(crate) fn finish(&mut self, outcome: Outcome) {
-        if let Some(slot) = self.slot.take() {
+        if let Some(mut slot) = self.slot.take() {
+            if let Some(keeping) = &self.keeping {
+                keeping.end(&mut slot);
+            }
             self.last = slot.elapsed();
             self.metrics.call_finished(self.server.as_ref(), &self.method, outcome, self.last);
             if let Some(span) = &mut self.span {
@@ -115,7 +132,10 @@ impl Shared {
         // A run's own servers come and go, and would fill the metrics with their names.
         let is_counted = |alias: &&Alias| !caller.run.owns(alias);
         let counted = server.as_ref().filter(is_counted).cloned();
-        let slot = self.audit.reserve(AuditRecord {
+        // Of what is about no one thing, such as a list, nothing is kept.
+        let keeping = (!matches!(item, Item::Server)).then(|| self.keeping(caller, message));
+        let keeping = keeping.flatten();
+        let mut slot = self.audit.reserve(AuditRecord {
             workspace: caller.run.workspace.clone(),
             run: caller.run.id,
             session: caller.session.as_ref().map(|session| session.id.clone()),
@@ -126,6 +146,9 @@ impl Shared {
             granted_via: Box::default(),
             refused_by: None,
         })?;
+        if let Some(keeping) = &keeping {
+            keeping.asked(message, &mut slot);
+        }
         Ok(CallRecord {
             slot: Some(slot),
             metrics: self.metrics.clone(),
@@ -134,6 +157,7 @@ impl Shared {
             last: Duration::ZERO,
             span: None,
             admission: None,
+            keeping,
             _open: open,
         })
     }

@@ -210,10 +210,11 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
                 Refusal::call(CallErrorKind::TransportError, format!("server `{name}` is down"))
             }
         },
-        ServerState::Authenticating => Refusal::call(
-            CallErrorKind::AuthUnavailable,
-            format!("server `{name}` waits for somebody to sign in"),
-        ),
+        ServerState::Authenticating => {
+            let what = row.error.as_ref().map_or("somebody has to sign in", |e| &e.message);
+            let text = format!("server `{name}` cannot be used yet: {what}");
+            Refusal::call(CallErrorKind::AuthUnavailable, text)
+        }
         ServerState::Connecting | ServerState::Ready => Refusal::call(
             CallErrorKind::TransportError,
             format!("server `{name}` is still connecting; try again"),

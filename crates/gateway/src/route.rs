@@ -4,15 +4,15 @@ mod expected;
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind};
-use narthex_policy::{Item, Request};
+use narthex_model::{Alias, CallErrorKind, ServerState};
+use narthex_policy::{Basis, Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::Inventory;
 use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
 use crate::{
     Caller, Endpoint, RunView,
-    exposure::{exposed, hide_from_listening},
+    exposure::exposed,
     gateway::Shared,
     method::Handling,
     own_tool::OwnTool,
@@ -28,6 +28,8 @@ pub(crate) struct Routed {
     pub(crate) own_tool: Option<OwnTool>,
     /// All that there is of the server, if that is frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
+    /// What allows the resources of which a stream shall tell.
+    pub(crate) listening: Basis,
 }
 
 impl Routed {
@@ -70,17 +72,21 @@ impl Shared {
                 }
                 let mut request = Request::new(alias.clone(), request, item);
                 self.know_origin(caller, &mut request);
-                if handling == Handling::Listen {
-                    hide_from_listening(&mut request, exposed(&row));
-                }
-                Ok(Routed { row, request, own_tool: None, frozen: None })
+                let listening = match handling {
+                    Handling::Listen => {
+                        Box::pin(self.permit_listening(caller, &row, &mut request)).await
+                    }
+                    _ => Basis::default(),
+                };
+                Ok(Routed { row, request, own_tool: None, frozen: None, listening })
             }
             Endpoint::Aggregated => {
                 let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
                 let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
-                Ok(Routed { row, request, own_tool, frozen: None })
+                let listening = Basis::default();
+                Ok(Routed { row, request, own_tool, frozen: None, listening })
             }
         }
     }
@@ -269,11 +275,17 @@ impl Shared {
     }
 }
 
-/// Why nothing of a server is there that somebody has cut off from a run (D10).
+/// Why nothing of a server is there that somebody has cut off from a run (D10), or to which
+/// somebody has to sign in first (D17).
 fn cut_off(row: &ServerRow) -> Option<Refusal> {
-    let kind = row.error.as_ref()?.kind;
-    let is_cut = matches!(kind, CallErrorKind::SecretCleared | CallErrorKind::ServerDisabled);
-    is_cut.then(|| unusable(row))
+    let is_told = match row.error.as_ref()?.kind {
+        CallErrorKind::SecretCleared
+        | CallErrorKind::ServerDisabled
+        | CallErrorKind::PermissionRequired => true,
+        CallErrorKind::AuthUnavailable => row.state == ServerState::Authenticating,
+        _ => false,
+    };
+    is_told.then(|| unusable(row))
 }
 
 pub(crate) fn unknown_server(alias: &Alias) -> Refusal {

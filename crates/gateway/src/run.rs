@@ -1,6 +1,8 @@
-//! Runs, and the table of those that live.
+//! Runs.
 
+mod contents;
 mod own;
+mod table;
 mod token;
 mod usage;
 
@@ -12,19 +14,17 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use narthex_audit::ToolSet;
-use narthex_model::{Alias, RunId, WorkspaceId};
+use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy};
-use narthex_registry::{FirstLists, MountFault, MountSet, Registry, Snapshot, unchanged};
+use narthex_registry::{
+    FirstList, FirstLists, KeptFurther, MountFault, MountSet, Registry, Snapshot,
+};
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::{ClientIdentity, Inventory};
-use subtle::ConstantTimeEq;
 use tokio_util::sync::CancellationToken;
 
-pub use self::{own::Changes, token::RunToken};
-use self::{
-    own::OwnServers,
-    token::{hash_of, id_in},
-};
+use self::{contents::RunContents, own::OwnServers};
+pub use self::{own::Changes, table::RunTable, token::RunToken};
 pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
@@ -57,6 +57,8 @@ pub struct RunView {
     /// What it saw last, while it is used.
     pub(crate) view: ArcSwapOption<LastView>,
     pub(crate) usage: Usage,
+    /// What it takes to record what its calls carry.
+    pub(crate) contents: RunContents,
     /// The servers that it was last told to lack.
     missing: Mutex<BTreeSet<Alias>>,
 }
@@ -66,12 +68,6 @@ pub struct RunView {
 pub(crate) struct LastView {
     pub(crate) seq: u64,
     pub(crate) view: Arc<View>,
-}
-
-/// All live runs. Reading takes no lock.
-#[derive(Debug, Default)]
-pub struct RunTable {
-    runs: papaya::HashMap<RunId, Arc<RunView>>,
 }
 
 impl RunView {
@@ -96,6 +92,7 @@ impl RunView {
             token_hash,
             view: ArcSwapOption::empty(),
             usage: Usage::default(),
+            contents: RunContents::default(),
             missing: Mutex::default(),
         }
     }
@@ -147,6 +144,13 @@ impl RunView {
         Self { own, policy, ..self }
     }
 
+    /// The same with the secrets that it was made with, which are kept out of what is recorded of
+    /// its calls; those of its servers are known anyhow.
+    #[must_use]
+    pub fn with_secrets(self, secrets: Vec<Secret>) -> Self {
+        Self { contents: RunContents::with_secrets(secrets), ..self }
+    }
+
     /// The same, frozen to what its own servers had at first (D10).
     #[must_use]
     pub fn frozen_to(self, first: FirstLists) -> Self {
@@ -158,27 +162,39 @@ impl RunView {
         self.own.is_frozen(alias)
     }
 
-    /// What a server listed first on a link of this kind; `None` if that is not frozen.
+    /// What a server listed first on a link of this kind, and whether that is now; `None` if that
+    /// is not frozen.
     pub(crate) fn first_of(
         &self,
         alias: &Alias,
         client: &ClientIdentity,
         listed: &Arc<Inventory>,
-    ) -> Option<Arc<Inventory>> {
+    ) -> Option<(FirstList, bool)> {
         self.own.first_of(alias, client, listed)
     }
 
-    /// What of a server's lists on a link of this kind is as it was at first, if that is frozen.
+    /// What of a server's lists on a link of this kind was there at first, and whether they are the
+    /// first; `None` if that is not frozen.
     pub(crate) fn unchanged(
         &self,
         alias: &Alias,
         client: &ClientIdentity,
-        listed: Arc<Inventory>,
-    ) -> Arc<Inventory> {
-        match self.first_of(alias, client, &listed) {
-            Some(first) => unchanged(&first, &listed),
-            None => listed,
-        }
+        listed: &Arc<Inventory>,
+    ) -> Option<(Arc<Inventory>, bool)> {
+        self.own.unchanged(alias, client, listed)
+    }
+
+    /// What its servers listed first on links besides the shared ones, so far, to be kept.
+    #[must_use]
+    pub fn further_lists(&self) -> KeptFurther {
+        self.own.further_lists()
+    }
+
+    /// The same, with what its servers listed first on links besides the shared ones, as it was
+    /// kept.
+    #[must_use]
+    pub fn with_further_lists(self, kept: KeptFurther) -> Self {
+        Self { own: self.own.with_further(kept), ..self }
     }
 
     /// What the run calls the built-in server, if this text does (X-M1).
@@ -294,6 +310,7 @@ impl RunView {
     pub(crate) fn forget_seen(&self) {
         self.view.store(None);
         self.own.forget_joined();
+        self.contents.forget_known();
     }
 
     pub(crate) fn changes(&self, registry: &Registry) -> Changes {
@@ -336,82 +353,4 @@ fn lone(alias: &Alias) -> (Alias, Arc<Meter>) {
     let (workspace, kind) = (WorkspaceId::default(), MeterKind::LocalServer);
     let key = MeterKey { workspace, kind, name: alias.as_str().into() };
     (alias.clone(), Arc::new(Meter::new(key)))
-}
-
-impl RunTable {
-    /// Adds a run.
-    pub(crate) fn insert(&self, run: &Arc<RunView>) {
-        self.runs.pin().insert(run.id, run.clone());
-    }
-
-    /// Takes a run out: its token opens nothing any more. `None` if there is none.
-    pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
-        self.runs.pin().remove(&id).cloned()
-    }
-
-    /// Every run, the oldest first.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<RunView>> {
-        let mut all: Vec<_> = self.runs.pin().values().cloned().collect();
-        all.sort_by_key(|run| (run.began, run.id));
-        all
-    }
-
-    /// How many there are.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The run of an id.
-    #[must_use]
-    pub fn get(&self, id: RunId) -> Option<Arc<RunView>> {
-        self.runs.pin().get(&id).cloned()
-    }
-
-    /// The run that a token opens; `None` for any other text.
-    #[must_use]
-    pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
-        let run = self.get(id_in(token)?)?;
-        bool::from(hash_of(token).ct_eq(&run.token_hash)).then_some(run)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_opens_its_own_run_only() {
-        let table = RunTable::default();
-        let (one, two) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
-        for token in [&one, &two] {
-            table.insert(&Arc::new(RunView::new(token, RunPolicy::AllAttached)));
-        }
-        assert_eq!(table.identify(one.expose()).unwrap().id, one.run_id());
-        assert_ne!(one.run_id(), two.run_id());
-        let mut forged = one.expose().to_owned();
-        let last = if forged.ends_with('A') { 'Q' } else { 'A' };
-        forged.pop();
-        forged.push(last);
-        for bad in
-            ["", "nxt_", "nxt_AAAA", &forged, &one.expose()[4..], &format!("{} ", one.expose())]
-        {
-            assert!(table.identify(bad).is_none(), "{bad}");
-        }
-    }
-
-    /// S27: a token does not print.
-    #[test]
-    fn s27_tokens_do_not_print() {
-        let token = RunToken::generate().unwrap();
-        let view = RunView::new(&token, RunPolicy::AllAttached);
-        assert!(!format!("{token:?} {view:?}").contains(&token.expose()[20..]));
-    }
 }

@@ -25,6 +25,10 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// The run that a token opens, which has begun when this resolves; `None` if there is none, or
     /// it cannot begin now.
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a>;
+
+    /// Keeps what the servers of a run have listed first on links besides the shared ones, which
+    /// has become more ([`RunView::further_lists`]). Waits for nothing.
+    fn keep_lists(&self, run: &Arc<RunView>);
 }
 
 impl Gateway {
@@ -57,6 +61,7 @@ impl Gateway {
     /// When the record cannot be kept: then there is no such run.
     pub fn begin_run(&self, run: &Arc<RunView>) -> Result<(), AuditFull> {
         let shared = &self.shared;
+        run.contents.go_by(shared.audit.contents_switch(&run.workspace));
         let snapshot = run.snapshot_once(&shared.registry);
         if !run.is_plain() {
             run.tell_missing(&snapshot);

@@ -16,6 +16,7 @@ use crate::{
     exposure::shown,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
+    grants::Over,
     open::Open,
     own_tool::OwnCall,
     pipeline::{id_of, name_of},
@@ -33,6 +34,8 @@ pub(crate) struct Sent {
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) deadline: Instant,
     pub(crate) stop: Option<[CancellationToken; 2]>,
+    /// Kept as long as the stream.
+    pub(crate) over: Option<Over>,
 }
 
 /// What is read from the request before it is given away.
@@ -61,7 +64,7 @@ impl FinishParts {
         routed: &Routed,
         up: Revision,
     ) -> Self {
-        let Routed { row, request, own_tool, frozen } = routed;
+        let Routed { row, request, own_tool, frozen, listening: _ } = routed;
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
@@ -131,7 +134,7 @@ impl FinishParts {
 
 impl Sent {
     pub(crate) fn into_call(self, open: Open) -> ForwardedCall {
-        let Self { forwarded, finish, link, down, timeout, deadline, stop } = self;
+        let Self { forwarded, finish, link, down, timeout, deadline, stop, over } = self;
         let up = link.get().facts().revision;
         let finish = Finish {
             id: finish.id,
@@ -154,6 +157,6 @@ impl Sent {
             own_call: finish.own_call,
             frozen: finish.frozen,
         };
-        ForwardedCall { forwarded, finish, timeout, deadline, stop }
+        ForwardedCall { forwarded, finish, timeout, deadline, stop, _over: over }
     }
 }

@@ -15,6 +15,7 @@ use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use narthex_model::Alias;
+use narthex_registry::FirstList;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
 use narthex_wire::{LogLevel, Payload, Raw, Revision};
 use tokio::{
@@ -101,7 +102,7 @@ pub(crate) struct OwnLink {
     /// What the server lists for a client with these capabilities.
     pub(crate) inventory: ArcSwap<Inventory>,
     /// What it listed first on such a link, if the run is frozen to that.
-    pub(crate) first: Option<Arc<Inventory>>,
+    pub(crate) first: Option<FirstList>,
 }
 
 impl Session {

@@ -27,6 +27,23 @@ impl ServerAuth {
         }
     }
 
+    /// Whether a person signs in, so that what is gained is theirs alone (X-M14).
+    #[must_use]
+    pub fn is_per_user(&self) -> bool {
+        matches!(self, Self::NotYet(oauth) if matches!(**oauth, OAuth::AuthorizationCode(_)))
+    }
+
+    /// Whether a person must sign in first: nothing that proves a consent is there (D17).
+    #[must_use]
+    pub fn awaits_consent(&self) -> bool {
+        match self {
+            Self::None | Self::ApiKey(_) => false,
+            Self::NotYet(oauth) => {
+                matches!(&**oauth, OAuth::AuthorizationCode(auth) if auth.tokens.is_none())
+            }
+        }
+    }
+
     /// What of it must never be shown (D22).
     pub(crate) fn secrets(&self) -> Vec<&Secret> {
         match self {

@@ -7,6 +7,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
+use serde_json::{Map, Value};
 
 /// More text than any honest configuration has.
 pub const TEXT_MAX: usize = 4 << 20;
@@ -97,9 +98,9 @@ impl Node {
 
     /// As a value tree. Of a key given twice the last counts.
     #[must_use]
-    pub fn to_value(&self) -> serde_json::Value {
+    pub fn to_value(&self) -> Value {
         match self {
-            Self::Null => serde_json::Value::Null,
+            Self::Null => Value::Null,
             Self::Bool(value) => (*value).into(),
             Self::Number(number) => number.clone().into(),
             Self::Text(text) => text.as_str().into(),
@@ -284,5 +285,63 @@ impl<'de> Visitor<'de> for NodeVisitor {
             fields.push(field);
         }
         Ok(Node::Object(fields))
+    }
+}
+
+/// What becomes of a document by a JSON Merge Patch (RFC 7396): members replace members, and null
+/// takes one out.
+#[must_use]
+pub fn merged(target: Value, patch: Value) -> Value {
+    let Value::Object(patch) = patch else { return patch };
+    let mut fields = match target {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Map::new()
+        }
+    };
+    for (key, change) in patch {
+        if change.is_null() {
+            fields.remove(&key);
+        } else {
+            let before = fields.remove(&key).unwrap_or_default();
+            fields.insert(key, merged(before, change));
+        }
+    }
+    Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The examples of RFC 7396, appendix A.
+    #[test]
+    fn o36_the_examples_of_the_rfc() {
+        let table = [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
+            (json!({"a": "b"}), json!(["c"]), json!(["c"])),
+            (json!({"a": "foo"}), json!(null), json!(null)),
+            (json!({"a": "foo"}), json!("bar"), json!("bar")),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ];
+        for (target, patch, result) in table {
+            assert_eq!(merged(target.clone(), patch.clone()), result, "{target} {patch}");
+        }
     }
 }

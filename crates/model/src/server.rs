@@ -130,6 +130,18 @@ impl ServerDefinition {
         }
     }
 
+    /// Whether a person signs in to it, so that a connection is theirs alone (X-M14).
+    #[must_use]
+    pub fn is_per_user(&self) -> bool {
+        matches!(&self.target, Target::Http(target) if target.auth.is_per_user())
+    }
+
+    /// Whether a person must sign in to it before anything can be connected (D17).
+    #[must_use]
+    pub fn awaits_consent(&self) -> bool {
+        matches!(&self.target, Target::Http(target) if target.auth.awaits_consent())
+    }
+
     /// The values that must never be shown (D22): keys, and whatever stands under a name that
     /// tells of a secret or came from such a variable. Of `Bearer abc` the part after the scheme
     /// counts by itself, too.

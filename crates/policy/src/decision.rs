@@ -1,6 +1,10 @@
 //! The one decision function (D13): what a run may send, and by which grants.
 
-use std::{borrow::Cow, sync::Arc, time::SystemTime};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+    time::SystemTime,
+};
 
 use narthex_model::{
     ArgumentsDigest, EVERYTHING, Exposed, Gates, GrantDuration, GrantId, NO_GATES, ToolScopes,
@@ -27,12 +31,22 @@ pub struct ServerRules<'a> {
 }
 
 /// Whom a run acts for, and what they have been granted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Authority {
     /// Whom it acts for.
     pub actors: Actors,
     /// The grants of its workspace.
     pub grants: Arc<Grants>,
+}
+
+/// What whoever has been granted nothing has: one for all, as a table of grants is not small.
+static NO_GRANTS: LazyLock<Arc<Grants>> = LazyLock::new(Arc::default);
+
+impl Default for Authority {
+    /// A run that acts for nobody.
+    fn default() -> Self {
+        Self { actors: Actors::default(), grants: NO_GRANTS.clone() }
+    }
 }
 
 /// What is known of one try beside its request.
@@ -98,6 +112,17 @@ impl Basis {
     pub fn single(&self) -> impl Iterator<Item = GrantId> {
         let is_single = |live: &&Arc<LiveGrant>| live.grant().duration == GrantDuration::Once;
         self.0.iter().filter(is_single).map(|live| live.grant().id)
+    }
+
+    /// Whether all of them still count.
+    #[must_use]
+    pub fn counts(&self, now: SystemTime) -> bool {
+        self.0.iter().all(|live| live.counts(now))
+    }
+
+    /// Takes in what allows something else as well.
+    pub fn join(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
     }
 
     /// When the first of them stops counting by itself.

@@ -74,6 +74,11 @@ impl LiveGrant {
         self.state.load(Ordering::Acquire) == state
     }
 
+    /// Whether what it allows may go on: it is neither revoked nor out of time.
+    pub(crate) fn counts(&self, now: SystemTime) -> bool {
+        !self.is(OVER) && self.has_time(now)
+    }
+
     /// Whether it was taken by a call, and not revoked since.
     pub(crate) fn is_taken(&self) -> bool {
         self.is(TAKEN)

@@ -15,7 +15,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use narthex_model::{Alias, CallError, ServerDefinition, ServerState, Target};
+use narthex_model::{Alias, CallError, CallErrorKind, ServerDefinition, ServerState, Target};
 use narthex_upstream::{CutReason, Deadlines, Ended, Link};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,14 @@ pub(crate) struct Settings {
     pub(crate) deadlines: Deadlines,
     /// After how long without a call the server is stopped until the next one; `None`: never.
     pub(crate) idle_stop: Option<Duration>,
+    /// Nothing is connected: a person would have to sign in first (D17).
+    pub(crate) awaits_consent: bool,
 }
+
+/// What to do where a person would have to sign in.
+const CONSENT: &str = "a person has to sign in to it (OAuth), and nothing here can ask for that \
+                       yet; attach a server that takes a key (`auth` with the mode `apiKey`), or \
+                       go on without this one";
 
 impl Settings {
     /// With the limits that an entry has of its own (R-M11).
@@ -89,7 +96,13 @@ impl Connection {
         before: Option<&Found>,
     ) -> Self {
         let settings = settings.of(&definition);
-        let mut found = Found::new(ServerState::Connecting);
+        let mut found = match settings.awaits_consent {
+            true => Found {
+                error: Some(CallError::new(CallErrorKind::AuthUnavailable, CONSENT)),
+                ..Found::new(ServerState::Authenticating)
+            },
+            false => Found::new(ServerState::Connecting),
+        };
         if let Some(before) = before {
             found.inventory = before.inventory.clone();
             found.inventory_version = before.inventory_version;

@@ -1,12 +1,12 @@
-//! What the servers of a run had when they first listed for it (D10). Tools, prompts and templates
-//! that a server adds or changes later are for the next run: a definition that was looked at cannot
-//! be exchanged in the midst of a run (S23). Resources are content, and come and go.
+//! What the servers of a run had when they first listed for it (D10). What a server adds or changes
+//! later is for the next run: a definition that was looked at cannot be exchanged in the midst of a
+//! run (S23).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use narthex_model::Alias;
+use narthex_model::{Alias, ServerState};
 use narthex_upstream::{Inventory, InventoryEntry, Listed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -14,27 +14,32 @@ use crate::{MountSet, ServerRow};
 
 /// The first lists of a run's own servers.
 #[derive(Debug, Clone, Default)]
-pub struct FirstLists(BTreeMap<Alias, First>);
+pub struct FirstLists(BTreeMap<Alias, FirstList>);
 
 /// The same by digests, to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptLists(BTreeMap<Alias, KeptServer>);
 
+/// What one server had at first.
 #[derive(Debug, Clone)]
-enum First {
+pub enum FirstList {
     /// As it was listed here: it costs nothing as long as the server lists the same.
     Listed(Arc<Inventory>),
     /// As it was listed before this process was.
-    Kept(KeptServer),
+    Kept(Arc<KeptServer>),
 }
 
+/// What one server had at first, by digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct KeptServer {
+pub struct KeptServer {
     tools: BTreeMap<String, KeptDigest>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     prompts: BTreeMap<String, KeptDigest>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     templates: BTreeMap<String, KeptDigest>,
+    /// `None` in what was kept when resources did not freeze.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    resources: Option<BTreeMap<String, KeptDigest>>,
 }
 
 /// A SHA-256, written in 43 characters.
@@ -51,12 +56,15 @@ impl FirstLists {
     /// What was kept; of servers of which nothing was, what they have now.
     #[must_use]
     pub fn again(kept: &KeptLists, servers: &MountSet) -> Self {
-        let first = servers.mounts().iter().map(|mount| {
+        let first = servers.mounts().iter().filter_map(|mount| {
+            let found = mount.found();
             let first = match kept.0.get(mount.alias()) {
-                Some(kept) => First::Kept(kept.clone()),
-                None => First::Listed(mount.found().inventory.clone()),
+                Some(kept) => FirstList::Kept(Arc::new(kept.clone())),
+                // What has listed nothing yet is frozen to nothing.
+                None if found.state != ServerState::Ready => return None,
+                None => FirstList::Listed(found.inventory.clone()),
             };
-            (mount.alias().clone(), first)
+            Some((mount.alias().clone(), first))
         });
         Self(first.collect())
     }
@@ -64,13 +72,7 @@ impl FirstLists {
     /// The same by digests.
     #[must_use]
     pub fn kept(&self) -> KeptLists {
-        let kept = self.0.iter().map(|(alias, first)| {
-            let kept = match first {
-                First::Listed(inventory) => KeptServer::of(inventory),
-                First::Kept(kept) => kept.clone(),
-            };
-            (alias.clone(), kept)
-        });
+        let kept = self.0.iter().map(|(alias, first)| (alias.clone(), first.kept()));
         KeptLists(kept.collect())
     }
 
@@ -93,30 +95,35 @@ impl FirstLists {
     }
 }
 
-impl First {
+impl FirstList {
     /// What of a later inventory was there at first.
-    fn of(&self, now: &Arc<Inventory>) -> Arc<Inventory> {
+    #[must_use]
+    pub fn of(&self, now: &Arc<Inventory>) -> Arc<Inventory> {
         match self {
-            Self::Listed(first) => unchanged(first, now),
-            Self::Kept(kept) => now.only(|list, entry| {
-                let kept = kept.list(list);
-                kept.is_none_or(|kept| kept.get(&*entry.key) == Some(&KeptDigest::of(entry)))
+            Self::Listed(first) if Arc::ptr_eq(first, now) => now.clone(),
+            Self::Listed(first) => {
+                let entries = first.entries().map(|(list, entry)| ((list, &*entry.key), entry));
+                let before: HashMap<_, _> = entries.collect();
+                now.frozen(|list, entry| {
+                    let before = before.get(&(list, &*entry.key));
+                    before.is_some_and(|before| before.says(list, &entry.raw))
+                })
+            }
+            Self::Kept(kept) => now.frozen(|list, entry| {
+                let digest = || KeptDigest::of(list, entry);
+                kept.list(list).is_none_or(|kept| kept.get(&*entry.key) == Some(&digest()))
             }),
         }
     }
-}
 
-/// What of an inventory is as it was in an earlier one.
-#[must_use]
-pub fn unchanged(first: &Arc<Inventory>, now: &Arc<Inventory>) -> Arc<Inventory> {
-    if Arc::ptr_eq(first, now) {
-        return now.clone();
+    /// The same by digests.
+    #[must_use]
+    pub fn kept(&self) -> KeptServer {
+        match self {
+            Self::Listed(inventory) => KeptServer::of(inventory),
+            Self::Kept(kept) => KeptServer::clone(kept),
+        }
     }
-    let before: std::collections::HashMap<_, _> =
-        first.entries().map(|(list, entry)| ((list, &*entry.key), &entry.raw)).collect();
-    now.only(|list, entry| {
-        list == Listed::Resource || before.get(&(list, &*entry.key)) == Some(&&entry.raw)
-    })
 }
 
 impl KeptServer {
@@ -124,29 +131,30 @@ impl KeptServer {
         let digests = |list: Listed| {
             // Of two of one name the first counts, and so it does here.
             let entries = inventory.list(list).iter().rev();
-            entries.map(|entry| (entry.key.to_string(), KeptDigest::of(entry))).collect()
+            entries.map(|entry| (entry.key.to_string(), KeptDigest::of(list, entry))).collect()
         };
         Self {
             tools: digests(Listed::Tool),
             prompts: digests(Listed::Prompt),
             templates: digests(Listed::Template),
+            resources: Some(digests(Listed::Resource)),
         }
     }
 
-    /// `None` for what does not freeze.
+    /// `None` for what is not frozen.
     fn list(&self, list: Listed) -> Option<&BTreeMap<String, KeptDigest>> {
         match list {
             Listed::Tool => Some(&self.tools),
             Listed::Prompt => Some(&self.prompts),
             Listed::Template => Some(&self.templates),
-            Listed::Resource => None,
+            Listed::Resource => self.resources.as_ref(),
         }
     }
 }
 
 impl KeptDigest {
-    fn of(entry: &InventoryEntry) -> Self {
-        Self(*entry.digest())
+    fn of(list: Listed, entry: &InventoryEntry) -> Self {
+        Self(*entry.digest(list))
     }
 }
 
@@ -168,45 +176,96 @@ impl<'de> Deserialize<'de> for KeptDigest {
     }
 }
 
+/// The first lists on a run's links besides the shared ones, by digests, to be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFurther(pub Vec<KeptVariant>);
+
+/// A server as it listed at first for clients of some kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptVariant {
+    /// The server.
+    pub alias: Alias,
+    /// What the clients declared, as they wrote it.
+    pub capabilities: String,
+    /// The revision that they speak.
+    pub revision: String,
+    /// What it listed.
+    pub lists: KeptServer,
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
 
     use super::*;
 
-    fn inventory(tools: &[(&str, &'static str)], resources: &[&str]) -> Arc<Inventory> {
-        let definitions = [Listed::Tool, Listed::Prompt, Listed::Template].into_iter();
-        let definitions = definitions.flat_map(|list| {
-            let entry = |raw: &'static str| Bytes::from_static(raw.as_bytes());
-            tools.iter().map(move |(name, raw)| (list, InventoryEntry::new(name, entry(raw))))
-        });
-        let resource = |uri: &&str| (Listed::Resource, InventoryEntry::new(uri, Bytes::new()));
-        Arc::new(Inventory::new(definitions.chain(resources.iter().map(resource))))
+    fn inventory(
+        tools: &[(&str, &'static str)],
+        resources: &[(&str, &'static str)],
+    ) -> Arc<Inventory> {
+        let entry = |list| {
+            move |(name, raw): &(&str, &'static str)| {
+                (list, InventoryEntry::new(name, Bytes::from_static(raw.as_bytes())))
+            }
+        };
+        let lists = [Listed::Tool, Listed::Prompt, Listed::Template];
+        let definitions = lists.into_iter().flat_map(|list| tools.iter().map(entry(list)));
+        Arc::new(Inventory::new(definitions.chain(resources.iter().map(entry(Listed::Resource)))))
     }
 
     fn names(inventory: &Inventory, list: Listed) -> Vec<&str> {
         inventory.list(list).iter().map(|entry| &*entry.key).collect()
     }
 
+    /// As it is here, and as it is after a restart.
+    fn both(first: &Arc<Inventory>) -> [FirstList; 2] {
+        let text = serde_json::to_string(&KeptServer::of(first)).unwrap();
+        let kept = Arc::new(serde_json::from_str(&text).unwrap());
+        [FirstList::Listed(first.clone()), FirstList::Kept(kept)]
+    }
+
     /// D10, S23: what is added or changed is not there, what is removed is gone, and what comes
     /// back as it was is there again; the same from digests that were written down.
     #[test]
     fn s23_a_definition_cannot_be_exchanged() {
-        let first = inventory(&[("a", "{1}"), ("b", "{2}"), ("c", "{3}")], &["r:1"]);
-        let kept = KeptServer::of(&first);
-        let kept: KeptServer =
-            serde_json::from_str(&serde_json::to_string(&kept).unwrap()).unwrap();
-        for first in [First::Listed(first.clone()), First::Kept(kept)] {
-            let changed = inventory(&[("a", "{1}"), ("b", "{!}"), ("d", "{2}")], &["r:2"]);
+        let first = inventory(&[("a", "{1}"), ("b", "{2}"), ("c", "{3}")], &[]);
+        for first in both(&first) {
+            let changed = inventory(&[("a", "{1}"), ("b", "{!}"), ("d", "{2}")], &[]);
             let seen = first.of(&changed);
             for list in [Listed::Tool, Listed::Prompt, Listed::Template] {
                 assert_eq!(names(&seen, list), ["a"], "{list:?}");
             }
-            assert_eq!(names(&seen, Listed::Resource), ["r:2"], "resources are content");
             assert!(seen.tool("a").is_some() && seen.tool("b").is_none());
             let again = inventory(&[("c", "{3}"), ("b", "{2}"), ("a", "{1}")], &[]);
             assert!(Arc::ptr_eq(&first.of(&again), &again), "nothing is copied");
         }
+    }
+
+    /// D10, D5: resources freeze by what a model reads of them, not by what their content changes;
+    /// what comes later is not there, unless a template that was there covers it.
+    #[test]
+    fn d10_resources_freeze_by_what_is_told_of_them() {
+        let (small, large) = (r#"{"name":"n","size":1}"#, r#"{"name":"n","size":2}"#);
+        let told = r#"{"name":"n","description":"Ask for keys"}"#;
+        let first = inventory(&[("t:{id}", "{}")], &[("r:1", small), ("r:2", small)]);
+        for first in both(&first) {
+            let templates = [("t:{id}", "{}"), ("later:{id}", "{}")];
+            let resources = [("r:1", large), ("r:2", told), ("r:3", small), ("t:9", small)];
+            let seen = first.of(&inventory(&templates, &resources));
+            assert_eq!(names(&seen, Listed::Resource), ["r:1"]);
+            for uri in ["r:2", "r:3", "later:4", "later:{id}"] {
+                assert!(seen.withholds(uri), "{uri}");
+            }
+            for uri in ["r:1", "t:9", "t:{id}", "r:4", "in-no-list"] {
+                assert!(!seen.withholds(uri), "{uri}");
+            }
+            let shown = seen.only(|list, _| list != Listed::Tool);
+            assert!(shown.withholds("r:3"), "rules on what is seen change nothing of it");
+        }
+        // What was kept before resources froze does not hide any.
+        let kept: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
+        let now = inventory(&[], &[("r:1", small)]);
+        assert!(Arc::ptr_eq(&FirstList::Kept(Arc::new(kept)).of(&now), &now));
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod snapshot;
 mod subscription;
 
 pub use event::ServerEvent;
-pub use first_lists::{FirstLists, KeptLists, unchanged};
+pub use first_lists::{FirstList, FirstLists, KeptFurther, KeptLists, KeptServer, KeptVariant};
 pub use layers::{Declared, Layer};
 pub use log_follower::LogFollower;
 pub use mount::{

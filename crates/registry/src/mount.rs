@@ -132,8 +132,9 @@ struct Begun {
 
 impl Registry {
     /// Mounts a set of servers and waits until each is ready or has failed. A connection that is
-    /// being made by somebody else is waited for (R-E4). A server that is switched off is refused;
-    /// one that is switched off later ends for its mounts, too (D10).
+    /// being made by somebody else is waited for (R-E4). One to which a person has to sign in first
+    /// is `authenticating`, which is no failure (D17), and connected to nothing. A server that is
+    /// switched off is refused; one that is switched off later ends for its mounts, too (D10).
     ///
     /// # Errors
     /// In a strict set, when a server fails or is off that is not optional, or two have one alias:
@@ -219,12 +220,8 @@ impl Registry {
 
     fn mount_one(&self, mountable: &Mountable, options: &MountOptions) -> Mount {
         let (shared, definition) = (&self.shared, &mountable.definition);
-        let key = PoolKey {
-            alias: definition.alias.clone(),
-            digest: shared.key.of(definition),
-            identity: mountable.identity.clone(),
-            sharing: mountable.sharing,
-        };
+        let (digest, identity) = (shared.key.of(definition), mountable.identity.clone());
+        let key = PoolKey::new(definition, digest, identity, mountable.sharing);
         let timeout = options.timeout;
         let deadlines = Deadlines {
             // A server that does not know the question is then asked as servers used to be.
@@ -233,13 +230,15 @@ impl Registry {
             list: timeout,
             ..shared.options.deadlines
         };
-        let settings = Settings { deadlines, idle_stop: shared.options.idle_stop };
+        let idle_stop = shared.options.idle_stop;
+        let awaits_consent = definition.awaits_consent();
+        let settings = Settings { deadlines, idle_stop, awaits_consent };
         shared.mount(key, definition, settings, None)
     }
 }
 
 fn fault(mount: &Mount, found: &Found) -> Option<MountFault> {
-    if found.state == ServerState::Ready {
+    if matches!(found.state, ServerState::Ready | ServerState::Authenticating) {
         return None;
     }
     let text = || "it was stopped before it was ready".to_owned();

@@ -5,7 +5,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use narthex_model::{Alias, Provenance, ServerDefinition};
@@ -26,6 +29,25 @@ pub(crate) struct PoolKey {
     pub(crate) digest: Digest,
     pub(crate) identity: Arc<MountIdentity>,
     pub(crate) sharing: Sharing,
+    /// Set where nobody shares, whatever else is equal: a number that no other has.
+    apart: Option<u64>,
+}
+
+static APART: AtomicU64 = AtomicU64::new(1);
+
+impl PoolKey {
+    /// The key of a server. Where a person signs in, two share only if the identity says whose
+    /// credential it is (D12, X-M14).
+    pub(crate) fn new(
+        definition: &ServerDefinition,
+        digest: Digest,
+        identity: Arc<MountIdentity>,
+        sharing: Sharing,
+    ) -> Self {
+        let is_somebodys = definition.is_per_user() && identity.credential.is_none();
+        let apart = is_somebodys.then(|| APART.fetch_add(1, Ordering::Relaxed));
+        Self { alias: definition.alias.clone(), digest, identity, sharing, apart }
+    }
 }
 
 /// What is held.

@@ -241,7 +241,8 @@ impl Shared {
     }
 
     pub(crate) fn settings(&self) -> Settings {
-        Settings { deadlines: self.options.deadlines, idle_stop: self.options.idle_stop }
+        let RegistryOptions { deadlines, idle_stop, .. } = self.options;
+        Settings { deadlines, idle_stop, awaits_consent: false }
     }
 
     /// Makes a snapshot of the rows as they are, which may be others than before.

@@ -286,12 +286,8 @@ impl Shared {
         digest: Digest,
         before: Option<&Found>,
     ) -> Mount {
-        let key = crate::pool::PoolKey {
-            alias: definition.alias.clone(),
-            digest,
-            identity: Arc::default(),
-            sharing: Sharing::Everybody,
-        };
+        let identity = Arc::default();
+        let key = crate::pool::PoolKey::new(definition, digest, identity, Sharing::Everybody);
         let mount = self.mount(key, definition, self.settings(), before);
         mount.connection().has_row();
         mount

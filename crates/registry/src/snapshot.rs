@@ -64,7 +64,7 @@ pub struct Found {
     pub state: ServerState,
     /// What a `connecting` server is busy with, for people.
     pub activity: Option<&'static str>,
-    /// Why it is in `error`.
+    /// Why it is in `error`, or `authenticating`.
     pub error: Option<CallError>,
     /// The shared link: only in `ready`, and not while the server is asleep.
     pub link: Option<Arc<Link>>,

@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_model::Exposed;
-use narthex_wire::{Message, Raw, headers::HeaderParams, method, rpc};
+use narthex_wire::{Message, Raw, Template, headers::HeaderParams, method, rpc};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
@@ -27,6 +27,9 @@ pub struct InventoryEntry {
     pub header_params: Option<Arc<HeaderParams>>,
     digest: OnceLock<[u8; 32]>,
 }
+
+/// What a model reads of a resource. All else, such as its size, changes with its content.
+const TOLD: [&str; 4] = ["name", "title", "description", "mimeType"];
 
 /// One of a server's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,11 +51,34 @@ impl InventoryEntry {
         Self { key: key.into(), raw, header_params: None, digest: OnceLock::new() }
     }
 
-    /// The SHA-256 of the definition, computed once.
+    /// The SHA-256 of the definition, computed once; of a resource, of what a model reads of it.
+    /// `list` is where the entry stands.
     #[must_use]
-    pub fn digest(&self) -> &[u8; 32] {
-        self.digest.get_or_init(|| Sha256::digest(&self.raw).into())
+    pub fn digest(&self, list: Listed) -> &[u8; 32] {
+        self.digest.get_or_init(|| match list {
+            Listed::Resource => {
+                let mut hash = Sha256::new();
+                for part in told(&self.raw) {
+                    // With its length, so that no two lists of parts look alike.
+                    let length = part.map_or(u64::MAX, |part| part.len() as u64);
+                    hash.update(length.to_le_bytes());
+                    hash.update(part.unwrap_or_default());
+                }
+                hash.finalize().into()
+            }
+            Listed::Tool | Listed::Prompt | Listed::Template => Sha256::digest(&self.raw).into(),
+        })
     }
+
+    /// Whether a definition in the same list says the same as this one.
+    #[must_use]
+    pub fn says(&self, list: Listed, raw: &[u8]) -> bool {
+        *self.raw == *raw || (list == Listed::Resource && told(&self.raw) == told(raw))
+    }
+}
+
+fn told(raw: &[u8]) -> [Option<&[u8]>; 4] {
+    TOLD.map(|member| Raw::new(raw).get(member).map(Raw::as_bytes))
 }
 
 /// Everything that one server lists, in its own order.
@@ -67,6 +93,8 @@ pub struct Inventory {
     /// Resource templates.
     pub templates: Vec<InventoryEntry>,
     tool_index: std::collections::HashMap<Arc<str>, usize>,
+    /// What the server lists besides, and what is not there for who sees this (D10).
+    withheld: Vec<(Listed, Arc<str>)>,
 }
 
 impl Inventory {
@@ -170,7 +198,43 @@ impl Inventory {
             return self.clone();
         }
         let wanted = self.entries().filter(|(list, entry)| is_wanted(*list, entry));
-        Arc::new(Self::new(wanted.map(|(list, entry)| (list, entry.clone()))))
+        let wanted = Self::new(wanted.map(|(list, entry)| (list, entry.clone())));
+        Arc::new(Self { withheld: self.withheld.clone(), ..wanted })
+    }
+
+    /// The same for somebody to whom only what is as before is there; resources and templates that
+    /// are not cannot be read either (D5).
+    #[must_use]
+    pub fn frozen(
+        self: &Arc<Self>,
+        is_as_before: impl Fn(Listed, &InventoryEntry) -> bool,
+    ) -> Arc<Self> {
+        let seen = self.only(&is_as_before);
+        if Arc::ptr_eq(&seen, self) {
+            return seen;
+        }
+        let later = self.entries().filter(|(list, entry)| {
+            matches!(list, Listed::Resource | Listed::Template) && !is_as_before(*list, entry)
+        });
+        let withheld = later.map(|(list, entry)| (list, entry.key.clone())).collect();
+        Arc::new(Self { withheld, ..Arc::unwrap_or_clone(seen) })
+    }
+
+    /// Whether a URI, or a template, is one that the server lists and that is not there for who
+    /// sees this. What a template that is there covers is there, too.
+    #[must_use]
+    pub fn withholds(&self, uri: &str) -> bool {
+        if self.withheld.is_empty() {
+            return false;
+        }
+        let covers = |key: &str| key == uri || Template::parse(key).matches(uri);
+        let is_there = self.resources.iter().any(|entry| *entry.key == *uri)
+            || self.templates.iter().any(|entry| covers(&entry.key));
+        let is_later = |(list, key): &(Listed, Arc<str>)| match list {
+            Listed::Template => covers(key),
+            Listed::Tool | Listed::Prompt | Listed::Resource => **key == *uri,
+        };
+        !is_there && self.withheld.iter().any(is_later)
     }
 
     /// All entries, each with its list.

@@ -81,6 +81,19 @@ impl Redactor {
         Cow::Owned(clean)
     }
 
+    /// Whether a text has a secret in it.
+    #[must_use]
+    pub fn is_in(&self, text: &[u8]) -> bool {
+        self.finder.as_ref().is_some_and(|finder| finder.is_match(text))
+    }
+
+    /// How long the longest spelling is that is looked for, in bytes: so much of a text that is cut
+    /// may be the beginning of a secret.
+    #[must_use]
+    pub fn longest(&self) -> usize {
+        self.finder.as_ref().map_or(0, AhoCorasick::max_pattern_len)
+    }
+
     /// A JSON value without secrets in its strings; `None` if it has none. Keys stay.
     #[must_use]
     pub fn json(&self, text: &[u8]) -> Option<Vec<u8>> {

@@ -14,7 +14,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use super::{AuditFull, AuditSettings, Refused, Written};
+use super::{AuditFull, AuditSettings, Refused, Written, keeping::Keeping};
 use crate::spool::Backlog;
 
 /// The callers' end. Field order matters: the sender goes before the writer is woken for good.
@@ -39,6 +39,7 @@ pub(super) struct State {
     pub(super) backlog_max: u64,
     /// Numbers the changes of this process.
     pub(super) changes: AtomicU64,
+    pub(super) keeping: Keeping,
     pub(super) refusals: Mutex<BTreeMap<Refused, u64>>,
     /// Who waits for the disk; `None` once there is no writer.
     pub(super) flushes: Mutex<Option<Vec<oneshot::Sender<()>>>>,
@@ -106,6 +107,7 @@ impl State {
             backlog,
             backlog_max: settings.spool_bytes,
             changes: AtomicU64::new(0),
+            keeping: Keeping::default(),
             refusals: Mutex::default(),
             flushes: Mutex::new(Some(Vec::new())),
         }

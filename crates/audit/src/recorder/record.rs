@@ -1,11 +1,11 @@
-//! What is written of a call: never arguments, results or tokens.
+//! What is written of a call: never tokens, and what it carried only where that is asked for.
 
 use std::{borrow::Cow, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind, RunId, WorkspaceId};
 
 use super::Entry;
-use crate::{Actor, ActorKind, AuditEvent, kind};
+use crate::{Actor, ActorKind, AuditEvent, CONTENTS, kind};
 
 /// The longest name that is written, in characters.
 const NAME_CHARS: usize = 256;
@@ -116,7 +116,7 @@ fn cut_at(text: &str) -> Option<usize> {
 impl Entry {
     /// What is written of the call (X-M62).
     pub(super) fn event(&self) -> AuditEvent<'_> {
-        let Self { record, outcome, time, started: _, took } = self;
+        let Self { record, outcome, time, started: _, took, contents } = self;
         let AuditRecord { workspace, run, session, endpoint, server, method, item, .. } = record;
         let run = run.to_text();
         let kind = if method == "tools/call" { kind::TOOL_CALLED } else { kind::REQUESTED };
@@ -140,6 +140,9 @@ impl Entry {
         }
         event.granted_via =
             Some(&*record.granted_via).filter(|ids| !ids.is_empty()).map(Into::into);
+        if let Some(contents) = contents {
+            event = event.with(CONTENTS, contents.shown());
+        }
         event.time = *time + *took;
         event.session = session.as_deref().map(Cow::Borrowed);
         event.server = server.as_ref().map(|server| Cow::Borrowed(server.as_str()));

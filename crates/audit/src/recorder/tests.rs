@@ -17,7 +17,7 @@ use narthex_model::{Alias, CallErrorKind};
 use serde_json::Value;
 
 use super::*;
-use crate::{TOOL, line_hash, spool};
+use crate::{Excerpt, TOOL, line_hash, spool};
 
 fn call(tool: &str) -> AuditRecord {
     AuditRecord {
@@ -28,6 +28,8 @@ fn call(tool: &str) -> AuditRecord {
         server: Some(Alias::new("git").unwrap()),
         method: Cow::Borrowed("tools/call"),
         item: Some((TOOL, tool.into())),
+        granted_via: Box::default(),
+        refused_by: None,
     }
 }
 
@@ -183,10 +185,10 @@ async fn d25_a_failing_disk_refuses_calls_until_it_works() {
     let disk = Disk::default();
     let audit = over(disk.clone(), 100);
     let open = audit.reserve(call("open")).unwrap();
+    // Before, since the writer may fail at the first that ends.
+    let accepted: Vec<_> = (0..3).map(|_| audit.reserve(call("tool")).unwrap()).collect();
     disk.is_broken.store(true, Ordering::SeqCst);
-    for _ in 0..3 {
-        audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
-    }
+    accepted.into_iter().for_each(|slot| slot.commit(Outcome::Ok));
     audit.flush().await;
     assert_eq!(audit.reserve(call("tool")).unwrap_err(), AuditFull::Failed);
     open.commit(Outcome::Ok);
@@ -327,4 +329,66 @@ fn busy_call(audit: &Audit, number: u64) {
         Outcome::Abandoned => drop(slot),
         outcome => slot.commit(outcome),
     }
+}
+
+/// X-M64: what a call carried is written with it, in its chain; the room for it comes back when it
+/// is on the disk, and what finds none is recorded without its text.
+#[tokio::test]
+async fn x_m64_what_a_call_carried_is_written_and_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    let excerpt = |text: &str| Excerpt::new(text.to_owned(), text.len(), false);
+    let mut slot = audit.reserve(call("a")).unwrap();
+    slot.keep_request(excerpt(r#"{"name":"a"}"#));
+    slot.keep_answer(excerpt("{}"));
+    let free = || audit.queue.as_ref().unwrap().state.keeping.free();
+    let room = free().load(Ordering::Relaxed) + 14;
+    slot.commit(Outcome::Ok);
+    // The switch was turned off in the middle.
+    let mut slot = audit.reserve(call("b")).unwrap();
+    slot.keep_request(excerpt("{}"));
+    slot.forget_contents();
+    slot.commit(Outcome::Ok);
+    audit.flush().await;
+    assert_eq!(free().load(Ordering::Relaxed), room);
+    // There is room for no more than this.
+    free().store(3, Ordering::Relaxed);
+    let mut slot = audit.reserve(call("c")).unwrap();
+    slot.keep_request(excerpt("1234"));
+    slot.keep_answer(excerpt("[1]"));
+    slot.commit(Outcome::Ok);
+    audit.flush().await;
+    assert_eq!(free().load(Ordering::Relaxed), 3);
+    let written = lines(folder.path());
+    let contents = |line: &Value| line["details"].get("contents").cloned();
+    let both = serde_json::json!({
+        "request": { "text": r#"{"name":"a"}"#, "bytes": 12 },
+        "answer": { "text": "{}", "bytes": 2 },
+    });
+    assert_eq!(contents(&written[0]), Some(both));
+    assert_eq!(contents(&written[1]), None);
+    let none = serde_json::json!({
+        "request": { "text": "", "bytes": 4, "truncated": true },
+        "answer": { "text": "[1]", "bytes": 3 },
+    });
+    assert_eq!(contents(&written[2]), Some(none));
+}
+
+/// X-M64: a switch that was taken before follows what is set later, both ways, and those that
+/// nobody has are forgotten.
+#[tokio::test]
+async fn x_m64_switches_are_turned_for_those_who_have_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    let [here, there] = ["here", "there"].map(|id| WorkspaceId::new(id).unwrap());
+    let (mine, other) = (audit.contents_switch(&here), audit.contents_switch(&there));
+    assert!(!mine.is_on());
+    audit.keep_contents_of(&[here.clone()].into());
+    assert!(mine.is_on() && !other.is_on() && audit.contents_switch(&here).is_on());
+    audit.keep_contents_of(&[there].into());
+    assert!(!mine.is_on() && other.is_on());
+    drop(mine);
+    audit.keep_contents_of(&[here.clone()].into());
+    assert!(audit.contents_switch(&here).is_on() && !other.is_on());
+    assert!(!Audit::disabled().contents_switch(&here).is_on());
 }

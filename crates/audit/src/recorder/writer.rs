@@ -70,6 +70,8 @@ pub(super) struct Writer<S> {
     refusals_written: Option<Instant>,
     buffer: Vec<u8>,
     buffered: usize,
+    /// How much of what calls carried is in the buffer, in bytes.
+    held: usize,
     /// Who waits for what is drained now. Kept here so that a writer that dies says so before they
     /// hear that nobody will answer.
     flushes: Vec<oneshot::Sender<()>>,
@@ -100,6 +102,7 @@ impl<S: Sink> Writer<S> {
             refusals_written: None,
             buffer: Vec::new(),
             buffered: 0,
+            held: 0,
             flushes: Vec::new(),
         }
     }
@@ -167,7 +170,10 @@ impl<S: Sink> Writer<S> {
 
     fn take(&mut self, written: Written) {
         match written {
-            Written::Call(entry) => self.event(&entry.event()),
+            Written::Call(entry) => {
+                self.held += entry.contents.as_ref().map_or(0, |contents| contents.held());
+                self.event(&entry.event());
+            }
             Written::Tools(entry) => self.event(&entry.event()),
             Written::Event(event) => self.event(&event),
             Written::Intent(intent) => {
@@ -224,6 +230,7 @@ impl<S: Sink> Writer<S> {
             Ok(()) => {
                 self.state.free.fetch_add(self.buffered, Ordering::Relaxed);
                 self.buffered = 0;
+                self.state.keeping.release(std::mem::take(&mut self.held));
                 if self.state.has_failed.swap(false, Ordering::SeqCst) {
                     tracing::warn!("the audit record can be written again; calls are accepted");
                 }

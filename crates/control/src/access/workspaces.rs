@@ -38,7 +38,7 @@ impl Control {
         fields.done()?;
         let id = id.expect("what is missing is a fault");
         let name = name.unwrap_or_else(|| id.to_string());
-        let (new, by) = (Workspace { id, name }, by.clone());
+        let (new, by) = (Workspace { id, name, audits_contents: false }, by.clone());
         self.change_access(async move |this, store| {
             let taken = AccessError::WorkspaceTaken(new.id.clone());
             if this.access().workspaces.contains_key(&new.id) {
@@ -52,10 +52,11 @@ impl Control {
         .await
     }
 
-    /// Gives one another name: `{"name": …}`.
+    /// Gives one another name, or has its audit have what calls carry from now on or not, also of
+    /// runs that live: `{"name": …, "audits_contents": …}`.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such workspace or no store, or it fails.
+    /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
     pub async fn workspace_change(
         &self,
         id: &WorkspaceId,
@@ -63,24 +64,35 @@ impl Control {
         by: &By,
     ) -> Result<Workspace, ControlError> {
         self.known_workspace(id)?;
-        let mut fields = Fields::read(text, &["name"])?;
-        fields.needed("name");
-        let name = fields.text("name");
+        let mut fields = Fields::read(text, &["name", "audits_contents"])?;
+        let (name, contents) = (fields.text("name"), fields.flag("audits_contents"));
+        if name.is_none() && contents.is_none() {
+            fields.fault("", "it says nothing", "say `name` or `audits_contents`");
+        }
         fields.done()?;
-        let name = name.expect("what is missing is a fault");
-        let (new, by) = (Workspace { id: id.clone(), name }, by.clone());
+        let (of, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
-            this.known_workspace(&new.id)?;
-            let event = event(kind::WORKSPACE_UPDATED, &new.id, by).in_workspace(&new.id);
-            let noted = this.note(event.changing(["name"])).await?;
-            let renamed = store.workspaces().rename(&new.id, &new.name).await;
-            if !renamed.map_err(ControlError::Store)? {
-                return Err(CatalogError::NoWorkspace(new.id).into());
+            this.known_workspace(&of)?;
+            let renamed = name.is_some().then_some(kind::WORKSPACE_UPDATED);
+            let switched =
+                contents.map(|is_on| if is_on { kind::CONTENTS_ON } else { kind::CONTENTS_OFF });
+            let mut noted = Vec::new();
+            for (kind, field) in [(renamed, "name"), (switched, "audits_contents")] {
+                let Some(kind) = kind else { continue };
+                let event = event(kind, &of, by.clone()).in_workspace(&of);
+                noted.push(this.note(event.changing([field])).await?);
             }
-            noted.done().await;
-            Ok(new)
+            let changed = store.workspaces().change(&of, name.as_deref(), contents).await;
+            if !changed.map_err(ControlError::Store)? {
+                return Err(CatalogError::NoWorkspace(of).into());
+            }
+            for noted in noted {
+                noted.done().await;
+            }
+            Ok(())
         })
-        .await
+        .await?;
+        self.workspace(id)
     }
 
     /// Deletes one. With `is_forced` also one in which something lives, which is then gone.

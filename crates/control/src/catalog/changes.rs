@@ -321,7 +321,7 @@ fn merged(kind: CatalogKind, before: &CatalogRow, patch: &[u8]) -> Result<Vec<u8
         let errors = object(kind, before).errors;
         CatalogError::Unreadable { kind, id: before.id.clone(), errors }
     })?;
-    Ok(merge_patch::apply(document, patch).to_string().into_bytes())
+    Ok(narthex_model::json::merged(document, patch).to_string().into_bytes())
 }
 
 impl Precondition {

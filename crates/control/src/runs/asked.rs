@@ -125,18 +125,9 @@ pub(super) fn read(
     }
 }
 
+/// What such a run has for itself is counted in it alone.
 fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
-    Prepared {
-        servers,
-        policy,
-        // What such a run has for itself is counted in it alone.
-        counted: Vec::new(),
-        warnings,
-        skipped: Vec::new(),
-        failed: Vec::new(),
-        direct: None,
-        built_in: BTreeSet::new(),
-    }
+    Prepared { servers, policy, warnings, ..Prepared::default() }
 }
 
 /// Takes out of the entries what only those of a run have.

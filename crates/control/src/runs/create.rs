@@ -1,7 +1,8 @@
 //! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
+    mem::take,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -12,7 +13,7 @@ use narthex_model::{
     AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{FirstLists, MountFault, MountSet, Snapshot};
+use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
@@ -87,13 +88,10 @@ pub(super) struct Draft {
 /// What a run consists of before it begins.
 struct Making {
     set: MountSet,
-    policy: RunPolicy,
+    /// Without what is mounted.
+    prepared: Prepared,
     meters: RunMeters,
     made: Made,
-    skipped: Vec<RunFault>,
-    warnings: Vec<String>,
-    direct: Option<DirectServers>,
-    built_in: BTreeSet<Alias>,
     agent_env: AgentEnv,
 }
 
@@ -225,32 +223,24 @@ impl Runs {
     /// Has everything ready that the run needs, with its servers mounted.
     async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
-        let (prepared, made, agent_env) = match draft.request.has_own_servers {
-            true => {
-                let (prepared, made) = self.own(draft, isolation)?;
-                (prepared, made, AgentEnv::default())
-            }
+        let (mut prepared, made, agent_env) = match draft.request.has_own_servers {
+            true => self.own(draft, isolation)?,
             false => self.of_agent(draft, isolation).await?,
         };
-        let Prepared { servers, policy, counted, warnings, .. } = prepared;
-        let Prepared { skipped, failed, direct, built_in, .. } = prepared;
         let (optional, failed): (Vec<_>, Vec<_>) =
-            failed.into_iter().partition(|server| server.is_optional);
+            take(&mut prepared.failed).into_iter().partition(|server| server.is_optional);
         if !failed.is_empty() {
             return Err(RunError::Entries(failed.iter().map(Failed::fault).collect()));
         }
-        let mut skipped = skipped;
-        skipped.extend(optional.iter().map(Failed::fault));
-        let agent = match &made {
-            Made::Agent(agent) => Some(agent.name.as_str()),
-            Made::Own(_) => None,
-        };
+        prepared.skipped.extend(optional.iter().map(Failed::fault));
+        let agent = made.agent().map(|agent| agent.name.as_str());
+        let counted = take(&mut prepared.counted);
         let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
-        let set = self.mount(servers, true).await?;
-        Ok(Making { set, policy, meters, made, skipped, warnings, direct, built_in, agent_env })
+        let set = self.mount(take(&mut prepared.servers), true).await?;
+        Ok(Making { set, prepared, meters, made, agent_env })
     }
 
-    fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made), RunError> {
+    fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made, AgentEnv), RunError> {
         let snapshot = self.shared.gateway.registry().snapshot();
         let options = &self.shared.options;
         let prepared = asked::read(&draft.text, options, Some(&snapshot), isolation)?;
@@ -259,7 +249,7 @@ impl Runs {
                         do not have; give the run servers of its own";
             return Err(RunError::Malformed(text.to_owned()));
         }
-        Ok((prepared, Made::Own(draft.text.clone())))
+        Ok((prepared, Made::Own(draft.text.clone()), AgentEnv::default()))
     }
 
     async fn of_agent(
@@ -336,17 +326,14 @@ impl Runs {
         making: Making,
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
-        let Making { set, policy, meters, made, skipped, .. } = making;
-        let Making { warnings: more, direct, built_in, agent_env, .. } = making;
-        warnings.extend(more);
+        let Making { set, prepared, meters, made, agent_env } = making;
+        let Prepared { policy, skipped, direct, built_in, secrets, .. } = prepared;
+        warnings.extend(prepared.warnings);
         let id = draft.token.run_id();
-        let inputs = match &made {
-            Made::Agent(agent) => Some(agent.inputs.text()),
-            Made::Own(_) => None,
-        };
+        let inputs = made.agent().map(|agent| agent.inputs.text());
         let first = FirstLists::of(&set);
         let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
-        let frozen = Frozen { prompt, of: made, lists };
+        let frozen = Frozen { prompt, of: made, lists, further: KeptFurther::default() };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let mut session = draft.session.clone();
         if let Some(inputs) = inputs
@@ -361,7 +348,7 @@ impl Runs {
         let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
         let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
-        let run = Arc::new(run);
+        let run = Arc::new(run.with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let told = Told { direct: direct.as_ref(), env: &agent_env };
         let beginning = async {

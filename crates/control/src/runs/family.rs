@@ -124,10 +124,7 @@ impl Runs {
         let row = self.stored(workspace, id).await?.filter(|row| row.ended.is_none());
         let row = row.ok_or(RunError::NoParent)?;
         let frozen = self.frozen(&row).await?;
-        let scope = match &frozen.of {
-            Made::Agent(agent) => agent.scope(),
-            Made::Own(_) => RunScope::default(),
-        };
+        let scope = frozen.of.agent().map(|agent| agent.scope()).unwrap_or_default();
         let sessions = self.store()?.sessions();
         let session = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
         let depth = session.map_or(0, |session| session.depth);

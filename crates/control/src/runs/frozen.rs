@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 use narthex_model::{
     AgentName, CapabilityName, EnvName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
 };
-use narthex_registry::KeptLists;
+use narthex_registry::{KeptFurther, KeptLists};
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,9 +21,11 @@ pub(super) struct Frozen {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prompt: Option<String>,
     pub(super) of: Made,
-    /// What its servers had at first.
+    /// What its servers had at first; and on links besides the shared ones.
     #[serde(default)]
     pub(super) lists: KeptLists,
+    #[serde(default)]
+    pub(super) further: KeptFurther,
 }
 
 /// What its servers are made of.
@@ -34,6 +36,15 @@ pub(super) enum Made {
     Agent(Box<FrozenAgent>),
     /// Its own, as they were asked for.
     Own(String),
+}
+
+impl Made {
+    pub(super) fn agent(&self) -> Option<&FrozenAgent> {
+        match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Own(_) => None,
+        }
+    }
 }
 
 /// An agent with all that one run of it is made of.

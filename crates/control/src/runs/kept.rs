@@ -2,14 +2,14 @@
 //! from what it was frozen with (D10).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
+    mem::take,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
-use narthex_model::{Alias, RunId};
-use narthex_policy::RunPolicy;
+use narthex_model::RunId;
 use narthex_registry::{FirstLists, MountFault, MountSet};
 use narthex_store::RunRow;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ use super::{
     RunError, Runs, Shared, asked,
     create::ATTEMPTS,
     driver::Place,
-    frozen::{Frozen, Made},
+    frozen::{Frozen, Made, run_place},
     prepare::{self, Failed, Of, Opened, Prepared},
 };
 use crate::{
@@ -75,10 +75,9 @@ impl Kept {
 /// What a run has of its servers after a restart.
 struct Mounted {
     set: MountSet,
-    policy: RunPolicy,
-    built_in: BTreeSet<Alias>,
+    /// Without what is mounted.
+    prepared: Prepared,
     failed: Vec<MountFault>,
-    counted: Vec<(Alias, String)>,
 }
 
 impl RunSource for Shared {
@@ -104,9 +103,30 @@ impl RunSource for Shared {
             }
         })
     }
+
+    fn keep_lists(&self, run: &Arc<RunView>) {
+        let (this, run) = (self.this.upgrade(), run.clone());
+        self.control.shared.tasks.spawn(async move {
+            let Some(shared) = this else { return };
+            if let Err(error) = (Runs { shared }).keep_further_lists(&run).await {
+                tracing::warn!(run.id = %run.id, "what a run is frozen to is not kept: {error}");
+            }
+        });
+    }
 }
 
 impl Runs {
+    /// Keeps what a run was listed first by now, unless it is one that is not stored.
+    async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
+        let turn = self.shared.kept.turn(run.id);
+        let _turn = turn.lock().await;
+        let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
+        let frozen = Frozen { further: run.further_lists(), ..self.frozen(&row).await? };
+        let sealed = self.seal(&row.workspace, &run_place(row.id), &frozen.text()).await?;
+        let stored = self.store()?.runs().freeze(&row.workspace, row.id, &sealed).await;
+        stored.map(drop).map_err(|error| ControlError::Store(error).into())
+    }
+
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
         let turn = self.shared.kept.turn(id);
@@ -156,22 +176,20 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
-        let Mounted { set, policy, built_in, failed, counted } =
-            self.mounted_again(row, &frozen).await?;
+        let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
+        let Prepared { policy, counted, built_in, secrets, .. } = prepared;
         for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
-        let agent = match &frozen.of {
-            Made::Agent(agent) => Some(agent.name.as_str()),
-            Made::Own(_) => None,
-        };
+        let agent = frozen.of.agent().map(|agent| agent.name.as_str());
         let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
         let place = Place { run: row.id, session: row.session, agent: &row.agent };
         let run = run.with_authority(self.authority(&row.workspace, place, row.driver.clone()));
-        let mut run = run.with_meters(meters);
+        let run = run.with_meters(meters).with_further_lists(frozen.further);
+        let mut run = run.with_secrets(secrets);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
@@ -187,17 +205,16 @@ impl Runs {
     async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
         for _ in 0..ATTEMPTS {
             let cuts = self.control().cuts();
-            let prepared = self.prepared_again(row, frozen).await?;
-            let Prepared { servers, policy, counted, skipped, failed, built_in, .. } = prepared;
-            for fault in &skipped {
+            let mut prepared = self.prepared_again(row, frozen).await?;
+            for fault in &prepared.skipped {
                 tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
             }
-            let set = self.mount(servers, false).await?;
+            let set = self.mount(take(&mut prepared.servers), false).await?;
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
-                let failed = failed.into_iter().map(Failed::into_mount_fault);
+                let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);
                 let failed = failed.chain(set.faults().iter().cloned()).collect();
-                return Ok(Mounted { set, policy, built_in, failed, counted });
+                return Ok(Mounted { set, prepared, failed });
             }
             set.unmount().await;
         }

@@ -21,7 +21,7 @@ use super::{DirectServers, RunError, RunFault, frozen::Inputs};
 use crate::{AgentEnv, Variables, catalog::AgentParts};
 
 /// What is to be mounted, and what a person should know of it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Prepared {
     pub(super) servers: Vec<Mountable>,
     pub(super) policy: RunPolicy,
@@ -32,6 +32,8 @@ pub(super) struct Prepared {
     pub(super) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
     pub(super) failed: Vec<Failed>,
+    /// The values of all secrets that it was made with.
+    pub(super) secrets: Vec<Secret>,
     /// The servers with all values, if whoever creates the run is to be told them.
     pub(super) direct: Option<DirectServers>,
     /// What the run calls the built-in server besides its own name.
@@ -197,14 +199,12 @@ pub(super) fn agent(
     let counted =
         servers.values().map(|server| (server.alias.clone(), server.reference.to_string()));
     let mut prepared = Prepared {
-        servers: Vec::new(),
-        policy: RunPolicy::default(),
         counted: counted.collect(),
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
-        failed: Vec::new(),
+        secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),
         direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
-        built_in: BTreeSet::new(),
+        ..Prepared::default()
     };
     for server in servers.values() {
         match add(&mut prepared, of, server, opened, isolation) {

@@ -18,8 +18,14 @@ use tokio::{
 
 use super::{FollowKey, Hub, Subject};
 use crate::{
-    Answering, Caller, Session, errand::Errand, gateway::Shared, links::LinkKind, method::Handling,
-    pipeline::result, refusal::Refusal, route::Routed,
+    Answering, Caller, Session,
+    errand::Errand,
+    gateway::Shared,
+    links::LinkKind,
+    method::Handling,
+    pipeline::result,
+    refusal::Refusal,
+    route::{Routed, not_found},
 };
 
 /// The pauses before a subscription that was lost is made again.
@@ -187,6 +193,9 @@ impl Shared {
         let Some(session) = &caller.session else {
             return Err(Refusal::unknown_method(request.method()));
         };
+        if is_start && chosen.inventory.withholds(routed.item.name()) {
+            return Err(not_found(handling, routed.item.name()));
+        }
         if chosen.kind == LinkKind::Own {
             session.note_own_subscription(&routed.alias, routed.item.name(), is_start);
             return self.forward(caller, handling, request).await;
@@ -198,6 +207,7 @@ impl Shared {
         let server = caller.run.key(&routed.alias);
         let key = FollowKey { server, subject, kind: chosen.kind };
         let errand = self.errand(caller, routed).await?;
+        let basis = errand.basis().clone();
         let done = match is_start {
             true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
             false => {
@@ -206,6 +216,9 @@ impl Shared {
             }
         };
         errand.end(done)?;
+        if is_start {
+            self.unsubscribe_when_over(session, key, &basis);
+        }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use narthex_model::{CallError, CallErrorKind};
-use narthex_registry::{OpenError, ServerRow, unchanged};
+use narthex_model::{Alias, CallError, CallErrorKind};
+use narthex_registry::{FirstList, OpenError, ServerRow};
 use narthex_upstream::{ClientIdentity, Dialect, Inventory, LinkEvent};
 use tokio::{sync::mpsc, time::timeout};
 
@@ -17,7 +17,7 @@ impl Shared {
         self: &Arc<Self>,
         row: &ServerRow,
         identity: ClientIdentity,
-        run: Option<&RunView>,
+        run: Option<&Arc<RunView>>,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         match self.try_open_link(row, identity.clone(), run).await {
             // A server that forgets its session at once may remember the next one.
@@ -30,7 +30,7 @@ impl Shared {
         self: &Arc<Self>,
         row: &ServerRow,
         identity: ClientIdentity,
-        run: Option<&RunView>,
+        run: Option<&Arc<RunView>>,
     ) -> Result<(OwnLink, mpsc::Receiver<LinkEvent>), Refusal> {
         let client = identity.clone();
         let (events, received) = mpsc::channel(EVENT_QUEUE);
@@ -50,7 +50,8 @@ impl Shared {
             Ok(Ok(inventory)) => {
                 let inventory = Arc::new(inventory);
                 let first = run.zip(row.alias.as_ref());
-                let first = first.and_then(|(run, alias)| run.first_of(alias, &client, &inventory));
+                let first =
+                    first.and_then(|(run, alias)| self.first_of(run, alias, &client, &inventory));
                 let own =
                     OwnLink { link, inventory: ArcSwap::from_pointee(Inventory::default()), first };
                 own.lists(&inventory);
@@ -67,11 +68,47 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// What a server listed first for a run on a link of this kind; `None` if that is not frozen.
+    /// If it is the first, it is kept over a restart.
+    pub(super) fn first_of(
+        &self,
+        run: &Arc<RunView>,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: &Arc<Inventory>,
+    ) -> Option<FirstList> {
+        let (first, is_new) = run.first_of(alias, client, listed)?;
+        self.keep_first(run, is_new);
+        Some(first)
+    }
+
+    /// What of a server's lists on a link of this kind was there at first for a run, or all if that
+    /// is not frozen.
+    pub(super) fn unchanged(
+        &self,
+        run: &Arc<RunView>,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: Arc<Inventory>,
+    ) -> Arc<Inventory> {
+        let Some((seen, is_new)) = run.unchanged(alias, client, &listed) else { return listed };
+        self.keep_first(run, is_new);
+        seen
+    }
+
+    fn keep_first(&self, run: &Arc<RunView>, is_new: bool) {
+        if let Some(source) = self.run_source.get().filter(|_| is_new) {
+            source.keep_lists(run);
+        }
+    }
+}
+
 impl OwnLink {
     /// Notes what the server lists, as far as it may be seen.
     pub(super) fn lists(&self, inventory: &Arc<Inventory>) {
         self.inventory.store(match &self.first {
-            Some(first) => unchanged(first, inventory),
+            Some(first) => first.of(inventory),
             None => inventory.clone(),
         });
     }

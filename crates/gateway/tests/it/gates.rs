@@ -7,11 +7,11 @@ use std::{
 };
 
 use narthex_gateway::{
-    Caller, Consumed, Consuming, Endpoint, GrantLedger, LedgerError, RunToken, RunView,
+    Caller, Consumed, Consuming, Endpoint, GrantLedger, LedgerError, RunToken, RunView, Step,
 };
 use narthex_model::{
-    AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, ToolScope,
-    ToolScopeGrant, ToolScopes, WorkspaceId,
+    AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, ServerDefinition,
+    ToolScope, ToolScopeGrant, ToolScopes, WorkspaceId,
 };
 use narthex_policy::{Actors, Authority, Grants, RunPolicy};
 use narthex_registry::{MountOptions, MountSet, Mountable};
@@ -84,12 +84,12 @@ struct Gated {
 
 impl Gated {
     async fn new(eras: Eras) -> Self {
-        Self::with(eras, Ledger::default()).await
+        Self::gated(eras, gates(), Ledger::default()).await
     }
 
-    async fn with(eras: Eras, ledger: Ledger) -> Self {
-        let mut world =
-            World::changed([("all", eras)], |server| server.gates = gates().into()).await;
+    async fn gated(eras: Eras, gates: Gates, ledger: Ledger) -> Self {
+        let gate = |server: &mut ServerDefinition| server.gates = gates.clone().into();
+        let mut world = World::changed([("all", eras)], gate).await;
         let (grants, ledger) = (Arc::<Grants>::default(), Arc::new(ledger));
         world.gateway.set_ledger(ledger.clone());
         world.run = begin(&world, &grants, None);
@@ -251,7 +251,7 @@ async fn x_e75_of_many_calls_one_uses_a_single_grant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn d25_without_its_ledger_no_single_grant_counts() {
     let away = Ledger { is_away: true, ..Ledger::default() };
-    let gated = Gated::with(Eras::Modern, away).await;
+    let gated = Gated::gated(Eras::Modern, gates(), away).await;
     gated.grants.add(grant(1, "x.call", GrantDuration::Once));
     let caller = gated.world.modern_caller(transparent("all"));
     for _ in 0..2 {
@@ -292,4 +292,103 @@ async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
     assert_eq!(seen[0].0, seen[2].0, "they share");
     let kinds: Vec<_> = seen.iter().map(|(_, kind)| kind.as_deref()).collect();
     assert_eq!(kinds, [None, Some("permission_required"), Some("tool_not_found")]);
+}
+
+/// Streams of a test resource that somebody watches at the server `all`.
+const WATCHED: &str = "test://watched-resource";
+
+fn watched() -> Gates {
+    Gates::new(BTreeMap::new(), &named(&[("test://watched-*", "x.read")]), BTreeMap::new())
+}
+
+/// D5, S14: a stream tells of what is granted alone, and ends when the grant is revoked; so does a
+/// subscription of a legacy client, on a link that it shares and on one of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_revocation_ends_streams_and_subscriptions() {
+    for eras in ERAS {
+        let gated = Gated::gated(eras, watched(), Ledger::default()).await;
+        for endpoint in [transparent("all"), Endpoint::Aggregated] {
+            let caller = gated.world.modern_caller(endpoint.clone());
+            let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+            let listen = || super::world::modern(5, "subscriptions/listen", wanted.clone());
+            let mut refused = gated.world.gateway.call(&caller, listen()).await;
+            let first = step(&mut refused).await;
+            assert!(!first.contains(WATCHED), "{first}");
+            drop(refused);
+
+            gated.grants.add(grant(1, "x.read", GrantDuration::Persistent));
+            let mut listening = gated.world.gateway.call(&caller, listen()).await;
+            let first = step(&mut listening).await;
+            assert!(first.contains(WATCHED), "{first}");
+            let legacy = gated.world.legacy_caller(endpoint.clone()).await;
+            let asked = json!({"elicitation": {}});
+            let session = gated.world.session(&endpoint, asked).await;
+            let own = Caller::new(gated.world.run.clone(), endpoint, Some(session));
+            for caller in [&legacy, &own] {
+                let answer =
+                    gated.world.ask(caller, "resources/subscribe", json!({"uri": WATCHED})).await;
+                assert_eq!(answer["result"], json!({}), "{answer}");
+            }
+            gated.grants.remove(GrantId::new([1; 8]));
+            gated.world.gateway.grants_revoked();
+            let ended = async { while listening.next().await.is_some() {} };
+            tokio::time::timeout(SOON, ended).await.expect("the stream goes on");
+            for caller in [&legacy, &own] {
+                let answer =
+                    gated.world.ask(caller, "resources/subscribe", json!({"uri": WATCHED})).await;
+                assert_eq!(kind(&answer), "permission_required", "{answer}");
+                // Whoever gives up what they have lost is not asked for a grant.
+                let answer =
+                    gated.world.ask(caller, "resources/unsubscribe", json!({"uri": WATCHED})).await;
+                assert_eq!(answer["result"], json!({}), "{answer}");
+            }
+        }
+    }
+}
+
+/// The next thing that a stream says.
+async fn step(answering: &mut narthex_gateway::Answering) -> String {
+    let step = tokio::time::timeout(SOON, answering.next()).await.expect("nothing comes");
+    match step.expect("the stream has ended") {
+        Step::Message(message) => String::from_utf8(message.into_bytes().to_vec()).unwrap(),
+        Step::Answer(answer) => String::from_utf8(answer.payload.into_bytes().to_vec()).unwrap(),
+        Step::Break { .. } => String::new(),
+    }
+}
+
+/// D14, S14: a task is gated like its call: what it grew out of may be polled while the grant was
+/// not revoked, also one for a single call that is used up.
+#[tokio::test(flavor = "multi_thread")]
+async fn s14_a_task_goes_on_until_its_grant_is_revoked() {
+    let tools = named(&[("confirm_delete", "x.call")]);
+    let gates = Gates::new(tools, &BTreeMap::new(), BTreeMap::new());
+    let gated = Gated::gated(Eras::Modern, gates, Ledger::default()).await;
+    for (endpoint, prefix) in [(transparent("all"), ""), (Endpoint::Aggregated, "mcp__all__")] {
+        let caller = gated.world.modern_caller(endpoint);
+        let with_tasks = |mut params: Value| {
+            params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities":
+                {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+            params
+        };
+        let name = format!("{prefix}confirm_delete");
+        let start = with_tasks(json!({"name": name, "arguments": {"filename": "a.txt"}}));
+        let refused = gated.world.ask(&caller, "tools/call", start.clone()).await;
+        assert_eq!(kind(&refused), "permission_required", "{refused}");
+        gated.ledger.used.lock().unwrap().clear();
+        gated.grants.add(grant(1, "x.call", GrantDuration::Once));
+        let started = gated.world.ask(&caller, "tools/call", start.clone()).await;
+        let id = started["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{started}"));
+        let poll = with_tasks(json!({"taskId": id}));
+        for _ in 0..2 {
+            let got = gated.world.ask(&caller, "tasks/get", poll.clone()).await;
+            assert_eq!(got["result"]["taskId"], id, "{got}");
+        }
+        assert_eq!(
+            kind(&gated.world.ask(&caller, "tools/call", start).await),
+            "permission_required"
+        );
+        assert!(gated.grants.remove(GrantId::new([1; 8])));
+        let got = gated.world.ask(&caller, "tasks/get", poll).await;
+        assert_eq!(kind(&got), "permission_required", "{got}");
+    }
 }

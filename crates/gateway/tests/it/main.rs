@@ -5,6 +5,8 @@ mod breadth;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod contents;
+#[cfg(test)]
 mod ending;
 #[cfg(test)]
 mod exposure;

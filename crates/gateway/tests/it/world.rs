@@ -125,6 +125,16 @@ impl World {
         options: GatewayOptions,
         idle_stop: Option<Duration>,
     ) -> Self {
+        Self::recorded(entries, options, idle_stop, Audit::disabled())
+    }
+
+    /// The same with a record of what is done.
+    pub(crate) fn recorded(
+        entries: Vec<Entry>,
+        options: GatewayOptions,
+        idle_stop: Option<Duration>,
+        audit: Audit,
+    ) -> Self {
         let identity = ClientIdentity {
             info: Bytes::from_static(br#"{"name":"narthex-test","version":"0"}"#),
             capabilities: Bytes::from_static(b"{}"),
@@ -137,7 +147,7 @@ impl World {
         let registry = Registry::new(registry).unwrap();
         let set = entries.into_iter().map(Declared::from).collect();
         registry.apply(set).unwrap();
-        let gateway = Gateway::new(registry, Audit::disabled(), options).unwrap();
+        let gateway = Gateway::new(registry, audit, options).unwrap();
         let token = RunToken::generate().unwrap();
         let run = Arc::new(RunView::new(&token, RunPolicy::AllAttached));
         gateway.begin_run(&run).unwrap();

@@ -175,8 +175,8 @@ pub(super) fn created(shown: &Value, place: &str) -> respond::Response {
 }
 
 fn workspace(workspace: &Workspace) -> Value {
-    let Workspace { id, name } = workspace;
-    json!({ "id": id.as_str(), "name": name })
+    let Workspace { id, name, audits_contents } = workspace;
+    json!({ "id": id.as_str(), "name": name, "audits_contents": audits_contents })
 }
 
 fn account(account: &Account) -> Value {

@@ -19,8 +19,33 @@ pub(crate) enum WorkspacesCommand {
         #[arg(long)]
         name: Option<String>,
     },
+    /// Change its name, or whether its audit has the arguments and answers of calls
+    Change(ChangeWorkspaceArgs),
     /// Delete one in which nothing lives
     Delete(DeleteWorkspaceArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex workspaces change team --audit-contents on\n  \
+    narthex workspaces change team --name \"The whole team\"")]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub(crate) struct ChangeWorkspaceArgs {
+    /// Its id
+    pub(crate) id: String,
+    /// What people call it
+    #[arg(long, group = "change")]
+    pub(crate) name: Option<String>,
+    /// Record arguments and answers of calls from now on, without known secrets, or no more;
+    /// whoever may read the audit reads them
+    #[arg(long, value_name = "SWITCH", group = "change")]
+    pub(crate) audit_contents: Option<Switch>,
+}
+
+/// Whether something is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Debug, Args)]

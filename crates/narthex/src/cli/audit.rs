@@ -34,7 +34,8 @@ pub(crate) enum AuditCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex audit list --kind workspace.secret\n  \
-    narthex audit list --run RUN --since 2026-11-22 --json\n  narthex audit list --follow")]
+    narthex audit list --run RUN --since 2026-11-22 --json\n  \
+    narthex audit list --kind session.mcp.tool_called --contents\n  narthex audit list --follow")]
 pub(crate) struct AuditListArgs {
     #[command(flatten)]
     pub(crate) place: AuditPlaceArgs,
@@ -59,6 +60,9 @@ pub(crate) struct AuditListArgs {
     /// How many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub(crate) limit: u32,
+    /// Show what calls carried, too, where the workspace has that recorded; --json always does
+    #[arg(long)]
+    pub(crate) contents: bool,
     /// Go on with what is done from now on, until Ctrl-C
     #[arg(long, conflicts_with = "until")]
     pub(crate) follow: bool,

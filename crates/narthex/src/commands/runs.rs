@@ -168,6 +168,16 @@ fn row(run: &Value) -> Vec<String> {
     ]
 }
 
+/// The servers that a run has for itself, each that cannot be called with its state.
+fn own_servers(run: &Value) -> String {
+    let one = |server: &Value| match text(server, "state") {
+        "ready" => harmless(text(server, "alias")),
+        state => format!("{} ({state})", harmless(text(server, "alias"))),
+    };
+    let all: Vec<_> = run["servers"].as_array().into_iter().flatten().map(one).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
 fn words<'v>(list: &'v Value, word: impl Fn(&'v Value) -> &'v str) -> String {
     let words: Vec<_> = list.as_array().into_iter().flatten().map(word).map(harmless).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
@@ -190,7 +200,7 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
         text(&run, "run_id"),
         text(&run, "created_at"),
         text(&run, "status"),
-        words(&run["servers"], |server| text(server, "alias")),
+        own_servers(&run),
         words(&run["tools"], |name| name.as_str().unwrap_or_default()),
         words(&run["agent_env_names"], |name| name.as_str().unwrap_or_default()),
         run["mcp_sessions"].as_u64().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! `narthex workspaces`: listed, made and deleted through the daemon.
+//! `narthex workspaces`: listed, made, changed and deleted through the daemon.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, DeleteWorkspaceArgs, WorkspacesCommand},
+    cli::{ChangeWorkspaceArgs, Context, DeleteWorkspaceArgs, Switch, WorkspacesCommand},
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output::{self, harmless},
@@ -28,14 +28,47 @@ pub(crate) async fn run(command: WorkspacesCommand, context: Context) -> Result<
             let made = waiting("making the workspace", &context, asked).await?;
             output::told(&made, &format!("made the workspace {id}"), context.format)
         }
+        WorkspacesCommand::Change(args) => change(&client, &args, &context).await,
         WorkspacesCommand::Delete(args) => delete(&client, &args, &context).await,
     }
 }
 
 async fn list(client: &DaemonClient, context: &Context) -> Result<ExitCode, Failure> {
     let items = waiting("asking the daemon", context, client.api_all("/api/workspaces")).await?;
-    let row = |one: &Value| ["id", "name"].map(|name| table::text(one, name)).to_vec();
-    table::list(&items, &["id", "name"], row, "There are no workspaces for you.", context)
+    let row = |one: &Value| {
+        let contents = if has_contents(one) { "with contents" } else { "names only" };
+        vec![table::text(one, "id"), table::text(one, "name"), contents.to_owned()]
+    };
+    table::list(&items, &["id", "name", "audit"], row, "There are no workspaces for you.", context)
+}
+
+/// Whether the audit has the arguments and answers of calls.
+fn has_contents(workspace: &Value) -> bool {
+    workspace["audits_contents"].as_bool() == Some(true)
+}
+
+async fn change(
+    client: &DaemonClient,
+    args: &ChangeWorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let ChangeWorkspaceArgs { id, name, audit_contents } = args;
+    let mut body = json!({});
+    if let Some(name) = name {
+        body["name"] = json!(name);
+    }
+    if let Some(switch) = audit_contents {
+        body["audits_contents"] = json!(*switch == Switch::On);
+    }
+    let request = ApiRequest::new(Method::PATCH, workspace_path(id, ""));
+    let asked = client.api(request.entry(&body.to_string()));
+    let changed = waiting("changing the workspace", context, asked).await?;
+    let contents = match has_contents(&changed) {
+        true => "its audit has arguments and answers of calls, for all who may read it",
+        false => "its audit has no arguments and answers of calls",
+    };
+    let name = table::text(&changed, "name");
+    output::told(&changed, &format!("{} ({name}): {contents}", harmless(id)), context.format)
 }
 
 async fn delete(

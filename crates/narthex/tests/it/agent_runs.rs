@@ -2,6 +2,8 @@
 
 mod built_in;
 mod confined;
+mod consent;
+mod contents;
 mod cutting;
 mod direct;
 mod env;

@@ -90,6 +90,48 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
 }
 
+/// X-M64: one switch has what calls carry shown, exported and verified, at every door, until it is
+/// turned off.
+#[test]
+fn x_m64_a_workspace_may_ask_for_what_calls_carry() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let on = ["workspaces", "change", "default", "--audit-contents", "on"];
+    let switched = place.run(on).succeeded();
+    assert!(switched.stdout.contains("has arguments and answers"), "{switched:?}");
+    assert!(place.run(["workspaces", "list"]).succeeded().stdout.contains("with contents"));
+    place.run(["call", "fixture", "echo", "message=shown-word"]).succeeded();
+    let off = ["workspaces", "change", "default", "--audit-contents", "off", "--json"];
+    assert_eq!(place.run(off).succeeded().json()["data"]["audits_contents"], false);
+    place.run(["call", "fixture", "echo", "message=hidden-word"]).succeeded();
+    place.run(["workspaces", "change", "default"]).failed(2, &["--audit-contents"]);
+
+    let calls = ["--kind", "session.mcp.tool_called"];
+    let shown = listed(&place, &calls);
+    assert_eq!(shown.len(), 2);
+    let contents = &shown[0]["details"]["contents"];
+    for side in ["request", "answer"] {
+        assert!(contents[side]["text"].as_str().unwrap().contains("shown-word"), "{contents}");
+    }
+    assert_eq!(shown[1]["details"].get("contents"), None);
+    let table = place.run(["audit", "list"].iter().chain(&calls)).succeeded();
+    assert!(!table.stdout.contains("shown-word") && table.stderr.contains("--contents"));
+    let whole = place.run(["audit", "list", "--contents"].iter().chain(&calls)).succeeded();
+    assert_eq!(whole.stdout.matches("shown-word").count(), 2, "{whole:?}");
+    let switches = listed(&place, &["--kind", "workspace.audit_contents"]);
+    let switches: Vec<_> = switches.iter().map(|event| event["kind"].as_str().unwrap()).collect();
+    let expected = ["workspace.audit_contents.enabled", "workspace.audit_contents.disabled"];
+    assert_eq!(switches, expected);
+    place.run(["audit", "verify"]).succeeded();
+    let exported = place.run(["audit", "export"]).succeeded().stdout;
+    assert!(exported.contains("shown-word") && !exported.contains("hidden-word"));
+    place.write("audit.jsonl", &exported.replacen("shown-word", "other-word", 1));
+    place.run(["audit", "verify", "--file", "audit.jsonl"]).failed(1, &["it was edited"]);
+    daemon.signal("TERM");
+    daemon.wait();
+    assert!(has(&place, "shown-word") && !has(&place, "hidden-word"));
+}
+
 /// S32: without a place, everything is verified that whoever asks may read; a workspace other than
 /// `default` is not passed over.
 #[test]

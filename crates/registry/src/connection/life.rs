@@ -70,6 +70,10 @@ impl Losses {
 /// Connects a server and keeps it connected until it is not wanted any more or fails for good.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>) {
     connection.note_empty_headers();
+    if connection.settings.awaits_consent {
+        connection.ending().await;
+        return connection.end(&shared, None).await;
+    }
     let mut life = Life { shared: &shared, connection: &connection, link: None };
     {
         let mut leading = Box::pin(life.lead());

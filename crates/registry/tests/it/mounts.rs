@@ -2,7 +2,10 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use narthex_model::{Alias, CallErrorKind, ServerDefinition, ServerState};
+use narthex_model::{
+    Alias, AuthorizationCodeAuth, CallErrorKind, OAuth, ServerAuth, ServerDefinition, ServerState,
+    Target,
+};
 use narthex_registry::{CutReason, MountIdentity, MountOptions, Mountable, Registry, Sharing};
 use narthex_testkit::fixture::{Options, Quirk, Running};
 use narthex_upstream::Ended;
@@ -92,6 +95,47 @@ async fn d12_what_differs_is_not_shared() {
         assert_eq!(found.link.is_some(), !is_cut, "{index}");
     }
     drop(sets);
+    in_time(registry.close()).await;
+}
+
+/// D12, D17, X-M14: a server to which a person has to sign in is no failure of a set, is connected
+/// to nothing, and is nobody else's, whatever the set says of sharing, unless it is said whose
+/// credential it is.
+#[tokio::test]
+async fn x_m14_what_a_person_signs_in_to_is_shared_with_nobody() {
+    let registry = start(Vec::new());
+    let fixture = Running::http(Options::default()).await.unwrap();
+    let mut definition = http("x", &fixture.url);
+    let Target::Http(target) = &mut definition.target else { unreachable!() };
+    let oauth = OAuth::AuthorizationCode(AuthorizationCodeAuth::default());
+    target.auth = ServerAuth::NotYet(Box::new(oauth));
+    let of = |credential: Option<&str>| {
+        let credential = credential.map(Arc::from);
+        let identity = Arc::new(MountIdentity { credential, ..MountIdentity::default() });
+        Mountable { identity, ..Mountable::new(Arc::new(definition.clone())) }
+    };
+    let mut sets = Vec::new();
+    for credential in [None, None, Some("alice"), Some("bob"), Some("alice")] {
+        let set = in_time(registry.mount(vec![of(credential)], &patient())).await.unwrap();
+        let found = set.get("x").unwrap().found();
+        assert_eq!(found.state, ServerState::Authenticating);
+        assert_eq!(found.error.as_ref().unwrap().kind, CallErrorKind::AuthUnavailable);
+        assert!(found.link.is_none() && set.faults().is_empty());
+        sets.push(set);
+    }
+    let ids: Vec<_> = sets.iter().map(|set| set.get("x").unwrap().id()).collect();
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4);
+    assert_eq!(ids[2], ids[4], "one credential, one connection");
+    let asked = fixture.fixture.counts();
+    assert_eq!(asked.initializes + asked.discovers, 0);
+
+    // What is switched off is so here, too, and what is given back ends.
+    registry.cut(&CutReason::SwitchedOff, |identity| identity.credential.as_deref() == Some("bob"));
+    let found = sets[3].get("x").unwrap().found();
+    assert_eq!(found.error.as_ref().unwrap().kind, CallErrorKind::ServerDisabled);
+    for set in sets {
+        in_time(set.unmount()).await;
+    }
     in_time(registry.close()).await;
 }
 

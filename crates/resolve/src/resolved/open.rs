@@ -300,17 +300,18 @@ impl Opener<'_> {
         }
     }
 
-    /// How a server that is started is signed in to.
+    /// How a server that is started is signed in to. That a person has to do so is no hindrance:
+    /// the run has it without being connected (D17).
     fn started_auth(
         &self,
         auth: &EntryAuth,
         opened: &mut Vec<Secret>,
     ) -> Result<ServerAuth, OpenError> {
         match self.auth(auth, opened)? {
-            ServerAuth::NotYet(_) => {
+            ServerAuth::NotYet(oauth) if matches!(*oauth, OAuth::ClientCredentials(_)) => {
                 let remedy = "use `auth` with the mode `apiKey` where the server takes a key, or \
                               mark its attachment as `optional`";
-                Err(self.not_started("auth", "a server with OAuth", remedy))
+                Err(self.not_started("auth", "a server with OAuth for a program", remedy))
             }
             known => Ok(known),
         }

@@ -41,6 +41,11 @@ const END_ALL: Statement = Statement {
           WHERE workspace = $1 AND session = $2 AND ended_at = 0",
 };
 
+const FREEZE: Statement = Statement {
+    name: "runs.freeze",
+    sql: "UPDATE runs SET sealed = $3 WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+};
+
 /// Access to runs.
 #[derive(Debug, Clone, Copy)]
 pub struct RunRows<'a> {
@@ -161,6 +166,22 @@ impl<'a> RunRows<'a> {
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await
+    }
+
+    /// Replaces what a run is frozen with. `false`, and nothing happens, if it has ended, or there
+    /// is none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn freeze(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        sealed: &str,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values = vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Text(sealed)];
+        self.database.write_steps(&[Step::must_change(FREEZE, values)]).await
     }
 
     /// Notes that a run has ended, and forgets what it was frozen with. `false`, and nothing

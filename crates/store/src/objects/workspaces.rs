@@ -11,13 +11,20 @@ use crate::{
 
 const CREATE: Statement = Statement {
     name: "workspaces.create",
-    sql: "INSERT INTO workspaces (id, name) VALUES ($1, $2)",
+    sql: "INSERT INTO workspaces (id, name, audits_contents) VALUES ($1, $2, $3)",
 };
-const FIND: Statement =
-    Statement { name: "workspaces.find", sql: "SELECT id, name FROM workspaces WHERE id = $1" };
-const ALL: Statement = Statement { name: "workspaces.all", sql: "SELECT id, name FROM workspaces" };
+const FIND: Statement = Statement {
+    name: "workspaces.find",
+    sql: "SELECT id, name, audits_contents FROM workspaces WHERE id = $1",
+};
+const ALL: Statement =
+    Statement { name: "workspaces.all", sql: "SELECT id, name, audits_contents FROM workspaces" };
 const RENAME: Statement =
     Statement { name: "workspaces.rename", sql: "UPDATE workspaces SET name = $2 WHERE id = $1" };
+const SWITCH_CONTENTS: Statement = Statement {
+    name: "workspaces.switch_contents",
+    sql: "UPDATE workspaces SET audits_contents = $2 WHERE id = $1",
+};
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
     sql: "SELECT (SELECT count(*) FROM mcp_servers WHERE workspace = $1) AS servers, \
@@ -62,6 +69,8 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// For people.
     pub name: String,
+    /// Whether its audit has what calls carry: their arguments and answers.
+    pub audits_contents: bool,
 }
 
 /// Access to workspaces.
@@ -80,19 +89,31 @@ impl<'a> Workspaces<'a> {
     /// # Errors
     /// `Exists` if the id is taken, or when the statement fails.
     pub async fn create(&self, workspace: &Workspace) -> Result<(), StatementError> {
-        let Workspace { id, name } = workspace;
-        let values = [Value::Text(id.as_str()), Value::Text(name)];
-        let steps = [Step::new(CREATE, values.to_vec()), Step::new(CHANGED, Vec::new())];
+        let Workspace { id, name, audits_contents } = workspace;
+        let contents = Value::Integer((*audits_contents).into());
+        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents];
+        let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Gives one another name. `false` if there is none of this id.
+    /// Gives one another name, and has its audit have what calls carry or not, as far as either is
+    /// said. `false` if there is none of this id.
     ///
     /// # Errors
     /// When a statement fails.
-    pub async fn rename(&self, id: &WorkspaceId, name: &str) -> Result<bool, StatementError> {
-        let values = vec![Value::Text(id.as_str()), Value::Text(name)];
-        let steps = [Step::must_change(RENAME, values), Step::new(CHANGED, Vec::new())];
+    pub async fn change(
+        &self,
+        id: &WorkspaceId,
+        name: Option<&str>,
+        audits_contents: Option<bool>,
+    ) -> Result<bool, StatementError> {
+        let step =
+            |statement, value| Step::must_change(statement, vec![Value::Text(id.as_str()), value]);
+        let name = name.map(|name| step(RENAME, Value::Text(name)));
+        let contents =
+            audits_contents.map(|is_on| step(SWITCH_CONTENTS, Value::Integer(is_on.into())));
+        let changed = Step::new(CHANGED, Vec::new());
+        let steps: Vec<_> = name.into_iter().chain(contents).chain([changed]).collect();
         self.database.write_steps(&steps).await
     }
 
@@ -151,5 +172,6 @@ impl<'a> Workspaces<'a> {
 
 fn workspace(row: &Row) -> Result<Workspace, StatementError> {
     let id = WorkspaceId::new(&row.text("id")?).map_err(|_invalid| row.damaged())?;
-    Ok(Workspace { id, name: row.text("name")? })
+    let audits_contents = row.integer("audits_contents")? == 1;
+    Ok(Workspace { id, name: row.text("name")?, audits_contents })
 }

@@ -16,7 +16,8 @@ const NAMES: [&str; 8] =
 async fn the_default_workspace_exists_from_the_start() {
     for place in Place::both() {
         let store = place.open().await;
-        let default = Workspace { id: id("default"), name: "Default".to_owned() };
+        let default =
+            Workspace { id: id("default"), name: "Default".to_owned(), audits_contents: false };
         assert_eq!(store.workspaces().find(&id("default")).await.unwrap(), Some(default.clone()));
         assert_eq!(store.workspaces().all().await.unwrap(), vec![default]);
         assert_eq!(id("default"), narthex_model::WorkspaceId::default());
@@ -27,7 +28,10 @@ async fn the_default_workspace_exists_from_the_start() {
 async fn workspaces_keep_their_names_and_have_ids_of_their_own() {
     for place in Place::both() {
         let store = place.open().await;
-        let team = Workspace { id: id("team-1"), name: "Größe 数 🦀".to_owned() };
+        let team =
+            Workspace {
+                id: id("team-1"), name: "Größe 数 🦀".to_owned(), audits_contents: false
+            };
         store.workspaces().create(&team).await.unwrap();
         let again = store.workspaces().create(&team).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Conflict);
@@ -39,13 +43,32 @@ async fn workspaces_keep_their_names_and_have_ids_of_their_own() {
     }
 }
 
+/// X-M64: what is not said of a workspace stays as it is, also over restarts.
+#[tokio::test]
+async fn x_m64_what_an_audit_has_and_names_change_apart() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let home = id("default");
+        assert!(store.workspaces().change(&home, None, Some(true)).await.unwrap());
+        assert!(store.workspaces().change(&home, Some("Home"), None).await.unwrap());
+        assert!(!store.workspaces().change(&id("nobody"), None, Some(true)).await.unwrap());
+        store.close().await;
+        let store = place.open().await;
+        let mut all = store.workspaces().all().await.unwrap();
+        let found = all.pop().unwrap();
+        assert_eq!((&*found.name, found.audits_contents, all.len()), ("Home", true, 0));
+        assert!(store.workspaces().change(&home, None, Some(false)).await.unwrap());
+        assert!(!store.workspaces().find(&home).await.unwrap().unwrap().audits_contents);
+    }
+}
+
 /// E57: a server that was switched off stays so across restarts, in its own workspace.
 #[tokio::test]
 async fn e57_servers_that_are_off_stay_off() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (id("default"), id("other"));
-        let other = Workspace { id: there.clone(), name: String::new() };
+        let other = Workspace { id: there.clone(), name: String::new(), audits_contents: false };
         store.workspaces().create(&other).await.unwrap();
         for name in NAMES {
             store.server_flags().set_disabled(&here, name, true).await.unwrap();

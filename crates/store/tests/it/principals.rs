@@ -32,7 +32,7 @@ async fn add(
 /// A store with the workspace `team`, the human `ada`, and the service `team/ci`.
 async fn store(place: &Place) -> Store {
     let store = place.open().await;
-    let team = Workspace { id: id("team"), name: "Team".to_owned() };
+    let team = Workspace { id: id("team"), name: "Team".to_owned(), audits_contents: false };
     store.workspaces().create(&team).await.unwrap();
     add(&store, ADA, "ada", None).await.unwrap();
     add(&store, CI, "team/ci", Some(&id("team"))).await.unwrap();
@@ -116,7 +116,8 @@ async fn changes_of_who_may_what_are_counted() {
     is_counted("of another", false).await;
     is_counted("revoked", tokens.revoke(&id("team"), &id_).await.unwrap()).await;
     is_counted("again", tokens.revoke(&id("team"), &id_).await.unwrap()).await;
-    is_counted("renamed", store.workspaces().rename(&id("team"), "T").await.unwrap()).await;
+    is_counted("renamed", store.workspaces().change(&id("team"), Some("T"), None).await.unwrap())
+        .await;
     is_counted("deleted", store.workspaces().delete(&id("team"), true).await.unwrap()).await;
     is_counted("gone", store.workspaces().delete(&id("team"), true).await.unwrap()).await;
 }
@@ -197,7 +198,7 @@ async fn workspaces_end_with_everything_in_them() {
     assert_eq!(store.service_tokens().all().await.unwrap(), []);
     assert_eq!(store.principals().all().await.unwrap().len(), 1, "humans stay");
     // Nothing but people, who live elsewhere.
-    let team = Workspace { id: id("team"), name: String::new() };
+    let team = Workspace { id: id("team"), name: String::new(), audits_contents: false };
     workspaces.create(&team).await.unwrap();
     store
         .principals()

@@ -55,6 +55,24 @@ async fn create(store: &Store, of: &WorkspaceId, number: u8) {
     assert!(created.unwrap());
 }
 
+/// D10: what a run is frozen with becomes more while it lives, and nothing comes back afterwards.
+#[tokio::test]
+async fn d10_what_a_run_is_frozen_with_is_replaced_while_it_lives() {
+    for place in Place::both() {
+        let (store, here) = (place.open().await, id("default"));
+        create(&store, &here, 1).await;
+        let sealed = async || store.runs().find(run(1)).await.unwrap().unwrap().sealed;
+        assert!(!store.runs().freeze(&id("other"), run(1), "foreign").await.unwrap());
+        assert!(!store.runs().freeze(&here, run(2), "absent").await.unwrap());
+        assert_eq!(sealed().await, "sealed scope");
+        assert!(store.runs().freeze(&here, run(1), "sealed anew").await.unwrap());
+        assert_eq!(sealed().await, "sealed anew");
+        assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
+        assert!(!store.runs().freeze(&here, run(1), "too late").await.unwrap());
+        assert_eq!(sealed().await, "");
+    }
+}
+
 /// X-M65, O82: a run and its session are stored together, outlive the store, and what they are
 /// frozen with is forgotten when they end; they end once.
 #[tokio::test]
@@ -114,7 +132,7 @@ async fn a_session_ends_with_its_runs() {
 async fn pids_count_up_in_each_workspace() {
     for place in Place::both() {
         let (store, here, there) = (place.open().await, id("default"), id("team"));
-        let team = Workspace { id: there.clone(), name: String::new() };
+        let team = Workspace { id: there.clone(), name: String::new(), audits_contents: false };
         store.workspaces().create(&team).await.unwrap();
         let mut creating = JoinSet::new();
         for number in 1..=20 {
@@ -147,7 +165,7 @@ async fn pids_count_up_in_each_workspace() {
 async fn s18_ids_of_other_workspaces_do_not_fit() {
     for place in Place::both() {
         let (store, here, there) = (place.open().await, id("default"), id("team"));
-        let team = Workspace { id: there.clone(), name: String::new() };
+        let team = Workspace { id: there.clone(), name: String::new(), audits_contents: false };
         store.workspaces().create(&team).await.unwrap();
         create(&store, &here, 1).await;
         assert_eq!(store.sessions().find(&there, session(1)).await.unwrap(), None);

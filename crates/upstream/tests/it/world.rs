@@ -276,7 +276,7 @@ pub(crate) fn value(message: &Message) -> Value {
 pub(crate) type Log<T> = Arc<std::sync::Mutex<Vec<T>>>;
 
 /// A request that policy lets through, as nothing forbids it.
-pub fn permitted(request: Request) -> Permitted<Request> {
+pub(crate) fn permitted(request: Request) -> Permitted<Request> {
     let attempt = Attempt { now: SystemTime::now(), paid: &[] };
     let decided = RunPolicy::AllAttached.authorize(
         request,

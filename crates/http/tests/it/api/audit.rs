@@ -340,3 +340,36 @@ async fn s32_changes_in_the_store_are_found() {
     assert!(!report.is_whole());
     assert_ne!(report.chains[0].declared.is_vouched, Some(true));
 }
+
+/// X-M64: whether the audit has what calls carry is said by an admin of the workspace alone, and
+/// that is an event of its own; what is wrong changes nothing.
+#[tokio::test]
+async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
+    let tenants = Tenants::with(&["team"]).await;
+    let (admin, place) = (tenants.token("team", Role::Admin), "/api/workspaces/team");
+    let switch = |is_on: bool| json!({ "audits_contents": is_on }).to_string();
+    for role in [Role::Author, Role::Runner, Role::Auditor] {
+        let token = tenants.token("team", role);
+        let refused = tenants.send(token, "PATCH", place, &switch(true)).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{role:?}");
+    }
+    for wrong in [r#"{"audits_contents": "yes"}"#, r#"{"audits_contents": null}"#, "{}"] {
+        let refused = tenants.send(admin, "PATCH", place, wrong).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
+    assert_eq!(tenants.api.get(place).await["audits_contents"], false);
+    let both = json!({ "name": "T", "audits_contents": true }).to_string();
+    let changed = tenants.send(admin, "PATCH", place, &both).await.succeeded();
+    assert_eq!(changed, json!({ "id": "team", "name": "T", "audits_contents": true }));
+    let renamed = tenants.send(admin, "PATCH", place, r#"{"name": "U"}"#).await.succeeded();
+    assert_eq!(renamed["audits_contents"], true);
+    let changed = tenants.send(admin, "PATCH", place, &switch(false)).await.succeeded();
+    assert_eq!(changed, json!({ "id": "team", "name": "U", "audits_contents": false }));
+    let audit = "/api/workspaces/team/audit?order=oldest&actor=team%2Fadmin&kind=workspace.";
+    let events = tenants.items(ADMIN, audit).await;
+    let expected =
+        [kind::WORKSPACE_UPDATED, kind::CONTENTS_ON, kind::WORKSPACE_UPDATED, kind::CONTENTS_OFF];
+    assert_eq!(kinds(&events), expected);
+    assert_eq!(events[1]["fields"], json!(["audits_contents"]));
+    assert_eq!(events[1]["resource"], json!({ "kind": "workspace", "id": "team" }));
+}

@@ -72,8 +72,8 @@ impl Api {
         let fields = grant.as_object_mut().unwrap();
         for (name, value) in more.as_object().unwrap() {
             match value {
-                Value::Null => _ = fields.remove(name),
-                value => _ = fields.insert(name.clone(), value.clone()),
+                Value::Null => drop(fields.remove(name)),
+                value => drop(fields.insert(name.clone(), value.clone())),
             }
         }
         self.send("POST", ALL, grant.to_string()).await

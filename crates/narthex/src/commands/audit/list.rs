@@ -18,6 +18,8 @@ use crate::{
 
 /// The most events of one answer.
 const PAGE: u32 = 100;
+/// Where an event has what a call carried.
+const CONTENTS: &str = "/details/contents";
 /// How often it is asked for what is new.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
@@ -49,10 +51,17 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
         }
     } else if events.is_empty() {
         output::line("There are no such events.")?;
+    } else if args.contents {
+        for event in &events {
+            whole(event)?;
+        }
     } else {
         let header = ["time", "kind", "actor", "resource", "outcome"];
         let rows: Vec<_> = events.iter().map(row).collect();
         output::line(&table::render(&header, &rows))?;
+        if events.iter().any(|event| event.pointer(CONTENTS).is_some()) {
+            output::notice("what some of these calls carried is recorded; see it with --contents");
+        }
         if next.is_some() {
             output::notice("there are older ones; ask for more with --limit, or with --until");
         }
@@ -74,6 +83,7 @@ async fn follow(
         for event in &events {
             match context.format.is_json() {
                 true => output::line(&event.to_string())?,
+                false if args.contents => whole(event)?,
                 false => output::line(&row(event).join("  "))?,
             }
             last = event["place"].as_str().map(str::to_owned).or(last);
@@ -106,6 +116,21 @@ fn query(args: &AuditListArgs, order: &str, limit: u32, after: Option<&str>) -> 
     let said = said
         .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
     format!("{}?{}", path(&args.place), said.collect::<Vec<_>>().join("&"))
+}
+
+/// Prints an event, and below it what the call carried.
+fn whole(event: &Value) -> Result<(), Failure> {
+    output::line(&row(event).join("  "))?;
+    for side in ["request", "answer"] {
+        let Some(kept) = event.pointer(&format!("{CONTENTS}/{side}")) else { continue };
+        let cut = match kept["truncated"].as_bool() {
+            Some(true) => format!(" … (cut: {} bytes in all)", kept["bytes"]),
+            _ => String::new(),
+        };
+        let text = harmless(kept["text"].as_str().unwrap_or_default());
+        output::line(&format!("    {side}: {text}{cut}"))?;
+    }
+    Ok(())
 }
 
 fn row(event: &Value) -> Vec<String> {

@@ -90,6 +90,53 @@ impl Seen {
     }
 }
 
+/// A resource that a fixture lists only at times, and one that only a template of that kind covers.
+const LATER: [&str; 2] = ["test://dynamic-resource", "test://dynamic/5"];
+
+fn is_refused(reply: &Reply) -> bool {
+    reply.json()["error"].is_object()
+}
+
+impl Seen {
+    async fn reads(&mut self, uri: &str) -> Reply {
+        self.ask("resources/read", json!({ "uri": uri })).await
+    }
+
+    async fn lists_no_later_resources(&mut self) {
+        for method in ["resources/list", "resources/templates/list"] {
+            let listed = self.ask(method, json!({})).await.json().to_string();
+            assert!(listed.contains("test://"), "{listed}");
+            assert!(!listed.contains("dynamic") && !listed.contains("ninth"), "{listed}");
+        }
+    }
+
+    /// Waits until narthex knows what the server has listed on this client's link.
+    async fn is_denied(&mut self, uri: &str) {
+        let denied = async { while !is_refused(&self.reads(uri).await) {} };
+        tokio::time::timeout(SOON, denied).await.unwrap_or_else(|_| panic!("{uri} can be read"));
+    }
+
+    /// What is there from the start can be read, also by template; what came later is neither
+    /// listed, nor read, nor followed.
+    async fn has_frozen_resources(&mut self) {
+        self.lists_no_later_resources().await;
+        for uri in LATER {
+            self.is_denied(uri).await;
+        }
+        self.lists_no_later_resources().await;
+        for uri in ["test://static-text", "test://template/9/data"] {
+            let reply = self.reads(uri).await.json();
+            assert_eq!(reply["result"]["contents"][0]["uri"], uri, "{reply}");
+        }
+        if self.client.session.is_some() {
+            for (uri, is_there) in [(LATER[0], false), ("test://watched-resource", true)] {
+                let reply = self.ask("resources/subscribe", json!({ "uri": uri })).await;
+                assert_eq!(is_refused(&reply), !is_there, "{uri} {reply:?}");
+            }
+        }
+    }
+}
+
 /// Clients of all kinds at both kinds of endpoint.
 async fn all_kinds(world: &World, token: &str) -> Vec<Seen> {
     let mut all = Vec::new();
@@ -127,6 +174,38 @@ async fn d10_what_a_server_adds_is_for_the_next_run() {
     assert_eq!(asked.code(), Some(-32602), "{asked:?}");
 }
 
+/// D10, D5: resources and templates that a server lists later are neither listed nor read in a run,
+/// on no kind of link, also after a restart; the next run has them.
+#[tokio::test(flavor = "multi_thread")]
+async fn d10_resources_freeze_too() {
+    let (world, server) = (World::operated(&json!({})).await, fixture().await);
+    let operator = Operator(&world);
+    operator.has_docs(&server).await;
+    let token = operator.begin_docs().await;
+    let mut clients = all_kinds(&world, &token).await;
+    for client in &mut clients {
+        // So that it has a link, and what that lists first.
+        assert!(!is_refused(&client.reads("test://static-text").await));
+        assert!(is_refused(&client.reads(LATER[0]).await));
+    }
+    server.fixture.toggle_dynamic_resources();
+    for client in &mut clients {
+        client.has_frozen_resources().await;
+    }
+    let next = operator.begin_docs().await;
+    for path in ["/mcp", "/mcp/docs"] {
+        let mut seen = Seen::new(&world, &next, path);
+        let listed = seen.ask("resources/list", json!({})).await.json().to_string();
+        assert!(listed.contains(LATER[0]), "{listed}");
+        assert!(!is_refused(&seen.reads(LATER[0]).await));
+    }
+    drop(clients);
+    let world = World::operated_in(world.stop().await).await;
+    for mut client in all_kinds(&world, &token).await {
+        client.has_frozen_resources().await;
+    }
+}
+
 /// D10: what a run is frozen to outlives the daemon, though the server has changed meanwhile; runs
 /// with servers of their own are frozen, too.
 #[tokio::test(flavor = "multi_thread")]
@@ -137,6 +216,10 @@ async fn d10_first_lists_outlive_the_daemon() {
     let token = operator.begin_docs().await;
     let own = json!({ "servers": { "docs": { "transport": "http", "url": server.url } } });
     let own = operator.begin(&own).await["token"].as_str().unwrap().to_owned();
+    // What a server lists to clients that it may ask something is kept from when it does.
+    let able = json!({ "sampling": {} });
+    let session = Seen::new(&world, &token, "/mcp/docs").in_session(able.clone());
+    session.await.is_frozen().await;
     let dir = world.stop().await;
     server.fixture.toggle_dynamic_tool();
     let world = World::operated_in(dir).await;
@@ -144,6 +227,10 @@ async fn d10_first_lists_outlive_the_daemon() {
         for path in ["/mcp", "/mcp/docs"] {
             Seen::new(&world, token, path).is_frozen().await;
         }
+    }
+    for path in ["/mcp", "/mcp/docs"] {
+        let session = Seen::new(&world, &token, path).in_session(able.clone());
+        session.await.is_frozen().await;
     }
     Operator(&world).next_run_has_it().await;
 }

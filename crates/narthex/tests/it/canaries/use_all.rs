@@ -21,6 +21,9 @@ pub(super) struct Begun {
 impl World {
     /// Secrets, the catalog, and a binding to the environment of agents.
     pub(super) fn set_up(&mut self) {
+        // So that the audit, too, is where values could be.
+        let on = ["workspaces", "change", "default", "--audit-contents", "on"];
+        self.command(&on, None).succeeded();
         let former = self.secret(FORMER).to_owned();
         self.command(&["secrets", "set", "STDIO"], Some(&former)).succeeded();
         for name in SECRETS {
@@ -95,7 +98,7 @@ impl World {
         {
             self.begins(agent, "answer that fails", json!({}), status);
         }
-        self.calls(&begun);
+        self.calls(&begun, canaries);
         self.calls_over_sockets(&begun);
         self.signs_in(canaries);
         self.faulty_catalog(canaries);
@@ -127,18 +130,27 @@ impl World {
     }
 
     /// Servers that say what they were told, in results and errors.
-    fn calls(&mut self, begun: &Begun) {
+    fn calls(&mut self, begun: &Begun, canaries: &[Canary]) {
+        // What a client may know, or find out, it may say to any server.
+        let said = |names: &[&str]| {
+            let known = canaries.iter().filter(|canary| names.contains(&canary.name));
+            known.map(|canary| canary.value.clone()).collect::<Vec<_>>()
+        };
+        let of_run = said(&["STDIO", "HTTP", "BOUND", "the run's token"]);
+        let of_client = said(&["CANARY_ENV_TOKEN", "CANARY_HEADER_TOKEN", "CANARY_KEY_TOKEN"]);
+        assert_eq!((of_run.len(), of_client.len()), (4, 3));
         let tools =
             ["mcp__program__environment", "mcp__remote__seen_headers", "mcp__keyed__seen_headers"];
-        let of_client = ["with-env__environment"];
+        let own = ["with-env__environment"];
         let remote = ["with-header__seen_headers", "with-key__seen_headers"];
         let (run, client) = (begun.token.clone(), self.client.clone());
-        let of_client = of_client.iter().chain(&remote).map(|name| format!("mcp__{name}"));
+        let of_all = own.iter().chain(&remote).map(|name| format!("mcp__{name}"));
         let mut wanted: Vec<_> =
             tools.iter().map(|name| ((*name).to_owned(), run.clone())).collect();
-        wanted.extend(of_client.map(|name| (name, client.clone())));
+        wanted.extend(of_all.map(|name| (name, client.clone())));
         for (tool, token) in wanted {
-            let said = json!({ "name": tool, "arguments": {} });
+            let words = if token == run { &of_run } else { &of_client };
+            let said = json!({ "name": tool, "arguments": { "said": words } });
             let text = modern(1, "tools/call", said).to_string();
             let headers = format!(
                 "accept: application/json, text/event-stream\r\n\
@@ -193,6 +205,10 @@ impl World {
         let headers = "accept: application/x-ndjson\r\n";
         let (status, exported) = self.ask("GET", &path, &token, headers, "");
         assert_eq!((status, exported.contains("session.run.direct")), (200, true), "{exported}");
+        // What those calls carried is there, in both directions.
+        for kept in [r#"\"said\":[\"[redacted]\""#, r#""answer":{"#] {
+            assert!(exported.contains(kept), "{kept}: {exported}");
+        }
         for what in ["agents", "mcp-servers"] {
             let path = format!("{HOME}/{what}?view=merged");
             self.ask("GET", &path, &token, "", "");

@@ -149,34 +149,34 @@ impl World {
         let (origin, link) = (url[..at].to_owned(), url[at..].to_owned());
         canaries.push(Canary::of("a link", link.rsplit('/').next().unwrap()).allowed_in(label));
         let mut browser = Browser { origin, cookie: String::new(), csrf: String::new() };
-        self.browse(&browser, "answer to a look", "GET", &link, "", "");
+        self.browse(&browser, "answer to a look", ("GET", &link), "", "");
         let signed_in = "answer that signs in";
-        let (status, head, _) = self.browse(&browser, signed_in, "POST", &link, FORM, "");
+        let (status, head, _) = self.browse(&browser, signed_in, ("POST", &link), FORM, "");
         assert_eq!(status, 303, "{head}");
         browser.keep(&head);
         canaries.push(Canary::of("a session", browser.value()).allowed_in(signed_in));
         let page = "answer with the page";
-        let (_, _, text) = self.browse(&browser, page, "GET", "/signin", "", "");
+        let (_, _, text) = self.browse(&browser, page, ("GET", "/signin"), "", "");
         let csrf = text.split_once("data-csrf=\"").unwrap().1.split('"').next().unwrap();
         csrf.clone_into(&mut browser.csrf);
         canaries.push(Canary::of("a page's token", csrf).allowed_in(page));
         self.passkey(&browser, canaries);
-        let (status, _, me) = self.browse(&browser, "answer to a human", "GET", "/api/me", "", "");
+        let (status, _, me) =
+            self.browse(&browser, "answer to a human", ("GET", "/api/me"), "", "");
         assert_eq!((status, me.contains("ada")), (200, true), "{me}");
         for provider in ["corp", "file"] {
             self.provider(&browser.origin, provider, canaries);
         }
         self.tokens_are_swapped(&browser, &link);
         let form = format!("csrf={}", browser.csrf);
-        self.browse(&browser, "answer that signs out", "POST", "/signout", FORM, &form);
+        self.browse(&browser, "answer that signs out", ("POST", "/signout"), FORM, &form);
     }
 
     fn browse(
         &mut self,
         browser: &Browser,
         label: &str,
-        method: &str,
-        path: &str,
+        (method, path): (&str, &str),
         headers: &str,
         body: &str,
     ) -> (u16, String, String) {
@@ -189,7 +189,7 @@ impl World {
         let mut authenticator = Authenticator::new(&browser.origin);
         let begin = |world: &mut Self, path| {
             let (_, _, text) =
-                world.browse(browser, "answer with a ceremony", "POST", path, JSON, "{}");
+                world.browse(browser, "answer with a ceremony", ("POST", path), JSON, "{}");
             serde_json::from_str::<Value>(&text).unwrap()
         };
         let begun = begin(self, "/signin/passkeys/new");
@@ -199,8 +199,7 @@ impl World {
         let (status, _, text) = self.browse(
             browser,
             "answer to a passkey",
-            "POST",
-            "/signin/passkeys",
+            ("POST", "/signin/passkeys"),
             JSON,
             &made.to_string(),
         );
@@ -214,14 +213,14 @@ impl World {
             Browser { origin: browser.origin.clone(), cookie: String::new(), csrf: String::new() };
         let label = "answer that signs in by passkey";
         let path = "/signin/passkey/finish";
-        let (status, head, text) = self.browse(&other, label, "POST", path, JSON, &shown);
+        let (status, head, text) = self.browse(&other, label, ("POST", path), JSON, &shown);
         assert_eq!(status, 200, "{text}");
         other.keep(&head);
         canaries.push(Canary::of("a session by passkey", other.value()).allowed_in(label));
         // A second time, and with the answer broken off.
         for body in [&shown, &shown[..shown.len() / 2]] {
             let (status, _, text) =
-                self.browse(&other, "answer to a bad passkey", "POST", path, JSON, body);
+                self.browse(&other, "answer to a bad passkey", ("POST", path), JSON, body);
             assert!((400..500).contains(&status), "{text}");
         }
     }
@@ -232,7 +231,7 @@ impl World {
         let mut browser =
             Browser { origin: origin.to_owned(), cookie: String::new(), csrf: String::new() };
         let label = "answer that leads to a provider";
-        let (status, head, text) = self.browse(&browser, label, "GET", &begin, "", "");
+        let (status, head, text) = self.browse(&browser, label, ("GET", &begin), "", "");
         assert_eq!(status, 303, "{text}");
         browser.keep(&head);
         let state = head.split_once("state=").unwrap().1;
@@ -244,7 +243,7 @@ impl World {
         let back = format!("{begin}/callback?code={}&state={state}&iss={issuer}", code.value);
         canaries.push(code);
         let (status, _, text) =
-            self.browse(&browser, "answer after a provider", "GET", &back, "", "");
+            self.browse(&browser, "answer after a provider", ("GET", &back), "", "");
         assert!((400..600).contains(&status), "{text}");
         assert!(self.provider.was_told().contains(&format!("POST /{name}/token")), "not asked");
     }
@@ -262,10 +261,10 @@ impl World {
             let (origin, csrf) = (browser.origin.clone(), browser.csrf.clone());
             let wrong = Browser { origin, cookie, csrf };
             let (status, _, _) =
-                self.browse(&wrong, "answer to a wrong cookie", "GET", "/api/me", "", "");
+                self.browse(&wrong, "answer to a wrong cookie", ("GET", "/api/me"), "", "");
             assert_eq!(status, 401);
             let path = format!("/signin/link/{token}");
-            self.browse(&wrong, "answer to a wrong link", "POST", &path, FORM, "");
+            self.browse(&wrong, "answer to a wrong link", ("POST", &path), FORM, "");
         }
     }
 

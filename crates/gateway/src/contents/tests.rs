@@ -1,0 +1,59 @@
+//! What of a text is kept, and what is not.
+
+use narthex_model::Secret;
+use serde_json::{Value, json};
+
+use super::*;
+
+const SECRET: &str = "hunter2-hunter2-hunter2";
+
+fn kept(text: &str) -> Value {
+    let redactor = Redactor::new(&[Secret::new(SECRET)]);
+    let (one, other) = text.as_bytes().split_at(text.len() / 2);
+    excerpt(&redactor, &[one, other]).shown()
+}
+
+/// X-M64: a short text is kept as it is, in one piece.
+#[test]
+fn x_m64_what_is_short_is_kept_whole() {
+    let text = r#"{"a":"ä","b":[1,null]}"#;
+    assert_eq!(kept(text), json!({ "text": text, "bytes": text.len() }));
+}
+
+/// X-M64: known secrets and whatever looks like a token of ours are taken out, also of keys, and
+/// also in base64.
+#[test]
+fn x_m64_secrets_and_tokens_are_taken_out() {
+    let token = crate::RunToken::generate().unwrap();
+    let base64 = "aHVudGVyMi1odW50ZXIyLWh1bnRlcjI=";
+    let text = json!({ SECRET: base64, "token": token.expose(), "requestState": SECRET });
+    let shown = kept(&text.to_string());
+    let text = shown["text"].as_str().unwrap();
+    assert_eq!(shown["redacted"], true, "{shown}");
+    assert_eq!(text.matches(REDACTED).count(), 4, "{text}");
+    for secret in [SECRET, base64, token.expose()] {
+        assert!(!text.contains(&secret[..12]), "{text}");
+    }
+    // What only begins like a token is none.
+    let text = r#"{"a":"nxt_0123 nxt_"}"#;
+    assert_eq!(kept(text)["text"], text);
+}
+
+/// X-M64: wherever a secret lies, nothing of it is left before the cut, and of what had one there
+/// is no digest.
+#[test]
+fn x_m64_nothing_of_a_secret_is_left_at_the_cut() {
+    let end = 20_000;
+    for at in ((EXCERPT_BYTES - 200)..(EXCERPT_BYTES + 200)).step_by(7) {
+        let text = format!("{}{SECRET}{}", "a".repeat(at), "b".repeat(end - at));
+        let shown = kept(&text);
+        let kept = shown["text"].as_str().unwrap();
+        assert!(!kept.contains("hun"), "{at}: {}", &kept[kept.len() - 60..]);
+        assert!(kept.len() <= EXCERPT_BYTES && kept.len() > EXCERPT_BYTES - 300, "{at}");
+        assert_eq!((&shown["truncated"], shown.get("digest")), (&true.into(), None));
+        assert_eq!(shown["bytes"], text.len());
+    }
+    let shown = kept(&"a".repeat(end));
+    assert!(shown["digest"].as_str().unwrap().starts_with("sha256:"), "{shown}");
+    assert_eq!(shown.get("redacted"), None);
+}

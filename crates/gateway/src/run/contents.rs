@@ -1,0 +1,63 @@
+//! What it takes to keep what a run's calls carry (X-M64): the switch of its workspace, and the
+//! secrets that must not be in it.
+
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwapOption;
+use narthex_audit::ContentsSwitch;
+use narthex_model::{Secret, ServerDefinition};
+use narthex_registry::Snapshot;
+use narthex_wire::Redactor;
+
+/// The switch and the secrets of one run.
+#[derive(Debug, Default)]
+pub(crate) struct RunContents {
+    switch: OnceLock<ContentsSwitch>,
+    /// What it was made with, whichever of its servers have started; its agent may know some.
+    secrets: Box<[Secret]>,
+    known: ArcSwapOption<Known>,
+}
+
+/// What finds the secrets of these servers, which are held and not their links.
+#[derive(Debug)]
+struct Known {
+    servers: Vec<Arc<ServerDefinition>>,
+    redactor: Arc<Redactor>,
+}
+
+impl RunContents {
+    pub(super) fn with_secrets(secrets: Vec<Secret>) -> Self {
+        Self { secrets: secrets.into(), ..Self::default() }
+    }
+
+    /// Goes by this switch from now on. Only the first counts.
+    pub(crate) fn go_by(&self, switch: ContentsSwitch) {
+        self.switch.get_or_init(|| switch);
+    }
+
+    /// Whether what a call carries is kept. A run that has not begun keeps nothing.
+    pub(crate) fn are_kept(&self) -> bool {
+        self.switch.get().is_some_and(ContentsSwitch::is_on)
+    }
+
+    /// What finds the secrets of the run and of all servers that it sees.
+    pub(crate) fn redactor(&self, seen: &Snapshot) -> Arc<Redactor> {
+        let servers = seen.servers.iter().filter_map(|row| row.definition.as_ref());
+        if let Some(known) = &*self.known.load()
+            && servers.clone().map(Arc::as_ptr).eq(known.servers.iter().map(Arc::as_ptr))
+        {
+            return known.redactor.clone();
+        }
+        let servers: Vec<_> = servers.cloned().collect();
+        let mut secrets: Vec<_> = servers.iter().flat_map(|server| server.secrets()).collect();
+        secrets.extend_from_slice(&self.secrets);
+        let redactor = Arc::new(Redactor::new(&secrets));
+        self.known.store(Some(Arc::new(Known { servers, redactor: redactor.clone() })));
+        redactor
+    }
+
+    /// Forgets what is made anew when it is needed.
+    pub(super) fn forget_known(&self) {
+        self.known.store(None);
+    }
+}

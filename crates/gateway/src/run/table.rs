@@ -1,0 +1,98 @@
+//! The table of runs that live.
+
+use std::sync::Arc;
+
+use narthex_model::RunId;
+use subtle::ConstantTimeEq;
+
+use super::{
+    RunView,
+    token::{hash_of, id_in},
+};
+
+/// All live runs. Reading takes no lock.
+#[derive(Debug, Default)]
+pub struct RunTable {
+    runs: papaya::HashMap<RunId, Arc<RunView>>,
+}
+
+impl RunTable {
+    /// Adds a run.
+    pub(crate) fn insert(&self, run: &Arc<RunView>) {
+        self.runs.pin().insert(run.id, run.clone());
+    }
+
+    /// Takes a run out: its token opens nothing any more. `None` if there is none.
+    pub(crate) fn remove(&self, id: RunId) -> Option<Arc<RunView>> {
+        self.runs.pin().remove(&id).cloned()
+    }
+
+    /// Every run, the oldest first.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<RunView>> {
+        let mut all: Vec<_> = self.runs.pin().values().cloned().collect();
+        all.sort_by_key(|run| (run.began, run.id));
+        all
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The run of an id.
+    #[must_use]
+    pub fn get(&self, id: RunId) -> Option<Arc<RunView>> {
+        self.runs.pin().get(&id).cloned()
+    }
+
+    /// The run that a token opens; `None` for any other text.
+    #[must_use]
+    pub fn identify(&self, token: &str) -> Option<Arc<RunView>> {
+        let run = self.get(id_in(token)?)?;
+        bool::from(hash_of(token).ct_eq(&run.token_hash)).then_some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_policy::RunPolicy;
+
+    use super::*;
+    use crate::RunToken;
+
+    #[test]
+    fn a_token_opens_its_own_run_only() {
+        let table = RunTable::default();
+        let (one, two) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
+        for token in [&one, &two] {
+            table.insert(&Arc::new(RunView::new(token, RunPolicy::AllAttached)));
+        }
+        assert_eq!(table.identify(one.expose()).unwrap().id, one.run_id());
+        assert_ne!(one.run_id(), two.run_id());
+        let mut forged = one.expose().to_owned();
+        let last = if forged.ends_with('A') { 'Q' } else { 'A' };
+        forged.pop();
+        forged.push(last);
+        for bad in
+            ["", "nxt_", "nxt_AAAA", &forged, &one.expose()[4..], &format!("{} ", one.expose())]
+        {
+            assert!(table.identify(bad).is_none(), "{bad}");
+        }
+    }
+
+    /// S27: a token does not print.
+    #[test]
+    fn s27_tokens_do_not_print() {
+        let token = RunToken::generate().unwrap();
+        let view = RunView::new(&token, RunPolicy::AllAttached);
+        assert!(!format!("{token:?} {view:?}").contains(&token.expose()[20..]));
+    }
+}

@@ -1,0 +1,229 @@
+//! What calls carry, in the record of those whose workspace asks for it (X-M64).
+
+use std::sync::Arc;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use narthex_audit::{Audit, AuditSettings};
+use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView};
+use narthex_model::{Secret, WorkspaceId};
+use narthex_policy::RunPolicy;
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Eras, Options, Running};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::world::{SOON, World, http_server, modern, transparent};
+
+/// Of the server `one`.
+const SECRET: &str = "hunter2-of-the-server";
+/// Of the run's agent.
+const AGENTS: &str = "hunter3-of-the-agent";
+
+/// A gateway over the fixtures `one` and `two` that records what is done.
+struct Recorded {
+    world: World,
+    audit: Audit,
+    dir: TempDir,
+    _fixtures: Vec<Running>,
+}
+
+impl Recorded {
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
+        let (mut fixtures, mut entries) = (Vec::new(), Vec::new());
+        for name in ["one", "two"] {
+            let options = Options { eras: Eras::Both, ..Options::default() };
+            let fixture = Running::http(options).await.unwrap();
+            let mut definition = http_server(name, &fixture.url);
+            if name == "one" {
+                definition.filled_in.push(Secret::new(SECRET));
+            }
+            entries.push(Entry::Server(definition));
+            fixtures.push(fixture);
+        }
+        let mut world = World::recorded(entries, GatewayOptions::default(), None, audit.clone());
+        let token = RunToken::generate().unwrap();
+        let run = RunView::new(&token, RunPolicy::AllAttached);
+        world.run = Arc::new(run.with_secrets(vec![Secret::new(AGENTS)]));
+        world.gateway.begin_run(&world.run).unwrap();
+        let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
+        world.gateway.registry().wait_until(SOON, settled).await;
+        Self { world, audit, dir, _fixtures: fixtures }
+    }
+
+    fn switch(&self, is_on: bool) {
+        let on = is_on.then(WorkspaceId::default);
+        self.audit.keep_contents_of(&on.into_iter().collect());
+    }
+
+    /// Has a caller call a tool that is there and one that is not, and looks at what is kept.
+    async fn calls_carry(
+        &self,
+        caller: &Caller,
+        (echo, word): (&str, &str),
+        is_on: bool,
+        seen: &mut usize,
+    ) {
+        let said = |name| json!({"name": name, "arguments": {"message": word}});
+        let answer = self.world.ask(caller, "tools/call", said(echo)).await;
+        assert_eq!(answer["result"]["content"][0]["text"], word, "{answer}");
+        self.world.ask(caller, "tools/call", said("absent")).await;
+        self.world.ask(caller, "tools/list", json!({})).await;
+        let calls = self.calls(seen).await;
+        let is_tool = |call: &Value| call["resource"]["kind"] == "tool";
+        let about: Vec<_> = calls.iter().filter(|call| is_tool(call)).collect();
+        assert_eq!(about.len(), 2, "{calls:?}");
+        for call in &calls {
+            assert_eq!(has_contents(call), is_on && is_tool(call), "{call}");
+            assert!(is_on || !call.to_string().contains(word), "{call}");
+        }
+        if is_on {
+            let asked = text(about[0], "request");
+            assert!(asked.contains(&format!(r#""message":"{word}""#)), "{asked}");
+            let kept: Value = serde_json::from_str(text(about[0], "answer")).unwrap();
+            assert_eq!(kept, answer);
+            assert!(text(about[1], "answer").contains("there is no tool"), "{calls:?}");
+        }
+    }
+
+    /// The calls that were recorded since the last time.
+    async fn calls(&self, seen: &mut usize) -> Vec<Value> {
+        self.audit.flush().await;
+        let text = fs_err::read_to_string(self.dir.path().join("audit.jsonl")).unwrap();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let calls: Vec<_> = lines.filter(|line| line["details"]["method"].is_string()).collect();
+        let new = calls[*seen..].to_vec();
+        *seen = calls.len();
+        new
+    }
+}
+
+fn text<'v>(call: &'v Value, side: &str) -> &'v str {
+    let text = call["details"]["contents"][side]["text"].as_str();
+    text.unwrap_or_else(|| panic!("there is no {side} in {call}"))
+}
+
+fn has_contents(call: &Value) -> bool {
+    call["details"].get("contents").is_some()
+}
+
+/// X-M64: at either kind of endpoint, for clients of either era, nothing of what a call carries is
+/// recorded until the switch is on, and nothing any more when it is off: in a run that lives.
+#[tokio::test]
+async fn x_m64_a_live_run_goes_by_the_switch() {
+    let recorded = Recorded::start().await;
+    let (world, mut seen) = (&recorded.world, 0);
+    for (endpoint, prefix) in [(transparent("one"), ""), (Endpoint::Aggregated, "mcp__one__")] {
+        for caller in world.both_callers(&endpoint).await {
+            let echo = format!("{prefix}echo");
+            for (is_on, word) in [(false, "before"), (true, "during"), (false, "after")] {
+                recorded.switch(is_on);
+                recorded.calls_carry(&caller, (&echo, word), is_on, &mut seen).await;
+            }
+        }
+    }
+    world.gateway.drain().await;
+}
+
+/// X-M64: prompts and resources are kept as tools are, also by tools of our own; and so are both
+/// rounds of a request that the server asks back for.
+#[tokio::test]
+async fn x_m64_other_requests_are_kept() {
+    let recorded = Recorded::start().await;
+    let (world, mut seen) = (&recorded.world, 0);
+    recorded.switch(true);
+    let caller = world.modern_caller(Endpoint::Aggregated);
+    let one = transparent("one");
+    let direct = world.modern_caller(one);
+    world.ask(&direct, "resources/read", json!({"uri": "test://static-text"})).await;
+    world.ask(&direct, "prompts/get", json!({"name": "test_simple_prompt"})).await;
+    world.ask(&direct, "prompts/get", json!({"name": "no_such_prompt"})).await;
+    let uri = json!({"uri": "test://static-text"});
+    let own = json!({"name": "mcp__one__read_resource", "arguments": uri});
+    world.ask(&caller, "tools/call", own).await;
+    let calls = recorded.calls(&mut seen).await;
+    let expected = [
+        ("test://static-text", "contents"),
+        ("test_simple_prompt", "messages"),
+        ("no_such_prompt", "error"),
+        ("test://static-text", "content"),
+    ];
+    assert_eq!(calls.len(), expected.len(), "{calls:?}");
+    for (call, (asked, answered)) in calls.iter().zip(expected) {
+        assert!(text(call, "request").contains(asked), "{call}");
+        assert!(text(call, "answer").contains(&format!("\"{answered}\":")), "{call}");
+    }
+
+    let capabilities = json!({"io.modelcontextprotocol/clientCapabilities":
+        {"elicitation": {}, "sampling": {}, "roots": {}}});
+    let name = "test_input_required_result_request_state";
+    let mut params = json!({"name": name, "arguments": {}, "_meta": capabilities});
+    let first = world.call(&direct, modern(1, "tools/call", params.clone())).await;
+    let key = first["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    let content = json!({"confirmed": true, "name": "x", "ok": true, "confirm": true});
+    params["inputResponses"] = json!({key: {"action": "accept", "content": content}});
+    params["requestState"] = first["result"]["requestState"].clone();
+    let second = world.call(&direct, modern(2, "tools/call", params)).await;
+    assert_eq!(second["result"]["resultType"], "complete", "{second}");
+    let calls = recorded.calls(&mut seen).await;
+    // As the caller had it, so that the server's state is sealed here, too.
+    assert_eq!(serde_json::from_str::<Value>(text(&calls[0], "answer")).unwrap(), first);
+    assert!(text(&calls[1], "request").contains("inputResponses"), "{calls:?}");
+
+    let task = super::tasks::start(world, &direct, "slow_compute", json!({"seconds": 1})).await;
+    world.ask(&direct, "tasks/cancel", json!({"taskId": task})).await;
+    let calls = recorded.calls(&mut seen).await;
+    assert!(text(&calls[0], "answer").contains(&task), "{calls:?}");
+    assert!(text(&calls[1], "request").contains(&task), "{calls:?}");
+    world.gateway.drain().await;
+}
+
+/// X-M64: secrets of any server of the run and of its agent are taken out of arguments and answers
+/// of every server, as they are and in base64; so are tokens of runs.
+#[tokio::test]
+async fn x_m64_secrets_are_not_in_what_is_kept() {
+    let recorded = Recorded::start().await;
+    let (world, mut seen) = (&recorded.world, 0);
+    recorded.switch(true);
+    let token = RunToken::generate().unwrap();
+    let said = [SECRET, AGENTS, token.expose(), &STANDARD.encode(SECRET), &STANDARD.encode(AGENTS)];
+    let caller: Caller = world.modern_caller(Endpoint::Aggregated);
+    let params = json!({"name": "mcp__two__echo", "arguments": {"message": said.join(" ")}});
+    let answer = world.ask(&caller, "tools/call", params).await;
+    assert!(answer.to_string().contains(AGENTS), "it is not the gateway that takes them out");
+    let calls = recorded.calls(&mut seen).await;
+    for side in ["request", "answer"] {
+        let kept = text(&calls[0], side);
+        assert_eq!(kept.matches("[redacted]").count(), said.len(), "{kept}");
+        assert_eq!(calls[0]["details"]["contents"][side]["redacted"], true);
+    }
+    let text = calls[0].to_string();
+    for secret in said {
+        assert!(!text.contains(&secret[..10]), "{text}");
+    }
+    world.gateway.drain().await;
+}
+
+/// X-M64: of what is long the beginning is kept, with its size and a digest.
+#[tokio::test]
+async fn x_m64_long_arguments_and_answers_are_cut() {
+    let recorded = Recorded::start().await;
+    let (world, mut seen) = (&recorded.world, 0);
+    recorded.switch(true);
+    let caller = world.modern_caller(transparent("two"));
+    let long = "ä".repeat(100_000);
+    let params = json!({"name": "echo", "arguments": {"message": long}});
+    let answer = world.ask(&caller, "tools/call", params).await;
+    assert_eq!(answer["result"]["content"][0]["text"], long);
+    let calls = recorded.calls(&mut seen).await;
+    for side in ["request", "answer"] {
+        let kept = &calls[0]["details"]["contents"][side];
+        let length = text(&calls[0], side).len();
+        assert!((16_000..=16_384).contains(&length), "{length}");
+        assert!(kept["bytes"].as_u64().unwrap() > 200_000, "{kept}");
+        assert_eq!(kept["truncated"], true);
+        assert!(kept["digest"].as_str().unwrap().starts_with("sha256:"), "{kept}");
+    }
+    world.gateway.drain().await;
+}

@@ -1,0 +1,107 @@
+//! Servers that a person has to sign in to, in runs in which nobody has (D17).
+
+use narthex_testkit::fixture::{Options, Running};
+use serde_json::{Value, json};
+
+use super::{HOME, noting_server, request};
+use crate::{
+    runs::{Operator, RUNS},
+    world::{Reply, World, call, initialize, legacy, modern},
+};
+
+/// The catalog with the reader, whose server is a program, and beside it a server with OAuth.
+async fn has_both(operator: &Operator<'_>, linear: &Running) -> Value {
+    operator.put("secrets/LIBRARY_TOKEN", &json!({ "value": "s" })).await;
+    operator.put("mcp-servers/notes", &noting_server(operator.0)).await;
+    operator.put("mcp-servers/linear", &entry(linear)).await;
+    let mut reader = super::reader();
+    reader["mcpServers"]["linear"] = json!({ "ref": "linear" });
+    operator.put("agents/reader", &reader).await;
+    reader
+}
+
+fn entry(linear: &Running) -> Value {
+    json!({ "id": "linear", "kind": "remote_oauth", "url": linear.url })
+}
+
+async fn fixture() -> Running {
+    Running::http(Options::default()).await.unwrap()
+}
+
+async fn calls(world: &World, token: &str, path: &str, name: &str) -> Reply {
+    let mut client = world.client_as(path, token);
+    client.modern(&modern(1, "tools/call", call(name, json!({ "message": "x" })))).await
+}
+
+/// What a run is told whose server waits: everywhere the same, and nothing reaches the server.
+async fn waits(world: &World, linear: &Running, token: &str) {
+    for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
+        let reply = calls(world, token, path, name).await;
+        assert_eq!(reply.kind(), "auth_unavailable", "{reply:?}");
+        assert!(reply.json().to_string().contains("sign in"), "{reply:?}");
+    }
+    // Sessions cannot be opened there, and say why.
+    let mut session = world.client_as("/mcp/linear", token);
+    let reply = session.post(&[], initialize(json!({})).to_string()).await.json();
+    assert_eq!(reply["error"]["data"]["kind"], "auth_unavailable", "{reply}");
+    // The aggregated endpoint has all others, and tells a model of this one.
+    let mut client = world.client_as("/mcp", token);
+    let listed = client.modern(&modern(1, "tools/list", json!({}))).await.json().to_string();
+    assert!(listed.contains("mcp__library__echo") && !listed.contains("linear"), "{listed}");
+    let discovered = client.modern(&modern(1, "server/discover", json!({}))).await.json();
+    let reply = client.post(&[], initialize(json!({})).to_string()).await;
+    for result in [&discovered["result"], &reply.json()["result"]] {
+        let text = result["instructions"].as_str().unwrap();
+        assert!(text.contains("# linear\n\nIts tools are not there"), "{text}");
+    }
+    client.session = Some(reply.headers["mcp-session-id"].to_str().unwrap().to_owned());
+    let asked = legacy(2, "tools/call", call("mcp__linear__echo", json!({})));
+    assert_eq!(client.post(&[], asked.to_string()).await.kind(), "auth_unavailable");
+    let works = calls(world, token, "/mcp", "mcp__library__echo").await;
+    assert_eq!(works.json()["result"]["content"][0]["text"], "x", "{works:?}");
+    let asked = linear.fixture.counts();
+    assert_eq!(asked.initializes + asked.discovers, 0);
+}
+
+fn linear_of(run: &Value) -> &Value {
+    let all = run["servers"].as_array().unwrap();
+    all.iter().find(|server| server["alias"] == "linear").unwrap_or_else(|| panic!("{run}"))
+}
+
+/// D17: a run begins whose user has not signed in. The server is `authenticating`, its calls say
+/// what to do, and everything else works; after a restart, too. Switching it off cuts through.
+#[tokio::test(flavor = "multi_thread")]
+async fn d17_a_missing_consent_does_not_abort_a_run() {
+    let (world, linear) = (World::operated(&json!({})).await, fixture().await);
+    let operator = Operator(&world);
+    has_both(&operator, &linear).await;
+    let begun = operator.begin(&request()).await;
+    let (id, token) = (begun["run_id"].as_str().unwrap(), begun["token"].as_str().unwrap());
+    let shown = operator.get(&format!("{RUNS}/{id}")).await;
+    for run in [&begun, &shown] {
+        let row = linear_of(run);
+        assert_eq!(
+            (&row["state"], &row["auth"]),
+            (&json!("authenticating"), &json!("authorizationCode"))
+        );
+        assert_eq!(row["error"]["kind"], "auth_unavailable", "{row}");
+    }
+    let base = format!("http://{}/mcp", world.address);
+    assert_eq!(begun["endpoints"]["servers"]["linear"], format!("{base}/linear"));
+    let rows = world.client_as("/api/servers/linear", token).whole("GET", &[], "").await;
+    assert_eq!(rows.json()["state"], "authenticating", "{rows:?}");
+    let connections = format!("{HOME}/agents/reader/mcp-attachments/connection-status");
+    assert_eq!(operator.get(&connections).await["items"][0]["connected"], false);
+    waits(&world, &linear, token).await;
+
+    let world = World::operated_in(world.stop().await).await;
+    waits(&world, &linear, token).await;
+    let operator = Operator(&world);
+    assert_eq!(linear_of(&operator.get(&format!("{RUNS}/{id}")).await)["state"], "authenticating");
+    let mut off = entry(&linear);
+    off["disabled"] = json!(true);
+    operator.put("mcp-servers/linear", &off).await;
+    for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
+        assert_eq!(calls(&world, token, path, name).await.kind(), "server_disabled");
+    }
+}
