@@ -51,10 +51,8 @@ const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
-/// Runs, and who sees that they are.
+/// Runs, and who sees that they are, and what they are allowed.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
-/// What is granted, and what is asked for.
-const SEE_GRANTS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
 /// What is behind a route.
@@ -108,12 +106,9 @@ pub(crate) enum Target {
     Secret,
     RotateKey,
     Grants,
-    GrantCreate,
     Grant,
-    GrantRevoke,
-    GrantRequests,
-    GrantApprove,
-    GrantDeny,
+    /// All of them, or one that is approved or denied.
+    GrantRequests(Option<bool>),
     EnvBindings,
     EnvBindingCreate,
     EnvBinding,
@@ -140,6 +135,9 @@ const READ: &str = "GET, HEAD";
 const WRITE: &str = "GET, HEAD, POST";
 const CHANGE: &str = "PUT, PATCH, DELETE";
 const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
+
+const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
+const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
 
 /// Everything that is served. Rows of one path stand together.
 pub const ROUTES: &[Route] = &[
@@ -223,24 +221,14 @@ pub const ROUTES: &[Route] = &[
         ADMIN,
         Target::EnvBinding,
     ),
-    member("/api/workspaces/{workspace}/grants", READ, SEE_GRANTS, Target::Grants),
+    member("/api/workspaces/{workspace}/grants", READ, SEE_RUNS, Target::Grants),
     // Of those only humans (X-M58).
-    member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::GrantCreate),
-    member("/api/workspaces/{workspace}/grants/{id}", READ, SEE_GRANTS, Target::Grant),
-    member("/api/workspaces/{workspace}/grants/{id}", "DELETE", ADMIN, Target::GrantRevoke),
-    member("/api/workspaces/{workspace}/grant-requests", READ, SEE_GRANTS, Target::GrantRequests),
-    member(
-        "/api/workspaces/{workspace}/grant-requests/{id}/approve",
-        "POST",
-        ADMIN,
-        Target::GrantApprove,
-    ),
-    member(
-        "/api/workspaces/{workspace}/grant-requests/{id}/deny",
-        "POST",
-        ADMIN,
-        Target::GrantDeny,
-    ),
+    member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::Grants),
+    member("/api/workspaces/{workspace}/grants/{id}", READ, SEE_RUNS, Target::Grant),
+    member("/api/workspaces/{workspace}/grants/{id}", "DELETE", ADMIN, Target::Grant),
+    requests("/api/workspaces/{workspace}/grant-requests", READ, SEE_RUNS, None),
+    requests(APPROVE, "POST", ADMIN, Some(true)),
+    requests(DENY, "POST", ADMIN, Some(false)),
     // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),
@@ -318,6 +306,15 @@ const fn member(
     target: Target,
 ) -> Route {
     route(template, methods, Access::Member(roles), target)
+}
+
+const fn requests(
+    template: &'static str,
+    methods: &'static str,
+    roles: &'static [Role],
+    decision: Option<bool>,
+) -> Route {
+    member(template, methods, roles, Target::GrantRequests(decision))
 }
 
 const fn objects(

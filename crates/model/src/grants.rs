@@ -250,7 +250,8 @@ mod tests {
             ("spawn", json!({ "child_agent_id": "reader" })),
             (
                 "spawn",
-                json!({ "child_agent_id": "r", "allowed_models": ["m"], "allowed_runtime_types": [] }),
+                json!({ "child_agent_id": "r", "allowed_models": ["m"],
+                        "allowed_runtime_types": [] }),
             ),
         ] {
             let of = GrantOf::read(word, &details).unwrap();

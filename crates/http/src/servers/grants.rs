@@ -3,7 +3,7 @@
 use std::{fmt, time::SystemTime};
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use http_body::Body;
 use narthex_control::{GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter};
 use narthex_model::{GrantId, GrantSubject, RunId, SessionId, Timestamp};
@@ -13,7 +13,37 @@ use super::{Answered, Asked, access::created, ok};
 use crate::{auth::Principal, problem::Problem, respond};
 
 impl Asked<'_> {
-    pub(super) async fn grants(&self) -> Answered {
+    /// What is granted in a workspace, page by page, or something new.
+    pub(super) async fn grants<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match self.parts.method {
+            Method::POST => self.create_grant(body).await,
+            _ => self.list_grants().await,
+        }
+    }
+
+    /// One grant: shown, or revoked.
+    pub(super) async fn grant(&self) -> Answered {
+        match self.parts.method {
+            Method::DELETE => self.revoke_grant().await,
+            _ => self.show_grant().await,
+        }
+    }
+
+    /// What runs ask for, page by page; or a request that is approved or denied.
+    pub(super) async fn grant_requests<B>(&self, decision: Option<bool>, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match decision {
+            Some(is_approved) => self.decide_grant(body, is_approved).await,
+            None => self.list_grant_requests().await,
+        }
+    }
+
+    async fn list_grants(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["include_revoked", "after", "limit"])?;
         let with_revoked = query.flag("include_revoked")?;
@@ -23,7 +53,7 @@ impl Asked<'_> {
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 
-    pub(super) async fn create_grant<B>(&self, body: B) -> Answered
+    async fn create_grant<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -35,20 +65,20 @@ impl Asked<'_> {
         Ok(created(&shown(&made), &place))
     }
 
-    pub(super) async fn show_grant(&self) -> Answered {
+    async fn show_grant(&self) -> Answered {
         self.query(&[])?;
         let (workspace, id) = (self.workspace()?, self.segment(1));
         Ok(ok(&shown(&self.control()?.grant(&workspace, &id).await?)))
     }
 
-    pub(super) async fn revoke_grant(&self) -> Answered {
+    async fn revoke_grant(&self) -> Answered {
         self.query(&[])?;
         let (workspace, id, by) = (self.workspace()?, self.segment(1), self.granter()?);
         self.control()?.grant_revoke(&workspace, &id, &by.by).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
-    pub(super) async fn grant_requests(&self) -> Answered {
+    async fn list_grant_requests(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["status", "after", "limit"])?;
         let words = GrantRequestStatus::ALL.map(GrantRequestStatus::as_str);
@@ -62,7 +92,7 @@ impl Asked<'_> {
     }
 
     /// Approves or denies what a run has asked for.
-    pub(super) async fn decide_grant<B>(&self, body: B, is_approved: bool) -> Answered
+    async fn decide_grant<B>(&self, body: B, is_approved: bool) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {

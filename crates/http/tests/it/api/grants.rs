@@ -184,7 +184,8 @@ async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
     let place = tempfile::tempdir().unwrap();
     let api = gated(&place).await;
     let (token, _) = run(&api, json!({})).await;
-    let details = json!({ "scope": "demo.write", "server": "one", "tool": "echo", "arguments": { "message": "a" } });
+    let details = json!({ "scope": "demo.write", "server": "one", "tool": "echo",
+                          "arguments": { "message": "a" } });
     let id = api.granted(json!({ "details": details })).await;
     let shown = api.get(&format!("{ALL}/{id}")).await;
     let digest = shown["details"]["arguments_digest"].as_str().unwrap();
@@ -207,7 +208,8 @@ async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
         (json!({ "details": {} }), "invalid_grant_shape"),
         (json!({ "details": { "scope": "a.b", "arguments": 1 } }), "invalid_grant_shape"),
         (
-            json!({ "details": { "scope": "a.b", "arguments": { "n": 9_007_199_254_740_993_u64 } } }),
+            json!({ "details": { "scope": "a.b",
+                                 "arguments": { "n": 9_007_199_254_740_993_u64 } } }),
             "invalid_grant_shape",
         ),
         (json!({ "scope": "session" }), "session_scope_requires_session_id"),
