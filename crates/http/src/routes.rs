@@ -3,7 +3,7 @@
 use http::Method;
 use narthex_model::{CatalogKind, Role};
 
-use crate::signin::SignInTarget;
+use crate::{servers::GrantTarget, signin::SignInTarget};
 
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
@@ -105,10 +105,7 @@ pub(crate) enum Target {
     Secrets,
     Secret,
     RotateKey,
-    Grants,
-    Grant,
-    /// All of them, or one that is approved or denied.
-    GrantRequests(Option<bool>),
+    Grants(GrantTarget),
     EnvBindings,
     EnvBindingCreate,
     EnvBinding,
@@ -136,6 +133,7 @@ const WRITE: &str = "GET, HEAD, POST";
 const CHANGE: &str = "PUT, PATCH, DELETE";
 const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
+const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
 
@@ -221,14 +219,24 @@ pub const ROUTES: &[Route] = &[
         ADMIN,
         Target::EnvBinding,
     ),
-    member("/api/workspaces/{workspace}/grants", READ, SEE_RUNS, Target::Grants),
+    member("/api/workspaces/{workspace}/grants", READ, SEE_RUNS, Target::Grants(GrantTarget::All)),
     // Of those only humans (X-M58).
-    member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::Grants),
-    member("/api/workspaces/{workspace}/grants/{id}", READ, SEE_RUNS, Target::Grant),
-    member("/api/workspaces/{workspace}/grants/{id}", "DELETE", ADMIN, Target::Grant),
-    requests("/api/workspaces/{workspace}/grant-requests", READ, SEE_RUNS, None),
-    requests(APPROVE, "POST", ADMIN, Some(true)),
-    requests(DENY, "POST", ADMIN, Some(false)),
+    member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::Grants(GrantTarget::All)),
+    member(
+        "/api/workspaces/{workspace}/grants/{id}",
+        READ,
+        SEE_RUNS,
+        Target::Grants(GrantTarget::One),
+    ),
+    member(
+        "/api/workspaces/{workspace}/grants/{id}",
+        "DELETE",
+        ADMIN,
+        Target::Grants(GrantTarget::One),
+    ),
+    member(REQUESTS, READ, SEE_RUNS, Target::Grants(GrantTarget::Requests(None))),
+    member(APPROVE, "POST", ADMIN, Target::Grants(GrantTarget::Requests(Some(true)))),
+    member(DENY, "POST", ADMIN, Target::Grants(GrantTarget::Requests(Some(false)))),
     // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),
@@ -306,15 +314,6 @@ const fn member(
     target: Target,
 ) -> Route {
     route(template, methods, Access::Member(roles), target)
-}
-
-const fn requests(
-    template: &'static str,
-    methods: &'static str,
-    roles: &'static [Role],
-    decision: Option<bool>,
-) -> Route {
-    member(template, methods, roles, Target::GrantRequests(decision))
 }
 
 const fn objects(

@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
-pub(crate) use self::{access::page_of, query::Query};
+pub(crate) use self::{access::page_of, grants::GrantTarget, query::Query};
 use crate::{
     Access,
     auth::{Principal, authorize},
@@ -129,9 +129,7 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
-            Target::Grants => self.grants(body).await,
-            Target::Grant => self.grant().await,
-            Target::GrantRequests(decision) => self.grant_requests(decision, body).await,
+            Target::Grants(of) => self.of_grants(of, body).await,
             Target::EnvBindings => self.env_bindings().await,
             Target::EnvBindingCreate => self.create_env_binding(body).await,
             Target::EnvBinding => self.change_env_binding(body).await,

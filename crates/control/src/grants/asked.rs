@@ -305,7 +305,7 @@ impl Control {
             GrantDuration::Session(id) => {
                 let found = store.sessions().find(workspace, id).await;
                 let found = found.map_err(ControlError::Store)?;
-                if !found.is_some_and(|session| session.ended_at.is_none()) {
+                if found.is_none_or(|session| session.ended_at.is_some()) {
                     absent("session_id", "there is no such session here that goes on".to_owned());
                 }
             }

@@ -12,34 +12,32 @@ use serde_json::{Value, json};
 use super::{Answered, Asked, access::created, ok};
 use crate::{auth::Principal, problem::Problem, respond};
 
+/// What of grants is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GrantTarget {
+    /// Those of a workspace.
+    All,
+    /// One of them.
+    One,
+    /// What runs ask for, or one of that which is approved or not.
+    Requests(Option<bool>),
+}
+
 impl Asked<'_> {
-    /// What is granted in a workspace, page by page, or something new.
-    pub(super) async fn grants<B>(&self, body: B) -> Answered
+    /// Grants and requests for them: listed, shown, written and decided.
+    pub(super) async fn of_grants<B>(&self, target: GrantTarget, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        match self.parts.method {
-            Method::POST => self.create_grant(body).await,
-            _ => self.list_grants().await,
-        }
-    }
-
-    /// One grant: shown, or revoked.
-    pub(super) async fn grant(&self) -> Answered {
-        match self.parts.method {
-            Method::DELETE => self.revoke_grant().await,
-            _ => self.show_grant().await,
-        }
-    }
-
-    /// What runs ask for, page by page; or a request that is approved or denied.
-    pub(super) async fn grant_requests<B>(&self, decision: Option<bool>, body: B) -> Answered
-    where
-        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
-    {
-        match decision {
-            Some(is_approved) => self.decide_grant(body, is_approved).await,
-            None => self.list_grant_requests().await,
+        match (target, &self.parts.method) {
+            (GrantTarget::All, &Method::POST) => self.create_grant(body).await,
+            (GrantTarget::All, _) => self.list_grants().await,
+            (GrantTarget::One, &Method::DELETE) => self.revoke_grant().await,
+            (GrantTarget::One, _) => self.show_grant().await,
+            (GrantTarget::Requests(None), _) => self.list_grant_requests().await,
+            (GrantTarget::Requests(Some(is_approved)), _) => {
+                self.decide_grant(body, is_approved).await
+            }
         }
     }
 
