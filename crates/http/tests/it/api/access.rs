@@ -325,7 +325,6 @@ async fn workspaces_are_made_named_and_deleted() {
     let all = api.get("/api/workspaces").await;
     assert_eq!(
         all,
-        json!({ "items": [{ "id": "default", "name": "Default", "audits_contents": false }],
-                       "next": null })
+        json!({ "items": [{ "id": "default", "name": "Default", "audits_contents": false }], "next": null })
     );
 }
