@@ -11,6 +11,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_model::WorkspaceId;
+use narthex_policy::Grants;
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,
     layers::{DefaultServer, SettingsFile},
@@ -26,6 +27,7 @@ use crate::{
     access::Access,
     audit::{self, Shipper},
     follow,
+    grants::LiveGrants,
     login::Login,
     seeding,
 };
@@ -47,6 +49,9 @@ pub struct ControlOptions {
     pub login: Option<LoginOptions>,
     /// What counts calls; the gateway has the same.
     pub meters: Meters,
+    /// What is granted in the workspace of the live configuration; the run of the process itself
+    /// has the same.
+    pub grants: Arc<Grants>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -72,6 +77,7 @@ pub(crate) struct Shared {
     pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
     pub(crate) workspace: WorkspaceId,
     pub(crate) access: Arc<Access>,
+    pub(crate) grants: Arc<LiveGrants>,
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -104,6 +110,7 @@ impl Control {
             audit,
             login,
             meters,
+            grants,
             defaults,
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
@@ -113,6 +120,9 @@ impl Control {
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
+        let workspace = WorkspaceId::default();
+        let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
+        let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -124,8 +134,9 @@ impl Control {
             audit,
             shipper: shipper.map(tokio::sync::Mutex::new),
             trimming: Arc::default(),
-            workspace: WorkspaceId::default(),
+            workspace,
             access,
+            grants,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -146,6 +157,9 @@ impl Control {
         shared.files.start().await;
         if let Some(store) = shared.store.clone() {
             let closing = shared.closing.clone();
+            let (of_grants, changes) = (store.clone(), shared.access.changes());
+            let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
+            shared.tasks.spawn(following);
             shared.tasks.spawn(shared.access.clone().follow(store, closing));
         }
         let control = Self { shared };

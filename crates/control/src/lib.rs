@@ -12,6 +12,7 @@ mod catalog;
 mod control;
 mod error;
 mod follow;
+mod grants;
 mod idempotency;
 mod login;
 mod page;
@@ -35,13 +36,15 @@ pub use catalog::{
 pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
+pub use grants::{GrantError, GrantRequested, Granter, RequestOf, StoreLedger};
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use login::{
     Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
 };
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_store::{
-    AuditPlace, AuditSettings, EnvBindingRow, PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
+    AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
+    PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
 };
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};

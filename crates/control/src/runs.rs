@@ -4,6 +4,7 @@
 mod asked;
 mod create;
 mod direct;
+mod driver;
 mod error;
 mod expiry;
 mod family;

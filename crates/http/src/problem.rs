@@ -113,6 +113,7 @@ impl From<ControlError> for Problem {
             ControlError::Catalog(CatalogError::Changed { .. }) => {
                 problem.with_status(StatusCode::PRECONDITION_FAILED)
             }
+            ControlError::Grant(error) => problem.with("code", json!(error.code())),
             ControlError::Keyed(error) => problem.with("code", json!(error.code())),
             ControlError::Catalog(error) => {
                 let errors = error.fields().iter().map(|field| json!(field)).collect();

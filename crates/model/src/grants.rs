@@ -2,6 +2,8 @@
 
 use std::{fmt, time::SystemTime};
 
+use serde_json::{Map, Value, json};
+
 use crate::{
     AgentName, Alias, PrincipalId, RunId, SessionId, ToolScope,
     ids::{id, unhex},
@@ -98,6 +100,62 @@ impl GrantOf {
             Self::Spawn(_) => "spawn",
         }
     }
+
+    /// What it allows, as documents say it; without what is not said.
+    #[must_use]
+    pub fn details(&self) -> Value {
+        let details = match self {
+            Self::ToolScope(ToolScopeGrant { scope, server, tool, arguments }) => [
+                ("scope", json!(scope)),
+                ("server", json!(server)),
+                ("tool", json!(tool)),
+                ("arguments_digest", json!(arguments.map(|digest| digest.to_string()))),
+            ]
+            .to_vec(),
+            Self::Spawn(SpawnGrant { child_agent, allowed_runtime_types, allowed_models }) => [
+                ("child_agent_id", json!(child_agent)),
+                ("allowed_runtime_types", json!(allowed_runtime_types)),
+                ("allowed_models", json!(allowed_models)),
+            ]
+            .to_vec(),
+        };
+        let said = details.into_iter().filter(|(_, value)| !value.is_null());
+        said.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
+    }
+
+    /// Reads what [`GrantOf::word`] and [`GrantOf::details`] have written; `None` for anything
+    /// else.
+    #[must_use]
+    pub fn read(word: &str, details: &Value) -> Option<Self> {
+        let text = |name| match details.get(name) {
+            None => Some(None),
+            Some(value) => value.as_str().map(Some),
+        };
+        let list = |name| match details.get(name) {
+            None => Some(None),
+            Some(value) => serde_json::from_value(value.clone()).ok().map(Some),
+        };
+        let [tool_scope, spawn] = Self::WORDS;
+        if word == tool_scope {
+            let arguments = match text("arguments_digest")? {
+                None => None,
+                Some(digest) => Some(ArgumentsDigest::parse(digest)?),
+            };
+            let server = text("server")?.map(Alias::new).transpose().ok()?;
+            return Some(Self::ToolScope(ToolScopeGrant {
+                scope: ToolScope::new(text("scope")??).ok()?,
+                server,
+                tool: text("tool")?.map(str::to_owned),
+                arguments,
+            }));
+        }
+        (word == spawn).then_some(())?;
+        Some(Self::Spawn(SpawnGrant {
+            child_agent: AgentName::new(text("child_agent_id")??).ok()?,
+            allowed_runtime_types: list("allowed_runtime_types")?,
+            allowed_models: list("allowed_models")?,
+        }))
+    }
 }
 
 impl GrantDuration {
@@ -112,6 +170,28 @@ impl GrantDuration {
             Self::Run(_) => "run",
             Self::Session(_) => "session",
             Self::Persistent => "persistent",
+        }
+    }
+
+    /// The run and the session that it is bound to.
+    #[must_use]
+    pub fn places(self) -> (Option<RunId>, Option<SessionId>) {
+        match self {
+            Self::Once | Self::Persistent => (None, None),
+            Self::Run(run) => (Some(run), None),
+            Self::Session(session) => (None, Some(session)),
+        }
+    }
+
+    /// Reads what [`GrantDuration::word`] and [`GrantDuration::places`] have told.
+    #[must_use]
+    pub fn read(word: &str, run: Option<RunId>, session: Option<SessionId>) -> Option<Self> {
+        match (word, run, session) {
+            ("once", None, None) => Some(Self::Once),
+            ("run", Some(run), None) => Some(Self::Run(run)),
+            ("session", None, Some(session)) => Some(Self::Session(session)),
+            ("persistent", None, None) => Some(Self::Persistent),
+            _ => None,
         }
     }
 }
@@ -150,5 +230,60 @@ impl fmt::Display for ArgumentsDigest {
 impl fmt::Debug for ArgumentsDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ArgumentsDigest({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-E74: what is written of a grant is what is read, and nothing else is one.
+    #[test]
+    fn x_e74_details_are_read_as_they_are_written() {
+        let digest = ArgumentsDigest::new([7; 32]).to_string();
+        for (word, details) in [
+            ("tool_scope", json!({ "scope": "linear.write" })),
+            (
+                "tool_scope",
+                json!({ "scope": "a.b", "server": "git", "tool": "T", "arguments_digest": digest }),
+            ),
+            ("spawn", json!({ "child_agent_id": "reader" })),
+            (
+                "spawn",
+                json!({ "child_agent_id": "r", "allowed_models": ["m"],
+                        "allowed_runtime_types": [] }),
+            ),
+        ] {
+            let of = GrantOf::read(word, &details).unwrap();
+            assert_eq!((of.word(), of.details()), (word, details));
+        }
+        for (word, details) in [
+            ("tool_scope", json!({})),
+            ("tool_scope", json!({ "scope": "Linear" })),
+            ("tool_scope", json!({ "scope": "a.b", "tool": 1 })),
+            ("tool_scope", json!({ "scope": "a.b", "arguments_digest": "sha256:00" })),
+            ("spawn", json!({ "scope": "a.b" })),
+            ("spawn", json!({ "child_agent_id": "r", "allowed_models": [1] })),
+            ("other", json!({ "scope": "a.b" })),
+        ] {
+            assert_eq!(GrantOf::read(word, &details), None, "{word} {details}");
+        }
+    }
+
+    /// X-E73: each duration has its place, and no other.
+    #[test]
+    fn x_e73_durations_are_read_as_they_are_written() {
+        let (run, session) = (RunId::new([1; 6]), SessionId::new([2; 6]));
+        for duration in [
+            GrantDuration::Once,
+            GrantDuration::Run(run),
+            GrantDuration::Session(session),
+            GrantDuration::Persistent,
+        ] {
+            let (of_run, of_session) = duration.places();
+            assert_eq!(GrantDuration::read(duration.word(), of_run, of_session), Some(duration));
+            let wrong = (of_run.is_none().then_some(run), of_session);
+            assert_eq!(GrantDuration::read(duration.word(), wrong.0, wrong.1), None);
+        }
     }
 }

@@ -130,9 +130,15 @@ impl Grants {
         self.put(grant, OPEN);
     }
 
-    /// Adds one that a call has taken already: for the later rounds of that call.
+    /// Adds one that a call has taken already, here or elsewhere: for the later rounds of that
+    /// call. One that is there is taken from now on.
     pub fn add_taken(&self, grant: Grant) {
+        let id = grant.id;
         self.put(grant, TAKEN);
+        if let Some(live) = self.get(id) {
+            // It may be taken already.
+            let _ = live.take();
+        }
     }
 
     fn put(&self, grant: Grant, state: u8) {

@@ -124,7 +124,9 @@ impl Control {
             }
             let event = event(kind::WORKSPACE_DELETED, &id, by).with("is_forced", is_forced);
             let noted = this.note(event).await?;
+            let _granting = this.shared.grants.changing().await;
             if workspaces.delete(&id, is_forced).await.map_err(ControlError::Store)? {
+                this.shared.grants.forget_all(&id);
                 noted.done().await;
                 return Ok(());
             }

@@ -9,7 +9,9 @@ use std::{
 
 use narthex_audit::ActorKind;
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{AgentName, Alias, EnvName, ErrorKind, SecretName, SessionId, WorkspaceId};
+use narthex_model::{
+    AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, SessionId, WorkspaceId,
+};
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
@@ -18,6 +20,7 @@ use narthex_traffic::RunMeters;
 
 use super::{
     DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
+    driver::Place,
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
@@ -31,13 +34,13 @@ const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a run is made anew because what it is made of was taken away meanwhile.
 pub(super) const ATTEMPTS: usize = 3;
 
-/// Who creates a run.
+/// Who creates a run; of a human the id as well, as they drive it (X-E81).
 #[derive(Debug, Clone)]
 pub enum Creator {
     /// An operator, who may say everything.
-    Operator(By),
+    Operator(By, Option<PrincipalId>),
     /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
-    Member(By),
+    Member(By, Option<PrincipalId>),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
 }
@@ -74,6 +77,7 @@ pub(super) struct Draft {
     /// As it was sent.
     pub(super) text: String,
     pub(super) by: By,
+    pub(super) driver: Option<PrincipalId>,
     pub(super) parent: Option<Parent>,
     pub(super) token: RunToken,
     pub(super) session: SessionRow,
@@ -145,8 +149,9 @@ impl Runs {
         by: Creator,
     ) -> Result<Draft, RunError> {
         let parent = self.parent(&workspace, &request, &by).await?;
+        let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let by = match by {
-            Creator::Operator(by) | Creator::Member(by) => by,
+            Creator::Operator(by, _) | Creator::Member(by, _) => by,
             Creator::Run(run) => By::new(ActorKind::Run, run.id.to_text()),
         };
         let token = RunToken::generate().map_err(RunError::Randomness)?;
@@ -169,7 +174,18 @@ impl Runs {
             Some(_) => session,
         };
         let inputs = inputs.unwrap_or_default();
-        Ok(Draft { workspace, request, text, by, parent, token, session, inputs, expires_at })
+        Ok(Draft {
+            workspace,
+            request,
+            text,
+            by,
+            driver,
+            parent,
+            token,
+            session,
+            inputs,
+            expires_at,
+        })
     }
 
     fn new_session(
@@ -330,6 +346,8 @@ impl Runs {
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
+        let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
+        let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
         let run = Arc::new(run.with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let told = Told { direct: direct.as_ref(), env: &agent_env };

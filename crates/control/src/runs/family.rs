@@ -52,12 +52,12 @@ impl Runs {
         by: &Creator,
     ) -> Result<Option<Parent>, RunError> {
         let named = request.parent_run_id.as_deref();
-        if let Creator::Member(_) = by {
+        if let Creator::Member(..) = by {
             check_member(request)?;
         }
         match by {
             Creator::Run(run) => self.of_token(workspace, request, run).await.map(Some),
-            Creator::Operator(_) | Creator::Member(_) => match named {
+            Creator::Operator(..) | Creator::Member(..) => match named {
                 None => Ok(None),
                 Some(id) => {
                     let id = RunId::parse(id).ok_or(RunError::NoParent)?;

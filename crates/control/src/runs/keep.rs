@@ -70,6 +70,7 @@ impl Runs {
             created_by: &draft.by.id,
             expires_at: draft.expires_at,
             has_sockets: draft.request.has_sockets,
+            driver: draft.driver.as_ref(),
         };
         let is_new = draft.request.kind == RunKind::StartSession;
         let runs = self.store()?.runs();

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use super::{
     RunError, Runs, Shared, asked,
     create::ATTEMPTS,
+    driver::Place,
     frozen::{Frozen, Made, run_place},
     prepare::{self, Failed, Of, Opened, Prepared},
 };
@@ -185,6 +186,8 @@ impl Runs {
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
+        let place = Place { run: row.id, session: row.session, agent: &row.agent };
+        let run = run.with_authority(self.authority(&row.workspace, place, row.driver.clone()));
         let run = run.with_meters(meters).with_further_lists(frozen.further);
         let mut run = run.with_secrets(secrets);
         run.began = row.created_at;

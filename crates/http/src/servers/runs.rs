@@ -110,9 +110,9 @@ impl Asked<'_> {
         self.query(&[])?;
         let by = match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
-            principal if principal.is_operator() => Creator::Operator(self.by()),
+            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by())
+                Creator::Member(self.by(), self.principal.human())
             }
         };
         let text = self.entry(body, &[]).await?;
@@ -257,6 +257,7 @@ fn shown_row(row: &RunRow) -> Value {
         // What is said to hold credentials from outside the gateway (X-E60).
         "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
+        "user": row.driver,
         "status": row.ended.map_or("running", |(_, how)| how.as_str()),
         "created_at": Timestamp::new(*created_at).to_string(),
         "created_by": created_by,

@@ -120,6 +120,8 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let answer = store.kept_answers().find("0a1b").await.unwrap();
         let sealed = answer.map(|one| (one.is_done, one.sealed));
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
+        let grants = store.grants().live().await.unwrap();
+        assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
