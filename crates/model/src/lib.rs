@@ -52,7 +52,7 @@ pub use secrets::{
 };
 pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
-    TransportKind, is_secret_variable,
+    TransportKind, is_secret_name, is_secret_variable,
 };
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};

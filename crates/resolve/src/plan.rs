@@ -6,7 +6,7 @@ mod preview;
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, CapabilityName, EnvName, SecretName, ServerId};
+use narthex_model::{Alias, CapabilityName, EnvName, SecretName, ServerId, is_secret_name};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -87,9 +87,11 @@ pub struct SecretRequirement {
 pub(crate) use preview::HIDDEN;
 
 impl PlannedKey<'_> {
-    /// Whether its value is never shown.
+    /// Whether its value is never shown: by its schema, or by its name if it has none.
     pub(crate) fn is_hidden(&self) -> bool {
-        self.schema.is_some_and(KeySchema::is_hidden)
+        let by_name =
+            || self.carrier.as_ref().is_some_and(|carrier| is_secret_name(carrier.name()));
+        self.schema.map_or_else(by_name, KeySchema::is_hidden)
             || matches!(self.value, ConfigValue::Secret(_))
     }
 

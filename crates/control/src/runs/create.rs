@@ -254,10 +254,12 @@ impl Runs {
             },
         )?;
         let inputs = match request.kind {
-            RunKind::StartSession => Inputs {
-                params: request.params_for(&parts.agent),
-                project_dir: request.project_dir.clone(),
-            },
+            RunKind::StartSession => {
+                // A child works where its parent does.
+                let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
+                let project_dir = request.project_dir.clone().or(inherited);
+                Inputs { params: request.params_for(&parts.agent), project_dir }
+            }
             RunKind::ResumeSession => draft.inputs.clone(),
         };
         let scope = match &draft.parent {
