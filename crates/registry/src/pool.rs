@@ -66,7 +66,11 @@ struct Held {
 
 /// A reference to one connection; the last one that is dropped ends it, after its open calls.
 #[derive(Debug, Clone)]
-pub struct Mount(Arc<Mounted>);
+pub struct Mount {
+    held: Arc<Mounted>,
+    /// As whoever mounts it defines it: limits, and what callers may see, differ on one connection.
+    definition: Arc<ServerDefinition>,
+}
 
 #[derive(Debug)]
 struct Mounted {
@@ -75,39 +79,63 @@ struct Mounted {
     shared: Weak<Shared>,
     /// Held while the lists are read because of a call.
     listing: Arc<tokio::sync::Mutex<()>>,
+    /// Other definitions that mean the same connection, each once.
+    variants: Mutex<Vec<Weak<ServerDefinition>>>,
 }
 
 impl Mount {
+    /// A reference as whoever connected first defines it.
+    fn first(held: Arc<Mounted>) -> Self {
+        let definition = held.connection.definition.clone();
+        Self { held, definition }
+    }
+
+    /// A reference as `definition` has it. One that is known is kept once for all.
+    fn defined(held: Arc<Mounted>, definition: &Arc<ServerDefinition>) -> Self {
+        if held.connection.definition == *definition {
+            return Self::first(held);
+        }
+        let mut variants = held.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        variants.retain(|known| known.strong_count() > 0);
+        let known = variants.iter().filter_map(Weak::upgrade).find(|known| known == definition);
+        let definition = known.unwrap_or_else(|| {
+            variants.push(Arc::downgrade(definition));
+            definition.clone()
+        });
+        drop(variants);
+        Self { held, definition }
+    }
+
     /// The server's alias.
     #[must_use]
     pub fn alias(&self) -> &Alias {
-        &self.0.key.alias
+        &self.held.key.alias
     }
 
     /// Which connection it is.
     #[must_use]
     pub fn id(&self) -> ConnectionId {
-        self.0.connection.id
+        self.held.connection.id
     }
 
     /// What is known of the server now. Costs no lock.
     #[must_use]
     pub fn found(&self) -> Arc<Found> {
-        self.0.connection.found()
+        self.held.connection.found()
     }
 
     /// What is known of the server now, as a row: for an owner that sees it beside the rows of the
     /// registry. It keeps no reference.
     #[must_use]
     pub fn row(&self) -> Arc<ServerRow> {
-        let Mounted { connection, listing, .. } = &*self.0;
+        let Mounted { connection, listing, .. } = &*self.held;
         Arc::new(ServerRow {
             name: self.alias().as_str().to_owned(),
             alias: Some(self.alias().clone()),
             provenance: Provenance::Programmatic,
             file: None,
             is_overridden: false,
-            definition: Some(connection.definition.clone()),
+            definition: Some(self.definition.clone()),
             found: connection.found(),
             connection: Some(connection.id),
             listing: listing.clone(),
@@ -118,30 +146,30 @@ impl Mount {
     /// A receiver that sees that something about the server has changed, not each change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.connection.changes()
+        self.held.connection.changes()
     }
 
     /// How many references there are.
     #[must_use]
     pub fn count(&self) -> usize {
-        Arc::strong_count(&self.0)
+        Arc::strong_count(&self.held)
     }
 
     /// Waits until the server is ready or has failed.
     pub async fn settled(&self) -> Arc<Found> {
-        self.0.connection.settled().await
+        self.held.connection.settled().await
     }
 
     /// Gives the reference back. If it was the last one, this waits until the server has ended, and
     /// tells how; open calls finish first.
     pub async fn unmount(self) -> Option<Ended> {
-        let connection = self.0.connection.clone();
-        drop(Arc::into_inner(self.0)?);
+        let connection = self.held.connection.clone();
+        drop(Arc::into_inner(self.held)?);
         Some(connection.ended().await)
     }
 
     pub(crate) fn connection(&self) -> &Arc<Connection> {
-        &self.0.connection
+        &self.held.connection
     }
 }
 
@@ -166,7 +194,7 @@ impl Pool {
 
     /// A reference to the connection of this number, if anybody holds it.
     pub(crate) fn of_id(&self, id: ConnectionId) -> Option<Mount> {
-        self.mounted().by_id.get(&id).and_then(Weak::upgrade).map(Mount)
+        self.mounted().by_id.get(&id).and_then(Weak::upgrade).map(Mount::first)
     }
 
     /// References to all connections to a server of the live configuration.
@@ -182,15 +210,15 @@ impl Pool {
     fn those(&self, is_meant: impl Fn(&PoolKey) -> bool) -> Vec<Mount> {
         let mounted = self.mounted();
         let of = mounted.by_key.iter().filter(|(key, _)| is_meant(key));
-        of.filter_map(|(_, held)| held.upgrade()).map(Mount).collect()
+        of.filter_map(|(_, held)| held.upgrade()).map(Mount::first).collect()
     }
 
     /// Gives this connection to nobody any more; whoever holds it keeps it.
     pub(crate) fn forget(&self, mount: &Mount) {
         let mut mounted = self.mounted();
-        let now = mounted.by_key.get(&mount.0.key);
-        if now.is_some_and(|now| now.as_ptr() == Arc::as_ptr(&mount.0)) {
-            mounted.by_key.remove(&mount.0.key);
+        let now = mounted.by_key.get(&mount.held.key);
+        if now.is_some_and(|now| now.as_ptr() == Arc::as_ptr(&mount.held)) {
+            mounted.by_key.remove(&mount.held.key);
         }
     }
 }
@@ -209,7 +237,7 @@ impl Shared {
         let mut mounted = self.pool.mounted();
         let held = mounted.by_key.get(&key).and_then(Weak::upgrade);
         if let Some(held) = held.as_ref().filter(|held| held.connection.is_usable()) {
-            return Mount(held.clone());
+            return Mount::defined(held.clone(), definition);
         }
         let connection = Arc::new(Connection::new(self, definition.clone(), settings, before));
         let new = Arc::new(Mounted {
@@ -217,6 +245,7 @@ impl Shared {
             connection: connection.clone(),
             shared: Arc::downgrade(self),
             listing: Arc::default(),
+            variants: Mutex::default(),
         });
         mounted.by_id.insert(connection.id, Arc::downgrade(&new));
         mounted.by_key.insert(key, Arc::downgrade(&new));
@@ -224,6 +253,6 @@ impl Shared {
         // Only now, as its drop takes the lock.
         drop(held);
         self.tasks.spawn_on(connection::run(self.clone(), connection), &self.home());
-        Mount(new)
+        Mount::first(new)
     }
 }

@@ -34,6 +34,11 @@ pub fn remember(value: &str) {
     });
 }
 
+/// Takes out a value that the test's own agent holds and says: a server may say it again.
+pub fn is_told(value: &str) {
+    PLANTED.with_borrow_mut(|planted| planted.retain(|known| known.value != value));
+}
+
 /// Remembers the value in a request, if it sets a secret.
 pub fn sent(method: &http::Method, path: &str, body: &[u8]) {
     if method != http::Method::PUT || !path.contains("/secrets/") {

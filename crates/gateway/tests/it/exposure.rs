@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use narthex_gateway::{Caller, Endpoint, GatewayOptions, Step};
-use narthex_model::{Exposed, NameRule, ServerDefinition};
+use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
+use narthex_model::{Exposed, NameRule, ServerDefinition, WorkspaceId};
 use narthex_policy::RunPolicy;
-use narthex_registry::config::Entry;
+use narthex_registry::{MountOptions, Mountable, config::Entry};
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 use tracing::{Event, Metadata, Subscriber, field::Visit, span};
 
-use super::world::{World, alias, http_server, modern, request, transparent};
+use super::world::{SOON, World, alias, http_server, modern, request, transparent};
 
 const HIDDEN_URI: &str = "test://static-text";
 
@@ -281,4 +281,35 @@ async fn e90_missing_servers_are_warned_of_once_and_together() {
     }
     drop(guard);
     world.gateway.drain().await;
+}
+
+/// D12, E151: runs that share one connection each see what their own definition shows.
+#[tokio::test(flavor = "multi_thread")]
+async fn d12_rules_are_a_runs_own_on_a_shared_connection() {
+    let world = World::changed([("all", Eras::Modern)], |_| {}).await;
+    let registry = world.gateway.registry();
+    let shared = registry.snapshot().servers[0].definition.clone().unwrap();
+    let mut seen = Vec::new();
+    for allow in [None, Some(&["test_*"][..]), None] {
+        let mut definition = (*shared).clone();
+        definition.exposed.tools = NameRule::new(allow, &[]);
+        let options = MountOptions { timeout: SOON, ..MountOptions::default() };
+        let set = vec![Mountable::new(Arc::new(definition))];
+        let set = registry.mount(set, &options).await.unwrap();
+        let id = set.mounts()[0].id();
+        let token = RunToken::generate().unwrap();
+        let (workspace, policy) = (WorkspaceId::default(), RunPolicy::default());
+        let run = Arc::new(RunView::with_servers(&token, workspace, policy, set));
+        world.gateway.begin_run(&run).unwrap();
+        let run = world.seen_by(&run);
+        let caller = run.modern_caller(transparent("all"));
+        let params = json!({"name": "echo", "arguments": {"message": "x"}});
+        let answer = run.ask(&caller, "tools/call", params).await;
+        seen.push((id, answer["result"]["isError"] == true));
+    }
+    assert!(seen.iter().all(|(id, _)| *id == seen[0].0), "they share");
+    assert_eq!(
+        seen.iter().map(|(_, is_hidden)| *is_hidden).collect::<Vec<_>>(),
+        [false, true, false]
+    );
 }

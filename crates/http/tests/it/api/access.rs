@@ -306,7 +306,7 @@ async fn workspaces_are_made_named_and_deleted() {
         (made.status, &made.headers["location"]),
         (StatusCode::CREATED, &TEAM.parse().unwrap())
     );
-    assert_eq!(made.json(), json!({ "id": "team", "name": "Team" }));
+    assert_eq!(made.json(), json!({ "id": "team", "name": "Team", "audits_contents": false }));
     let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;
     again.problem(StatusCode::CONFLICT, "conflict");
     let wrong = api.send("POST", "/api/workspaces", r#"{"id": "Team", "x": 1}"#).await;
@@ -323,5 +323,8 @@ async fn workspaces_are_made_named_and_deleted() {
     let default = api.ask("DELETE", "/api/workspaces/default?force=true").send().await;
     default.problem(StatusCode::CONFLICT, "conflict");
     let all = api.get("/api/workspaces").await;
-    assert_eq!(all, json!({ "items": [{ "id": "default", "name": "Default" }], "next": null }));
+    assert_eq!(
+        all,
+        json!({ "items": [{ "id": "default", "name": "Default", "audits_contents": false }], "next": null })
+    );
 }

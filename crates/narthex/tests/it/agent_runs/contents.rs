@@ -1,6 +1,7 @@
 //! What calls of runs carry, in the audit of a workspace that asks for it (X-M64).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use narthex_testkit::planted;
 use serde_json::{Value, json};
 
 use super::{HOME, reader, request};
@@ -46,6 +47,7 @@ async fn x_m64_a_run_of_an_agent_goes_by_its_workspace() {
     let begun = operator.begin(&request()).await;
     let token = begun["token"].as_str().unwrap().to_owned();
     assert_eq!(begun["agent_env"]["BOUND"], "canary-bound");
+    planted::is_told("canary-bound");
     let secrets = ["canary-library", "canary-bound"];
     let words =
         format!("{} {}", secrets.join(" "), secrets.map(|one| STANDARD.encode(one)).join(" "));

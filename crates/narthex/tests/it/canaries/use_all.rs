@@ -149,7 +149,12 @@ impl World {
             tools.iter().map(|name| ((*name).to_owned(), run.clone())).collect();
         wanted.extend(of_all.map(|name| (name, client.clone())));
         for (tool, token) in wanted {
-            let words = if token == run { &of_run } else { &of_client };
+            let words = match token == run {
+                // What is said to it is in its input, which is searched.
+                true if tool == tools[0] => &[][..],
+                true => &of_run[..],
+                false => &of_client[..],
+            };
             let said = json!({ "name": tool, "arguments": { "said": words } });
             let text = modern(1, "tools/call", said).to_string();
             let headers = format!(
