@@ -19,7 +19,7 @@ async fn the_default_workspace_exists_from_the_start() {
         let default = Workspace::new(id("default"), "Default");
         assert_eq!(store.workspaces().find(&id("default")).await.unwrap(), Some(default.clone()));
         assert_eq!(store.workspaces().all().await.unwrap(), vec![default]);
-        assert_eq!(id("default"), narthex_model::WorkspaceId::default());
+        assert_eq!(id("default"), WorkspaceId::default());
     }
 }
 
