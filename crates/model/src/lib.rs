@@ -2,6 +2,8 @@
 //!
 //! No I/O and no async here: this crate is the vocabulary.
 
+mod agent_env;
+mod agent_type;
 mod alias;
 mod auth;
 mod catalog;
@@ -24,6 +26,8 @@ mod timestamp;
 mod traffic;
 mod workspace;
 
+pub use agent_env::AgentEnv;
+pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,

@@ -2,11 +2,14 @@
 
 mod check;
 mod merge;
+mod oauth;
 mod preview;
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, CapabilityName, EnvName, SecretName, ServerId, is_secret_name};
+use narthex_model::{
+    Alias, CapabilityName, EnvName, OauthOnOrchestrators, SecretName, ServerId, is_secret_name,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +32,8 @@ pub struct Catalog {
     pub servers: BTreeMap<ServerId, ServerEntry>,
     /// The capabilities.
     pub capabilities: BTreeMap<CapabilityName, Capability>,
+    /// Whether agents that are no workers may have servers that each person signs in to.
+    pub oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
 /// The servers of one agent, merged (D6) and checked as far as no run is needed for it.
