@@ -22,10 +22,9 @@ mod secrets;
 mod seeding;
 mod servers;
 mod traffic;
-mod variables;
 
 pub use access::{
-    AccessError, Account, AgentEnv, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
+    AccessError, Account, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -38,10 +37,11 @@ pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use grants::{GrantError, GrantRequested, Granter, RequestOf, StoreLedger};
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
-pub use login::{
-    Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
-};
+pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_login::{LoginOptions, ProviderOptions};
+pub use narthex_model::AgentEnv;
+pub use narthex_resolve::{LookUp, Variables, VariablesError};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
@@ -55,4 +55,3 @@ pub use runs::{
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};
-pub use variables::{LookUp, Variables, VariablesError};

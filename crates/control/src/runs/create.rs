@@ -270,10 +270,12 @@ impl Runs {
             },
         )?;
         let inputs = match request.kind {
-            RunKind::StartSession => Inputs {
-                params: request.params_for(&parts.agent),
-                project_dir: request.project_dir.clone(),
-            },
+            RunKind::StartSession => {
+                // A child works where its parent does.
+                let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
+                let project_dir = request.project_dir.clone().or(inherited);
+                Inputs { params: request.params_for(&parts.agent), project_dir }
+            }
             RunKind::ResumeSession => draft.inputs.clone(),
         };
         let scope = match &draft.parent {
@@ -296,6 +298,7 @@ impl Runs {
             inputs,
             scope,
             variables,
+            driver: draft.driver.as_ref(),
             env: env_names,
             is_direct,
             built_in_url,
@@ -327,7 +330,7 @@ impl Runs {
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
         let Making { set, prepared, meters, made, agent_env } = making;
-        let Prepared { policy, skipped, direct, built_in, secrets, .. } = prepared;
+        let Prepared { policy, skipped, direct, built_in, secrets, withheld, .. } = prepared;
         warnings.extend(prepared.warnings);
         let id = draft.token.run_id();
         let inputs = made.agent().map(|agent| agent.inputs.text());
@@ -345,7 +348,8 @@ impl Runs {
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
-        let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
+        let run = run.with_built_in(built_in).with_failed(withheld);
+        let run = run.frozen_to(first).with_meters(meters);
         let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
         let run = Arc::new(run.with_secrets(secrets));
