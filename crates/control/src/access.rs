@@ -32,7 +32,6 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use self::table::AccessTable;
-pub(crate) use self::token::{hex, unhex};
 pub use self::{
     agent_env::EnvNames,
     error::AccessError,

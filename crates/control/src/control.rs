@@ -20,6 +20,7 @@ use narthex_registry::{
 use narthex_store::Store;
 use narthex_traffic::Meters;
 use narthex_vault::Vault;
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -181,8 +182,40 @@ impl Control {
     }
 
     /// Another number after each cut.
-    pub(crate) fn cuts(&self) -> u64 {
+    pub fn cuts(&self) -> u64 {
         self.shared.cuts.load(Ordering::Acquire)
+    }
+
+    /// What outlives a restart; `None` if nothing does.
+    #[must_use]
+    pub fn store(&self) -> Option<&Store> {
+        self.shared.store.as_ref()
+    }
+
+    /// The workspace whose servers the live configuration has.
+    #[must_use]
+    pub fn home(&self) -> &WorkspaceId {
+        &self.shared.workspace
+    }
+
+    /// What is granted in a workspace, for its runs.
+    #[must_use]
+    pub fn grants_of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
+        self.shared.grants.of(workspace)
+    }
+
+    /// Does what [`close`](Self::close) waits for.
+    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.shared.tasks.spawn(task)
+    }
+
+    /// Cancelled by [`close`](Self::close).
+    #[must_use]
+    pub fn closing(&self) -> CancellationToken {
+        self.shared.closing.clone()
     }
 
     /// The variables that the catalog may name: for whoever makes runs of it.

@@ -178,11 +178,7 @@ impl Control {
 
     /// Somebody whose grants may count in runs of a workspace: a human who is a member of it, an
     /// operator, or whoever has the operator's token of this machine.
-    pub(crate) fn driver(
-        &self,
-        workspace: &WorkspaceId,
-        who: &str,
-    ) -> Result<PrincipalId, ControlError> {
+    pub fn driver(&self, workspace: &WorkspaceId, who: &str) -> Result<PrincipalId, ControlError> {
         let local = PrincipalId::local_admin();
         if who == local.as_str() {
             return Ok(local);

@@ -1,8 +1,9 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{CatalogError, ControlError, FieldError, RunError};
+use narthex_control::{CatalogError, ControlError, FieldError};
 use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_runs::RunError;
 use serde_json::{Map, Value, json};
 
 use crate::respond::{self, Response};

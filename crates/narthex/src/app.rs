@@ -10,12 +10,13 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
-use narthex_control::{Control, ControlOptions, Runs, RunsOptions, StoreLedger};
+use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, Provenance, WorkspaceId};
 use narthex_policy::{Actors, Authority, Grants, RunPolicy};
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
+use narthex_runs::{Runs, RunsOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
@@ -370,7 +371,7 @@ fn identity() -> ClientIdentity {
 pub(crate) fn node_id() -> Result<String, Failure> {
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes).map_err(|error| no_randomness(&error))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 pub(crate) fn no_randomness(error: &getrandom::Error) -> Failure {

@@ -9,9 +9,10 @@ const EXACT_MAX: u64 = 1 << 53;
 /// So many digits of a number are kept by every reader of JSON.
 const DIGITS_MAX: usize = 15;
 
-/// The digest of arguments in the canonical form of RFC 8785; absent ones are `{}`. `None` if they
-/// have a number that readers round or a key that stands twice, as then one digest would stand for
-/// several arguments.
+/// The digest of arguments in the canonical form of RFC 8785; absent ones are `{}`.
+///
+/// `None` if they have a number that readers round or a key that stands twice, as then one digest
+/// would stand for several arguments.
 #[must_use]
 pub fn digest_of(arguments: Option<Raw<'_>>) -> Option<ArgumentsDigest> {
     let text = arguments.map_or(&b"{}"[..], Raw::as_bytes);

@@ -92,7 +92,8 @@ impl LiveGrant {
 
     /// Gives it back untouched.
     pub(crate) fn put_back(&self) {
-        let _ = self.state.compare_exchange(TAKEN, OPEN, Ordering::AcqRel, Ordering::Acquire);
+        // What is over stays over.
+        let _was = self.state.compare_exchange(TAKEN, OPEN, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// It counts no more.
@@ -166,7 +167,8 @@ impl Grants {
             };
             let by_key = self.by_key.pin();
             by_key.update(key.clone(), |others| without(others));
-            let _ = by_key.remove_if(&key, |_, others| others.is_empty());
+            // Somebody may have put one there meanwhile.
+            let _removed = by_key.remove_if(&key, |_, others| others.is_empty());
         }
         true
     }

@@ -20,7 +20,7 @@ use super::{
     error::{CatalogError, FieldWarning},
     merge_patch, object, tag, unknown,
 };
-use crate::{By, Control, ControlError, runs::prepare::server_key};
+use crate::{By, Control, ControlError, keys::server_key};
 
 /// What is to be changed, by whom, and when not.
 #[derive(Debug, Clone)]

@@ -331,7 +331,7 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
             }
             gated.grants.remove(GrantId::new([1; 8]));
             gated.world.gateway.grants_revoked();
-            let ended = async { while listening.next().await.is_some() {} };
+            let ended = at_its_end(&mut listening);
             tokio::time::timeout(SOON, ended).await.expect("the stream goes on");
             for caller in [&legacy, &own] {
                 let answer =
@@ -344,6 +344,10 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
             }
         }
     }
+}
+
+async fn at_its_end(answering: &mut narthex_gateway::Answering) {
+    while answering.next().await.is_some() {}
 }
 
 /// The next thing that a stream says.

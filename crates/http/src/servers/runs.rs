@@ -6,13 +6,12 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_audit::ToolSet;
-use narthex_control::{
-    Created, Creator, FieldError, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow,
-};
+use narthex_control::FieldError;
 use narthex_gateway::RunView;
 use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
+use narthex_runs::{Created, Creator, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow};
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok, once::ToldOnce};

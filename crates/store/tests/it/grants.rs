@@ -52,7 +52,7 @@ fn row(workspace: &WorkspaceId, number: u8, duration: GrantDuration) -> GrantRow
 /// A workspace with an agent and a run in a session of it.
 async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
     let here = id(name);
-    let workspace = Workspace { id: here.clone(), name: String::new(), audits_contents: false };
+    let workspace = Workspace::new(here.clone(), "");
     store.workspaces().create(&workspace).await.unwrap();
     store.catalog(CatalogKind::Agent).create(&here, "reader", "{}", "admin").await.unwrap();
     let new = SessionRow {

@@ -6,14 +6,13 @@ use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_audit::{Audit, AuditSettings};
-use narthex_control::{
-    Control, ControlOptions, LoginOptions, Runs, RunsOptions, SecretRows, StoreLedger, Variables,
-};
+use narthex_control::{Control, ControlOptions, LoginOptions, SecretRows, StoreLedger, Variables};
 use narthex_gateway::RunToken;
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
 };
+use narthex_runs::{Runs, RunsOptions};
 use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
 use narthex_traffic::Meters;

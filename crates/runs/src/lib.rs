@@ -12,7 +12,7 @@ mod family;
 mod frozen;
 mod keep;
 mod kept;
-pub(crate) mod prepare;
+mod prepare;
 mod seen;
 mod sockets;
 
@@ -24,6 +24,7 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, CatalogError, Control, ControlError};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{RunEnd, RunId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
@@ -31,15 +32,17 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
+pub use narthex_store::{RunFilter, RunRow, SessionRow};
+
 pub use self::{
-    create::{Created, Creator},
+    create::Created,
     direct::DirectServers,
+    driver::Creator,
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     sockets::{OpenSockets, RunSockets, SocketsError},
 };
 use self::{expiry::Expiries, kept::Kept};
-use crate::{By, Control, ControlError};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -105,11 +108,11 @@ impl Runs {
             kept: Kept::default(),
         });
         let runs = Self { shared };
-        if let Some(store) = &runs.shared.control.shared.store {
+        if let Some(store) = runs.shared.control.store() {
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);
-            let (watching, closing) = (runs.clone(), runs.control().shared.closing.clone());
-            runs.control().shared.tasks.spawn(async move {
+            let (watching, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
@@ -215,8 +218,8 @@ impl Runs {
     }
 
     fn store(&self) -> Result<&Store, RunError> {
-        let store = self.control().shared.store.as_ref();
-        Ok(store.ok_or(crate::CatalogError::NoStore).map_err(ControlError::from)?)
+        let store = self.control().store();
+        Ok(store.ok_or(CatalogError::NoStore).map_err(ControlError::from)?)
     }
 
     fn vault(&self) -> Result<&Vault, RunError> {
@@ -225,7 +228,7 @@ impl Runs {
 
     /// Whether a workspace is the one whose servers the live configuration has.
     fn is_home(&self, workspace: &WorkspaceId) -> bool {
-        *workspace == self.control().shared.workspace
+        workspace == self.control().home()
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// When which run ends. One that has ended before may still be in it.
 #[derive(Debug, Default)]
-pub(super) struct Expiries {
+pub(crate) struct Expiries {
     waiting: Mutex<BinaryHeap<Reverse<(Instant, RunId)>>>,
     /// Something comes earlier than what was waited for.
     earlier: Notify,
@@ -19,7 +19,7 @@ pub(super) struct Expiries {
 
 impl Expiries {
     /// Has a run end at this time.
-    pub(super) fn add(&self, at: Instant, run: RunId) {
+    pub(crate) fn add(&self, at: Instant, run: RunId) {
         let mut waiting = self.waiting();
         let is_first = waiting.peek().is_none_or(|Reverse((first, _))| at < *first);
         waiting.push(Reverse((at, run)));
@@ -30,7 +30,7 @@ impl Expiries {
     }
 
     /// Waits for the next run whose time is over.
-    pub(super) async fn next(&self) -> RunId {
+    pub(crate) async fn next(&self) -> RunId {
         loop {
             let first = self.waiting().peek().map(|Reverse((at, _))| *at);
             let due = async {

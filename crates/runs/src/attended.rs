@@ -1,13 +1,12 @@
 //! Servers that each person signs in to, in runs that no person drives (X-E122).
 
+use narthex_control::AgentParts;
 use narthex_model::{AgentType, CallError, CallErrorKind, OauthOnOrchestrators, PrincipalId};
 use narthex_registry::MountFault;
 use narthex_resolve::ResolvedServer;
 
-use crate::catalog::AgentParts;
-
 /// Why a run that `driver` drives has nothing of a server; `None` if it may have it.
-pub(super) fn withheld(
+pub(crate) fn withheld(
     parts: &AgentParts,
     driver: Option<&PrincipalId>,
     server: &ResolvedServer,
@@ -93,7 +92,10 @@ mod tests {
         for kind in [AgentType::Orchestrator, AgentType::Scheduled] {
             let attended = parts(kind, OnAttended, false);
             assert_eq!(without(&attended, None), ["mail"]);
-            assert!(without(&attended, Some(&PrincipalId::new("prn_0011223344556677").unwrap())).is_empty());
+            assert!(
+                without(&attended, Some(&PrincipalId::new("prn_0011223344556677").unwrap()))
+                    .is_empty()
+            );
             assert!(without(&parts(kind, On, false), None).is_empty());
             // Switched off is told by its own name.
             assert!(without(&parts(kind, OnAttended, true), None).is_empty());

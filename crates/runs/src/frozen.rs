@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use narthex_control::AgentParts;
 use narthex_model::{
     AgentName, CapabilityName, EnvName, OauthOnOrchestrators, RunId, RunScope, Secret, SecretName,
     ServerId, SessionId,
@@ -14,25 +15,23 @@ use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::catalog::AgentParts;
-
 /// What a run is frozen with. `Debug` shows nothing of it.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Frozen {
+pub(crate) struct Frozen {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) prompt: Option<String>,
-    pub(super) of: Made,
+    pub(crate) prompt: Option<String>,
+    pub(crate) of: Made,
     /// What its servers had at first; and on links besides the shared ones.
     #[serde(default)]
-    pub(super) lists: KeptLists,
+    pub(crate) lists: KeptLists,
     #[serde(default)]
-    pub(super) further: KeptFurther,
+    pub(crate) further: KeptFurther,
 }
 
 /// What its servers are made of.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Made {
+pub(crate) enum Made {
     /// An agent's.
     Agent(Box<FrozenAgent>),
     /// Its own, as they were asked for.
@@ -40,7 +39,7 @@ pub(super) enum Made {
 }
 
 impl Made {
-    pub(super) fn agent(&self) -> Option<&FrozenAgent> {
+    pub(crate) fn agent(&self) -> Option<&FrozenAgent> {
         match self {
             Self::Agent(agent) => Some(agent),
             Self::Own(_) => None,
@@ -50,18 +49,18 @@ impl Made {
 
 /// An agent with all that one run of it is made of.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct FrozenAgent {
-    pub(super) name: AgentName,
+pub(crate) struct FrozenAgent {
+    pub(crate) name: AgentName,
     agent: Value,
     capabilities: BTreeMap<CapabilityName, Value>,
     servers: BTreeMap<ServerId, Value>,
-    pub(super) inputs: Inputs,
+    pub(crate) inputs: Inputs,
     scope: Map<String, Value>,
     /// The secrets that it is bound to, by version.
-    pub(super) secrets: BTreeMap<SecretName, u64>,
+    pub(crate) secrets: BTreeMap<SecretName, u64>,
     /// The variables that whoever created the run was told for the agent, and the secret of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) env: BTreeMap<EnvName, SecretName>,
+    pub(crate) env: BTreeMap<EnvName, SecretName>,
     /// What its workspace said when it was created.
     #[serde(default)]
     oauth_on_orchestrators: OauthOnOrchestrators,
@@ -69,14 +68,14 @@ pub(super) struct FrozenAgent {
 
 /// What a session begins with, and every run of it has.
 #[derive(Clone, Default, Serialize, Deserialize)]
-pub(super) struct Inputs {
-    pub(super) params: Map<String, Value>,
+pub(crate) struct Inputs {
+    pub(crate) params: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) project_dir: Option<String>,
+    pub(crate) project_dir: Option<String>,
 }
 
 impl FrozenAgent {
-    pub(super) fn new(
+    pub(crate) fn new(
         parts: &AgentParts,
         inputs: Inputs,
         scope: &RunScope,
@@ -100,12 +99,12 @@ impl FrozenAgent {
         }
     }
 
-    pub(super) fn scope(&self) -> RunScope {
+    pub(crate) fn scope(&self) -> RunScope {
         RunScope::new(self.scope.clone())
     }
 
     /// The parts as they were. `None` if this version does not understand them any more.
-    pub(super) fn parts(&self) -> Option<AgentParts> {
+    pub(crate) fn parts(&self) -> Option<AgentParts> {
         let agent = Agent::parse(self.agent.to_string().as_bytes(), Some(&self.name));
         let Parsed { value: agent, .. } = agent.ok()?;
         let oauth_on_orchestrators = self.oauth_on_orchestrators;
@@ -124,35 +123,35 @@ impl FrozenAgent {
 
 impl Frozen {
     /// As it is sealed.
-    pub(super) fn text(&self) -> Secret {
+    pub(crate) fn text(&self) -> Secret {
         text(self)
     }
 
     /// Reads it again. `None` if this version does not understand it.
-    pub(super) fn read(text: &Secret) -> Option<Self> {
+    pub(crate) fn read(text: &Secret) -> Option<Self> {
         serde_json::from_str(text.expose()).ok()
     }
 }
 
 impl Inputs {
     /// As they are sealed.
-    pub(super) fn text(&self) -> Secret {
+    pub(crate) fn text(&self) -> Secret {
         text(self)
     }
 
     /// Reads them again. `None` if this version does not understand them.
-    pub(super) fn read(text: &Secret) -> Option<Self> {
+    pub(crate) fn read(text: &Secret) -> Option<Self> {
         serde_json::from_str(text.expose()).ok()
     }
 }
 
 /// Where what a run is frozen with is sealed for.
-pub(super) fn run_place(id: RunId) -> String {
+pub(crate) fn run_place(id: RunId) -> String {
     format!("run {id}")
 }
 
 /// Where what a session begins with is sealed for.
-pub(super) fn session_place(id: SessionId) -> String {
+pub(crate) fn session_place(id: SessionId) -> String {
     format!("session {id}")
 }
 

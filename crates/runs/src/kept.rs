@@ -8,22 +8,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use narthex_control::ControlError;
 use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
 use narthex_model::RunId;
 use narthex_registry::{FirstLists, MountFault, MountSet};
 use narthex_store::RunRow;
 use tokio::time::Instant;
 
-use super::{
+use crate::{
     RunError, Runs, Shared, asked,
     create::ATTEMPTS,
     driver::Place,
     frozen::{Frozen, Made, run_place},
     prepare::{self, Failed, Of, Opened, Prepared},
-};
-use crate::{
-    ControlError,
-    access::{hex, unhex},
 };
 
 /// For how long a token that opens nothing is not looked for again.
@@ -33,7 +30,7 @@ const ABSENT_MAX: usize = 4096;
 
 /// What is known of runs that are not in the gateway's table.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(crate) struct Kept {
     /// Ids of tokens that open nothing, and until when that is believed.
     absent: Mutex<HashMap<RunId, Instant>>,
     /// Held by whoever has a run begin again.
@@ -90,7 +87,7 @@ impl RunSource for Shared {
             let runs = Runs { shared: self.this.upgrade()? };
             let again = async move { runs.again(&token).await };
             // To its end, also if whoever asks goes away: others wait for it.
-            match self.control.shared.tasks.spawn(again).await {
+            match self.control.spawn(again).await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => {
                     tracing::warn!(run.id = %id, "a run could not begin again: {error}");
@@ -106,7 +103,7 @@ impl RunSource for Shared {
 
     fn keep_lists(&self, run: &Arc<RunView>) {
         let (this, run) = (self.this.upgrade(), run.clone());
-        self.control.shared.tasks.spawn(async move {
+        self.control.spawn(async move {
             let Some(shared) = this else { return };
             if let Err(error) = (Runs { shared }).keep_further_lists(&run).await {
                 tracing::warn!(run.id = %run.id, "what a run is frozen to is not kept: {error}");
@@ -135,7 +132,7 @@ impl Runs {
             return Ok(Some(run));
         }
         // Hashes of random tokens tell nothing by the time that they take to be compared.
-        let hash = hex(&token.hash());
+        let hash = hex::encode(token.hash());
         let Some(row) = self.living_row(id).await?.filter(|row| row.token == hash) else {
             self.shared.kept.note_absent(id);
             return Ok(None);
@@ -144,7 +141,7 @@ impl Runs {
     }
 
     /// The same for a run whose token nobody has shown.
-    pub(super) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
+    pub(crate) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
         let turn = self.shared.kept.turn(id);
         let _turn = turn.lock().await;
         if let Some(run) = self.shared.gateway.runs().get(id) {
@@ -174,7 +171,7 @@ impl Runs {
     }
 
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
-        let hash = unhex(&row.token).ok_or(RunError::HasEnded(row.id))?;
+        let hash = token_hash(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
         let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
         let Prepared { policy, counted, built_in, secrets, .. } = prepared;
@@ -246,4 +243,10 @@ impl Runs {
         };
         prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)
     }
+}
+
+/// What is kept of a token, as it is written in the store.
+fn token_hash(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)
 }

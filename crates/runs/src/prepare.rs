@@ -5,60 +5,60 @@ use std::{
     sync::Arc,
 };
 
+use narthex_control::{AgentParts, secret_key, server_key};
 use narthex_model::{
-    Alias, CallError, CallErrorKind, EnvName, RunId, RunScope, Secret, SecretName, SecretReference,
-    PrincipalId, SecretVersion, SessionId, WorkspaceId,
+    AgentEnv, Alias, CallError, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret,
+    SecretName, SecretReference, SecretVersion, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{MountFault, MountIdentity, Mountable, Sharing};
 use narthex_resolve::{
     BUILT_IN_URL, EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun,
-    ResolvedServer, RunInputs, Surroundings,
+    ResolvedServer, RunInputs, Surroundings, Variables,
 };
 use narthex_vault::{Vault, VaultError};
 
-use super::{DirectServers, RunError, RunFault, attended::withheld, frozen::Inputs};
-use crate::{AgentEnv, Variables, catalog::AgentParts};
+use crate::{DirectServers, RunError, RunFault, attended::withheld, frozen::Inputs};
 
 /// What is to be mounted, and what a person should know of it.
 #[derive(Debug, Default)]
-pub(super) struct Prepared {
-    pub(super) servers: Vec<Mountable>,
-    pub(super) policy: RunPolicy,
+pub(crate) struct Prepared {
+    pub(crate) servers: Vec<Mountable>,
+    pub(crate) policy: RunPolicy,
     /// The servers of the catalog among them, by alias.
-    pub(super) counted: Vec<(Alias, String)>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) counted: Vec<(Alias, String)>,
+    pub(crate) warnings: Vec<String>,
     /// Optional servers that the run does without, and why.
-    pub(super) skipped: Vec<RunFault>,
+    pub(crate) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
-    pub(super) failed: Vec<Failed>,
+    pub(crate) failed: Vec<Failed>,
     /// Servers that the run may not have as it is, each with what calls of it are told.
-    pub(super) withheld: Vec<MountFault>,
+    pub(crate) withheld: Vec<MountFault>,
     /// The values of all secrets that it was made with.
-    pub(super) secrets: Vec<Secret>,
+    pub(crate) secrets: Vec<Secret>,
     /// The servers with all values, if whoever creates the run is to be told them.
-    pub(super) direct: Option<DirectServers>,
+    pub(crate) direct: Option<DirectServers>,
     /// What the run calls the built-in server besides its own name.
-    pub(super) built_in: BTreeSet<Alias>,
+    pub(crate) built_in: BTreeSet<Alias>,
 }
 
 /// A server whose configuration cannot be opened.
 #[derive(Debug)]
-pub(super) struct Failed {
-    pub(super) alias: Alias,
+pub(crate) struct Failed {
+    pub(crate) alias: Alias,
     /// Whether a run begins without it.
-    pub(super) is_optional: bool,
-    pub(super) error: OpenError,
+    pub(crate) is_optional: bool,
+    pub(crate) error: OpenError,
 }
 
 impl Failed {
     /// As whoever creates a run is told.
-    pub(super) fn fault(&self) -> RunFault {
+    pub(crate) fn fault(&self) -> RunFault {
         RunFault::invalid(self.alias.to_string(), self.error.to_string())
     }
 
     /// As calls of a run are told that had the server before.
-    pub(super) fn into_mount_fault(self) -> MountFault {
+    pub(crate) fn into_mount_fault(self) -> MountFault {
         let kind = match &self.error {
             OpenError::Secret { .. } => CallErrorKind::SecretCleared,
             OpenError::Unknown { .. } | OpenError::Unfit { .. } | OpenError::NotStarted { .. } => {
@@ -71,26 +71,26 @@ impl Failed {
 
 /// Which run it is, and of what.
 #[derive(Clone, Copy)]
-pub(super) struct Of<'a> {
-    pub(super) workspace: &'a WorkspaceId,
-    pub(super) run: RunId,
-    pub(super) session: SessionId,
-    pub(super) inputs: &'a Inputs,
-    pub(super) scope: &'a RunScope,
-    pub(super) variables: &'a Variables,
+pub(crate) struct Of<'a> {
+    pub(crate) workspace: &'a WorkspaceId,
+    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) scope: &'a RunScope,
+    pub(crate) variables: &'a Variables,
     /// The human who drives it.
-    pub(super) driver: Option<&'a PrincipalId>,
+    pub(crate) driver: Option<&'a PrincipalId>,
     /// What the agent gets into its own environment.
-    pub(super) env: &'a BTreeMap<EnvName, SecretName>,
+    pub(crate) env: &'a BTreeMap<EnvName, SecretName>,
     /// Whether the servers are told with all values.
-    pub(super) is_direct: bool,
+    pub(crate) is_direct: bool,
     /// Where the built-in server is, if anybody from outside comes in.
-    pub(super) built_in_url: Option<&'a str>,
+    pub(crate) built_in_url: Option<&'a str>,
 }
 
 /// Values of secrets, each of one version.
 #[derive(Debug, Default)]
-pub(super) struct Opened {
+pub(crate) struct Opened {
     values: BTreeMap<SecretName, (Secret, SecretVersion)>,
     /// Those that the run was made with; some may have been cleared since.
     bound: BTreeSet<SecretName>,
@@ -102,7 +102,7 @@ impl Opened {
     ///
     /// # Errors
     /// When the vault fails.
-    pub(super) async fn newest(
+    pub(crate) async fn newest(
         vault: &Vault,
         workspace: &WorkspaceId,
         parts: &AgentParts,
@@ -128,7 +128,7 @@ impl Opened {
     ///
     /// # Errors
     /// When the vault fails.
-    pub(super) async fn pinned(
+    pub(crate) async fn pinned(
         vault: &Vault,
         workspace: &WorkspaceId,
         versions: &BTreeMap<SecretName, u64>,
@@ -160,12 +160,12 @@ impl Opened {
     }
 
     /// The versions of what a run of these servers needs.
-    pub(super) fn versions(&self) -> BTreeMap<SecretName, u64> {
+    pub(crate) fn versions(&self) -> BTreeMap<SecretName, u64> {
         self.values.iter().map(|(name, (_, version))| (name.clone(), version.get())).collect()
     }
 
     /// The values that the agent itself is to have.
-    pub(super) fn agent_env(&self, env: &BTreeMap<EnvName, SecretName>) -> AgentEnv {
+    pub(crate) fn agent_env(&self, env: &BTreeMap<EnvName, SecretName>) -> AgentEnv {
         let value = |(name, secret): (&EnvName, _)| Some((name.clone(), self.value(secret)?));
         AgentEnv::new(env.iter().filter_map(value).collect())
     }
@@ -181,7 +181,7 @@ impl Opened {
 /// # Errors
 /// Everything that is wrong with the run: parameters, and all servers that are not optional. What
 /// cannot be opened is no error here: it is among the `failed`.
-pub(super) fn agent(
+pub(crate) fn agent(
     of: Of<'_>,
     parts: &AgentParts,
     opened: &Opened,
@@ -272,16 +272,6 @@ fn add(
         identity: Arc::new(identity),
     });
     Ok(())
-}
-
-/// A server of the catalog among those of all workspaces.
-pub(crate) fn server_key(workspace: &WorkspaceId, id: &str) -> Arc<str> {
-    format!("{workspace}/{id}").into()
-}
-
-/// A secret among those of all workspaces.
-pub(crate) fn secret_key(workspace: &WorkspaceId, name: &SecretName) -> Arc<str> {
-    format!("{workspace}/{name}").into()
 }
 
 fn of_fault(fault: &Fault) -> RunFault {

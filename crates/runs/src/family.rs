@@ -3,29 +3,30 @@
 
 use std::sync::Arc;
 
+use narthex_control::{CatalogError, ControlError};
 use narthex_gateway::RunView;
 use narthex_model::{RunId, RunScope, SessionId, WorkspaceId};
 use narthex_resolve::{RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 
-use super::{
+use crate::{
     RunError, Runs,
-    create::{Creator, OWN_SERVERS},
+    create::OWN_SERVERS,
+    driver::Creator,
     frozen::{Frozen, Inputs, Made, run_place, session_place},
 };
-use crate::{CatalogError, ControlError};
 
 /// How many runs may stand above one.
 const DEPTH_MAX: u32 = 8;
 
 /// The run that a new one is a child of.
-pub(super) struct Parent {
-    pub(super) row: RunRow,
+pub(crate) struct Parent {
+    pub(crate) row: RunRow,
     /// How many sessions are above its own.
-    pub(super) depth: u32,
-    pub(super) scope: RunScope,
+    pub(crate) depth: u32,
+    pub(crate) scope: RunScope,
     /// The folder that it was given.
-    pub(super) project_dir: Option<String>,
+    pub(crate) project_dir: Option<String>,
 }
 
 fn denied(field: &'static str, message: &str) -> RunError {
@@ -47,7 +48,7 @@ fn check_member(request: &RunRequest) -> Result<(), RunError> {
 impl Runs {
     /// The parent of a run that is to be created: the run whose token was shown, or the one that an
     /// operator names (O75, O78).
-    pub(super) async fn parent(
+    pub(crate) async fn parent(
         &self,
         workspace: &WorkspaceId,
         request: &RunRequest,
@@ -143,7 +144,7 @@ impl Runs {
     }
 
     /// The session that goes on, and what it began with (O85).
-    pub(super) async fn resumed(
+    pub(crate) async fn resumed(
         &self,
         workspace: &WorkspaceId,
         request: &RunRequest,
@@ -172,7 +173,7 @@ impl Runs {
     }
 
     /// What a run that lives is frozen with.
-    pub(super) async fn frozen(&self, row: &RunRow) -> Result<Frozen, RunError> {
+    pub(crate) async fn frozen(&self, row: &RunRow) -> Result<Frozen, RunError> {
         let place = run_place(row.id);
         let opened = self.vault()?.open_document(&row.workspace, &place, &row.sealed).await;
         Frozen::read(&opened.map_err(ControlError::from)?).ok_or(RunError::HasEnded(row.id))

@@ -1,23 +1,23 @@
 //! The row of a run that begins, and the events of it.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{EnvName, Secret, WorkspaceId};
+use narthex_control::ControlError;
+use narthex_model::{AgentEnv, EnvName, Secret, WorkspaceId};
 use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 
-use super::{DirectServers, RunError, Runs, create::Draft};
-use crate::{AgentEnv, ControlError, access::hex};
+use crate::{DirectServers, RunError, Runs, create::Draft};
 
 /// What whoever creates the run is told of values.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
-    pub(super) direct: Option<&'a DirectServers>,
-    pub(super) env: &'a AgentEnv,
+pub(crate) struct Told<'a> {
+    pub(crate) direct: Option<&'a DirectServers>,
+    pub(crate) env: &'a AgentEnv,
 }
 
 impl Runs {
     /// Keeps a run, with what its creator is told in the audit.
-    pub(super) async fn keep_noted(
+    pub(crate) async fn keep_noted(
         &self,
         draft: &Draft,
         session: &SessionRow,
@@ -57,7 +57,7 @@ impl Runs {
         agent_env: &[EnvName],
     ) -> Result<RunRow, RunError> {
         let id = draft.token.run_id();
-        let token = hex(&draft.token.hash());
+        let token = hex::encode(draft.token.hash());
         let new = NewRun {
             id,
             workspace: &draft.workspace,
@@ -85,7 +85,7 @@ impl Runs {
         row.ok_or(RunError::HasEnded(id))
     }
 
-    pub(super) async fn seal(
+    pub(crate) async fn seal(
         &self,
         workspace: &WorkspaceId,
         place: &str,

@@ -8,9 +8,10 @@ use std::{
 };
 
 use narthex_audit::ActorKind;
+use narthex_control::{By, CatalogError, Control, ControlError};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{
-    AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, SessionId, WorkspaceId,
+    AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
@@ -18,32 +19,20 @@ use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
 
-use super::{
+use crate::{
     DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
-    driver::Place,
+    driver::{Creator, Place},
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
     keep::Told,
     prepare::{self, Failed, Of, Opened, Prepared},
 };
-use crate::{AgentEnv, By, Control, ControlError};
 
 /// How long a run lives whose creator does not say.
 const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a run is made anew because what it is made of was taken away meanwhile.
-pub(super) const ATTEMPTS: usize = 3;
-
-/// Who creates a run; of a human the id as well, as they drive it (X-E81).
-#[derive(Debug, Clone)]
-pub enum Creator {
-    /// An operator, who may say everything.
-    Operator(By, Option<PrincipalId>),
-    /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
-    Member(By, Option<PrincipalId>),
-    /// A run, by its token: the new one is its child (O78).
-    Run(Arc<RunView>),
-}
+pub(crate) const ATTEMPTS: usize = 3;
 
 /// A run that has begun.
 #[derive(Debug)]
@@ -71,18 +60,18 @@ pub struct Created {
 }
 
 /// What is to be created.
-pub(super) struct Draft {
-    pub(super) workspace: WorkspaceId,
-    pub(super) request: RunRequest,
+pub(crate) struct Draft {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) request: RunRequest,
     /// As it was sent.
-    pub(super) text: String,
-    pub(super) by: By,
-    pub(super) driver: Option<PrincipalId>,
-    pub(super) parent: Option<Parent>,
-    pub(super) token: RunToken,
-    pub(super) session: SessionRow,
-    pub(super) inputs: Inputs,
-    pub(super) expires_at: SystemTime,
+    pub(crate) text: String,
+    pub(crate) by: By,
+    pub(crate) driver: Option<PrincipalId>,
+    pub(crate) parent: Option<Parent>,
+    pub(crate) token: RunToken,
+    pub(crate) session: SessionRow,
+    pub(crate) inputs: Inputs,
+    pub(crate) expires_at: SystemTime,
 }
 
 /// What a run consists of before it begins.
@@ -111,7 +100,7 @@ impl Runs {
     ) -> Result<Created, RunError> {
         let (runs, workspace, text) = (self.clone(), workspace.clone(), text.to_owned());
         let making = async move { runs.make(workspace, text, by).await };
-        let made = self.control().shared.tasks.spawn(making).await;
+        let made = self.control().spawn(making).await;
         made.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
 
@@ -385,10 +374,10 @@ impl Runs {
 }
 
 /// Why a session without an agent does not go on.
-pub(super) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
+pub(crate) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
 
 fn is_unknown_object(error: &ControlError) -> bool {
-    matches!(error, ControlError::Catalog(crate::CatalogError::Unknown { .. }))
+    matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
 }
 
 fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, sync::Arc};
 use narthex_gateway::RunView;
 use narthex_model::{Alias, ErrorKind, RunId};
 
-use super::{RunError, Runs};
+use crate::{RunError, Runs};
 
 /// Opens sockets for runs.
 pub trait RunSockets: Send + Sync + fmt::Debug {
@@ -39,7 +39,7 @@ pub struct SocketsError {
 
 impl Runs {
     /// Opens the sockets of a run that asks for them.
-    pub(super) fn open_sockets(
+    pub(crate) fn open_sockets(
         &self,
         run: &Arc<RunView>,
         is_wanted: bool,
@@ -57,12 +57,12 @@ impl Runs {
 
     /// Has runs begin again, one after the other, whose clients show no token: they come in by the
     /// run's sockets.
-    pub(super) fn open_again(&self, with_sockets: Vec<RunId>) {
+    pub(crate) fn open_again(&self, with_sockets: Vec<RunId>) {
         if with_sockets.is_empty() {
             return;
         }
-        let (runs, closing) = (self.clone(), self.control().shared.closing.clone());
-        self.control().shared.tasks.spawn(async move {
+        let (runs, closing) = (self.clone(), self.control().closing());
+        self.control().spawn(async move {
             for id in with_sockets {
                 let beginning = Box::pin(runs.again_by_id(id));
                 match closing.run_until_cancelled(beginning).await {

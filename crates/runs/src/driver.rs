@@ -1,24 +1,40 @@
-//! Whom a run acts for: its agent, its session, and the human who drives it (X-E81).
+//! Who creates a run, and whom it acts for: its agent, its session, and the human who drives it
+//! (X-E81).
 
+use std::sync::Arc;
+
+use narthex_control::By;
+use narthex_gateway::RunView;
 use narthex_model::{AgentName, PrincipalId, RunId, SessionId, WorkspaceId};
 use narthex_policy::{Actors, Authority};
 use narthex_resolve::RunRequest;
 
-use super::{RunError, Runs, create::Creator, family::Parent};
+use crate::{RunError, Runs, family::Parent};
+
+/// Who creates a run; of a human the id as well, as they drive it (X-E81).
+#[derive(Debug, Clone)]
+pub enum Creator {
+    /// An operator, who may say everything.
+    Operator(By, Option<PrincipalId>),
+    /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
+    Member(By, Option<PrincipalId>),
+    /// A run, by its token: the new one is its child (O78).
+    Run(Arc<RunView>),
+}
 
 /// Which run it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
-    pub(super) run: RunId,
-    pub(super) session: SessionId,
+pub(crate) struct Place<'a> {
+    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
     /// Empty if it has servers of its own.
-    pub(super) agent: &'a str,
+    pub(crate) agent: &'a str,
 }
 
 impl Runs {
     /// The human who drives a run that is to be created: the parent's, whoever creates it, or whom
     /// a service or an operator names.
-    pub(super) fn driver(
+    pub(crate) fn driver(
         &self,
         workspace: &WorkspaceId,
         request: &RunRequest,
@@ -56,7 +72,7 @@ impl Runs {
     }
 
     /// What policy looks at for the grants of a run.
-    pub(super) fn authority(
+    pub(crate) fn authority(
         &self,
         workspace: &WorkspaceId,
         place: Place<'_>,
@@ -65,6 +81,6 @@ impl Runs {
         let Place { run, session, agent } = place;
         let agent = AgentName::new(agent).ok();
         let actors = Actors { user, agent, session: Some(session), run: Some(run) };
-        Authority { actors, grants: self.control().shared.grants.of(workspace) }
+        Authority { actors, grants: self.control().grants_of(workspace) }
     }
 }

@@ -7,8 +7,9 @@ use narthex_resolve::Faults;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::SocketsError;
-use crate::ControlError;
+use narthex_control::ControlError;
+
+use crate::SocketsError;
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -96,11 +97,11 @@ pub struct RunFault {
 }
 
 impl RunFault {
-    pub(super) fn invalid(server: String, message: String) -> Self {
+    pub(crate) fn invalid(server: String, message: String) -> Self {
         Self { server, kind: ErrorKind::Invalid.as_str(), message, details: None }
     }
 
-    pub(super) fn of_all(faults: &[MountFault]) -> Vec<Self> {
+    pub(crate) fn of_all(faults: &[MountFault]) -> Vec<Self> {
         let fault = |MountFault { alias, error }: &MountFault| Self {
             server: alias.as_str().to_owned(),
             kind: error.kind.as_str(),

@@ -19,7 +19,7 @@ impl DirectServers {
     }
 
     /// With the built-in server, which every run has.
-    pub(super) fn new(built_in_url: Option<&str>) -> Self {
+    pub(crate) fn new(built_in_url: Option<&str>) -> Self {
         let mut servers = Map::new();
         if let Some(url) = built_in_url {
             let built_in = json!({ "type": "http", "url": url, "config": {} });
@@ -28,7 +28,7 @@ impl DirectServers {
         Self(servers)
     }
 
-    pub(super) fn add(
+    pub(crate) fn add(
         &mut self,
         server: &ResolvedServer,
         opening: Opening<'_>,
@@ -38,7 +38,7 @@ impl DirectServers {
     }
 
     /// Which there are.
-    pub(super) fn aliases(&self) -> Vec<&str> {
+    pub(crate) fn aliases(&self) -> Vec<&str> {
         self.0.keys().map(String::as_str).collect()
     }
 }

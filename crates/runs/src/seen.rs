@@ -7,12 +7,12 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, Control, ControlError};
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
 
-use super::{RunError, Runs, run_ended};
-use crate::{By, Control, ControlError};
+use crate::{RunError, Runs, run_ended};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -217,7 +217,7 @@ impl Runs {
     }
 
     /// The row of a run of a workspace.
-    pub(super) async fn stored(
+    pub(crate) async fn stored(
         &self,
         workspace: &WorkspaceId,
         id: RunId,

@@ -14,7 +14,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::{RunError, RunFault, RunsOptions, prepare::Prepared};
+use crate::{RunError, RunFault, RunsOptions, prepare::Prepared};
 
 /// What messages call the document.
 const PLACE: &str = "the request";
@@ -72,7 +72,7 @@ impl Members {
 /// # Errors
 /// Every fault of an entry. Of a run that began `before`, whose entries were looked at then, an
 /// alias may be that of a server which all share since.
-pub(super) fn read(
+pub(crate) fn read(
     text: &str,
     options: &RunsOptions,
     taken: Option<&Snapshot>,
