@@ -161,19 +161,7 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
-        if let Some(store) = shared.store.clone() {
-            let closing = shared.closing.clone();
-            let (of_grants, changes) = (store.clone(), shared.access.changes());
-            let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
-            shared.tasks.spawn(following);
-            shared.tasks.spawn(shared.access.clone().follow(store, closing));
-        }
-        if let Some(events) = shared.events.clone() {
-            let closing = shared.closing.clone();
-            shared.tasks.spawn(async move {
-                closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
-            });
-        }
+        shared.begin_following();
         let control = Self { shared };
         control.begin_counting().await?;
         Ok(control)
@@ -256,6 +244,21 @@ impl Control {
         if let Some(store) = &shared.store {
             store.close().await;
         }
+    }
+}
+
+impl Shared {
+    /// Follows what other daemons on the store change, and keeps it within its bounds.
+    fn begin_following(&self) {
+        let (Some(store), Some(events)) = (self.store.clone(), self.events.clone()) else { return };
+        let closing = self.closing.clone();
+        let (of_grants, changes) = (store.clone(), self.access.changes());
+        let following = self.grants.clone().follow(of_grants, changes, closing.clone());
+        self.tasks.spawn(following);
+        self.tasks.spawn(self.access.clone().follow(store, closing.clone()));
+        self.tasks.spawn(async move {
+            closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
+        });
     }
 }
 

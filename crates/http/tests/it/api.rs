@@ -6,6 +6,7 @@ mod audit;
 mod catalog;
 mod changes;
 mod env_bindings;
+mod events;
 mod golden;
 mod grants;
 mod isolation;

@@ -62,7 +62,8 @@ fn path(route: &Route, id: &str) -> String {
 }
 
 fn is_stream(route: &Route) -> bool {
-    route.template == "/api/events" || route.template.ends_with("/test")
+    let is_stream = matches!(route.template, "/api/events" | "/api/workspaces/{workspace}/events");
+    is_stream || route.template.ends_with("/test")
 }
 
 fn routes() -> impl Iterator<Item = &'static Route> {
