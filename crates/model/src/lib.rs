@@ -24,6 +24,7 @@ mod secrets;
 mod server;
 mod timestamp;
 mod traffic;
+pub mod variable;
 mod workspace;
 
 pub use agent_env::AgentEnv;
