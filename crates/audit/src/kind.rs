@@ -115,6 +115,16 @@ kinds! {
     AUTH_REFUSED = "auth.refused";
     /// Somebody who is known asked for what is not theirs.
     ACCESS_DENIED = "access.denied";
+    /// A human has allowed something.
+    PERMISSION_GRANTED = "permission.granted";
+    /// A human has refused what a run had asked for.
+    PERMISSION_DENIED = "permission.denied";
+    /// What a human had allowed does not count any more.
+    PERMISSION_REVOKED = "permission.revoked";
+    /// A run has asked to be allowed something.
+    PERMISSION_REQUESTED = "permission.requested";
+    /// A grant for a single call was used up by one.
+    PERMISSION_CONSUMED = "permission.consumed";
     /// A writer begins a chain; names the one that it wrote before.
     CHAIN_OPENED = "audit.chain.opened";
     /// Old events were removed.

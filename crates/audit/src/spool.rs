@@ -237,7 +237,7 @@ fn next_name(lock: &mut fs_err::File) -> io::Result<(String, u64)> {
 fn new_node() -> io::Result<String> {
     let mut bytes = [0; NODE_BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 /// The file that a slot writes.

@@ -31,15 +31,17 @@ use narthex_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::principals::{new_id, of_principal};
 use self::table::AccessTable;
-pub(crate) use self::token::{hex, unhex};
 pub use self::{
     agent_env::EnvNames,
     error::AccessError,
     table::{Account, KnownToken},
     token::ServiceToken,
     tokens::CreatedToken,
+};
+pub(crate) use self::{
+    fields::Fields,
+    principals::{new_id, of_principal},
 };
 use crate::{Control, ControlError, SignedIn};
 
@@ -134,6 +136,11 @@ impl Access {
         Ok(())
     }
 
+    /// Counts up when something of it has changed.
+    pub(crate) fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
     fn confirm(&self) {
         self.confirmed_ms.store(self.now_ms(), Ordering::Release);
     }
@@ -169,7 +176,7 @@ impl Control {
     /// Counts up when who may what has changed, or was changed by another daemon.
     #[must_use]
     pub fn access_changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.shared.access.changes.subscribe()
+        self.shared.access.changes()
     }
 
     /// Who has the session of this hash; `None` if there is none that holds.

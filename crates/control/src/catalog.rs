@@ -17,7 +17,7 @@ use narthex_store::{CatalogRow, Store};
 use serde_json::Value;
 
 use self::checks::{Definition, Stored};
-pub(crate) use self::parts::AgentParts;
+pub use self::parts::AgentParts;
 pub use self::{
     changes::{
         CatalogAttached, CatalogAttachment, CatalogAttachments, CatalogChange, CatalogConnection,
@@ -151,10 +151,7 @@ impl Control {
     }
 
     /// The store, if it has this workspace.
-    pub(crate) async fn catalog_store(
-        &self,
-        workspace: &WorkspaceId,
-    ) -> Result<&Store, ControlError> {
+    pub async fn catalog_store(&self, workspace: &WorkspaceId) -> Result<&Store, ControlError> {
         let store = self.shared.store.as_ref().ok_or(CatalogError::NoStore)?;
         let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
         match found {

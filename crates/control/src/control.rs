@@ -11,6 +11,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_model::WorkspaceId;
+use narthex_policy::Grants;
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,
     layers::{DefaultServer, SettingsFile},
@@ -19,6 +20,7 @@ use narthex_registry::{
 use narthex_store::Store;
 use narthex_traffic::Meters;
 use narthex_vault::Vault;
+use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -26,6 +28,7 @@ use crate::{
     access::Access,
     audit::{self, Shipper},
     follow,
+    grants::LiveGrants,
     login::Login,
     seeding,
 };
@@ -47,6 +50,9 @@ pub struct ControlOptions {
     pub login: Option<LoginOptions>,
     /// What counts calls; the gateway has the same.
     pub meters: Meters,
+    /// What is granted in the workspace of the live configuration; the run of the process itself
+    /// has the same.
+    pub grants: Arc<Grants>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -72,6 +78,7 @@ pub(crate) struct Shared {
     pub(crate) trimming: Arc<tokio::sync::RwLock<()>>,
     pub(crate) workspace: WorkspaceId,
     pub(crate) access: Arc<Access>,
+    pub(crate) grants: Arc<LiveGrants>,
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -104,6 +111,7 @@ impl Control {
             audit,
             login,
             meters,
+            grants,
             defaults,
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
@@ -113,6 +121,9 @@ impl Control {
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
+        let workspace = WorkspaceId::default();
+        let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
+        let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -124,8 +135,9 @@ impl Control {
             audit,
             shipper: shipper.map(tokio::sync::Mutex::new),
             trimming: Arc::default(),
-            workspace: WorkspaceId::default(),
+            workspace,
             access,
+            grants,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -146,6 +158,9 @@ impl Control {
         shared.files.start().await;
         if let Some(store) = shared.store.clone() {
             let closing = shared.closing.clone();
+            let (of_grants, changes) = (store.clone(), shared.access.changes());
+            let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
+            shared.tasks.spawn(following);
             shared.tasks.spawn(shared.access.clone().follow(store, closing));
         }
         let control = Self { shared };
@@ -167,8 +182,40 @@ impl Control {
     }
 
     /// Another number after each cut.
-    pub(crate) fn cuts(&self) -> u64 {
+    pub fn cuts(&self) -> u64 {
         self.shared.cuts.load(Ordering::Acquire)
+    }
+
+    /// What outlives a restart; `None` if nothing does.
+    #[must_use]
+    pub fn store(&self) -> Option<&Store> {
+        self.shared.store.as_ref()
+    }
+
+    /// The workspace whose servers the live configuration has.
+    #[must_use]
+    pub fn home(&self) -> &WorkspaceId {
+        &self.shared.workspace
+    }
+
+    /// What is granted in a workspace, for its runs.
+    #[must_use]
+    pub fn grants_of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
+        self.shared.grants.of(workspace)
+    }
+
+    /// Does what [`close`](Self::close) waits for.
+    pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.shared.tasks.spawn(task)
+    }
+
+    /// Cancelled by [`close`](Self::close).
+    #[must_use]
+    pub fn closing(&self) -> CancellationToken {
+        self.shared.closing.clone()
     }
 
     /// The variables that the catalog may name: for whoever makes runs of it.

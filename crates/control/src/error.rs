@@ -6,7 +6,7 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::{AccessError, CatalogError, KeyedError, LoginError};
+use crate::{AccessError, CatalogError, GrantError, KeyedError, LoginError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,9 @@ pub enum ControlError {
     /// Who may what stays as it is.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// What is granted stays as it is.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// Somebody does not get in.
     #[error(transparent)]
     Login(#[from] LoginError),
@@ -83,6 +86,7 @@ impl ControlError {
             Self::Catalog(error) => error.kind(),
             Self::Audit(full) => full.kind(),
             Self::Access(error) => error.kind(),
+            Self::Grant(error) => error.kind(),
             Self::Login(error) => error.kind(),
             Self::Keyed(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,

@@ -12,7 +12,7 @@ use narthex_store::{KeptAnswer, KeptAnswers, NewRequest};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{AccessError, By, Control, ControlError, access::hex};
+use crate::{AccessError, By, Control, ControlError};
 
 /// How long an answer is kept.
 const KEPT: Duration = Duration::from_hours(24);
@@ -118,7 +118,7 @@ impl Control {
         let new = KeyedClaim {
             id: id(request),
             claim: random()?,
-            request: hex(&request.digest),
+            request: hex::encode(request.digest),
             workspace: home,
         };
         let sealed = self.keyed_seal(&new, None).await?;
@@ -227,7 +227,7 @@ fn id(request: &KeyedRequest) -> String {
     let workspace = request.workspace.as_ref().map_or("", WorkspaceId::as_str);
     let actor = &request.by;
     let parts = [workspace, actor.kind.as_str(), &actor.id, &request.key];
-    hex(&digest_of(parts.map(str::as_bytes)))
+    hex::encode(digest_of(parts.map(str::as_bytes)))
 }
 
 /// The SHA-256 of several texts, each with its length, so that none can pass for part of another.
@@ -249,7 +249,7 @@ fn place(id: &str) -> String {
 fn random() -> Result<String, ControlError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
-    Ok(hex(&bytes))
+    Ok(hex::encode(bytes))
 }
 
 impl fmt::Debug for KeyedRequest {

@@ -10,7 +10,7 @@ use narthex_registry::CutReason;
 use narthex_store::{StatementError, Store};
 use narthex_vault::{Head, Put, Rotation, RowsError, RowsResult, SealedRows, Stored, Vault};
 
-use crate::{By, Control, ControlError, runs::prepare::secret_key};
+use crate::{By, Control, ControlError, keys::secret_key};
 
 impl Control {
     /// The secrets of a workspace that ever were set, by name; never a value (X-M21).
@@ -102,7 +102,7 @@ impl Control {
         self.to_the_end(rotate).await
     }
 
-    pub(crate) fn vault(&self) -> Result<&Vault, ControlError> {
+    pub fn vault(&self) -> Result<&Vault, ControlError> {
         self.shared.vault.as_ref().ok_or(ControlError::NoVault)
     }
 }

@@ -196,10 +196,7 @@ impl Control {
 
     /// Does all of a verb or nothing, even if whoever asked for it goes away in the middle: the
     /// files, the store and the registry must agree afterwards.
-    pub(crate) async fn to_the_end<T, F>(
-        &self,
-        verb: impl FnOnce(Self) -> F,
-    ) -> Result<T, ControlError>
+    pub async fn to_the_end<T, F>(&self, verb: impl FnOnce(Self) -> F) -> Result<T, ControlError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, ControlError>> + Send + 'static,

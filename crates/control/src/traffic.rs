@@ -145,7 +145,7 @@ impl Control {
     ///
     /// # Errors
     /// When the store fails.
-    pub(crate) async fn run_meters(
+    pub async fn run_meters(
         &self,
         workspace: &WorkspaceId,
         agent: Option<&str>,

@@ -8,7 +8,7 @@ use narthex_wire::{Message, Payload};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::{finish::Finish, hub::Listening, refusal::Refusal, session::ASK_TIMEOUT};
+use crate::{finish::Finish, grants::Over, hub::Listening, refusal::Refusal, session::ASK_TIMEOUT};
 
 /// One thing to tell the caller.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ pub(crate) struct ForwardedCall {
     pub(crate) deadline: Instant,
     /// What ends a stream that has no end of its own: either.
     pub(crate) stop: Option<[CancellationToken; 2]>,
+    pub(crate) _over: Option<Over>,
 }
 
 impl Answering {
@@ -142,7 +143,7 @@ impl ForwardedCall {
 
     /// The next frame, unless the caller gives up or the server is silent for too long.
     async fn frame(&mut self) -> Result<Frame, Refusal> {
-        let Self { forwarded, finish, timeout, deadline, stop } = self;
+        let Self { forwarded, finish, timeout, deadline, stop, _over } = self;
         let cancelled = finish.cancelled();
         let mut ends = cancelled.iter().chain(stop.iter().flatten());
         if !ends.any(CancellationToken::is_cancelled)

@@ -2,20 +2,13 @@
 //! recorded like a call.
 
 use narthex_audit::Outcome;
-use narthex_model::EVERYTHING;
-use narthex_policy::{Permitted, Request};
+use narthex_policy::{Basis, Permitted, Request};
 use narthex_upstream::{Link, LinkError};
 use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
 
 use crate::{
-    Caller,
-    exposure::{exposed, refusal_of},
-    finish::outcome_of_refusal,
-    gateway::Shared,
-    pipeline::unrecorded,
-    record::CallRecord,
-    refusal::Refusal,
+    Caller, gateway::Shared, pipeline::unrecorded, record::CallRecord, refusal::Refusal,
     run::ServerKey,
 };
 
@@ -24,23 +17,29 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Errand {
     record: CallRecord,
-    _permitted: Permitted<Request>,
+    permitted: Permitted<Request>,
 }
 
 impl Shared {
     /// Has policy decide on what a caller wants of a server.
-    pub(crate) fn errand(&self, caller: &Caller, request: Request) -> Result<Errand, Refusal> {
+    pub(crate) async fn errand(
+        &self,
+        caller: &Caller,
+        request: Request,
+    ) -> Result<Errand, Refusal> {
         let (server, item) = (Some(request.alias.clone()), request.item.clone());
         // The end of the gateway does not wait for it: what follows would not live longer.
         let record = self.begin_record(caller, server, &request.message, item, None);
         let mut record = record.map_err(unrecorded)?;
         let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
-        let exposed = row.as_deref().map_or(&EVERYTHING, exposed);
-        match caller.run.policy.authorize(request, exposed) {
-            Ok(permitted) => Ok(Errand { record, _permitted: permitted }),
-            Err(denial) => {
-                record.finish(Outcome::Denied);
-                Err(refusal_of(denial))
+        match self.permit(&caller.run, row.as_deref(), request, &[]).await {
+            Ok(permitted) => {
+                record.allowed(permitted.basis());
+                Ok(Errand { record, permitted })
+            }
+            Err(refusal) => {
+                record.refused(&refusal);
+                Err(refusal)
             }
         }
     }
@@ -74,12 +73,22 @@ impl Shared {
 }
 
 impl Errand {
+    /// By which grants it is allowed.
+    pub(crate) fn basis(&self) -> &Basis {
+        self.permitted.basis()
+    }
+
+    /// Records that it was done.
+    pub(crate) fn done(mut self) {
+        self.record.finish(Outcome::Ok);
+    }
+
     /// Records how it ended.
     pub(crate) fn end<T>(mut self, done: Result<T, Refusal>) -> Result<T, Refusal> {
-        self.record.finish(match &done {
-            Ok(_) => Outcome::Ok,
-            Err(refusal) => outcome_of_refusal(refusal),
-        });
+        match &done {
+            Ok(_) => self.record.finish(Outcome::Ok),
+            Err(refusal) => self.record.refused(refusal),
+        }
         done
     }
 }

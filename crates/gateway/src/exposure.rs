@@ -6,13 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use narthex_model::{EVERYTHING, Exposed};
-use narthex_policy::{Denial, Item, Request};
+use narthex_model::{EVERYTHING, Exposed, NO_GATES};
+use narthex_policy::{Denial, Item, Request, ServerRules};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, Listed};
 use narthex_wire::{Message, Raw, Rewrite, json::encode_string, method};
 
 use crate::{
+    grants::ungranted,
     method::Handling,
     refusal::Refusal,
     route::{not_found, unknown_server},
@@ -29,7 +30,15 @@ pub(crate) fn exposed(row: &ServerRow) -> &Exposed {
     row.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
 }
 
-/// A denial looks like absence.
+/// All rules of a server, as policy asks for them.
+pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
+    match row.and_then(|row| row.definition.as_deref()) {
+        Some(server) => ServerRules { exposed: &server.exposed, gates: &server.gates },
+        None => ServerRules { exposed: &EVERYTHING, gates: &NO_GATES },
+    }
+}
+
+/// A denial looks like absence, but where somebody may grant what is required.
 pub(crate) fn refusal_of(denial: Denial) -> Refusal {
     match denial {
         Denial::NotAttached(alias) => unknown_server(&alias),
@@ -43,6 +52,7 @@ pub(crate) fn refusal_of(denial: Denial) -> Refusal {
             };
             not_found(handling, item.name())
         }
+        Denial::Ungranted { item, missing, has_digest } => ungranted(&item, &missing, has_digest),
     }
 }
 
@@ -110,12 +120,16 @@ pub(crate) fn hide(
 
 /// Takes out of a request for changes the resources that callers may not see: a server
 /// acknowledges only what there is.
-pub(crate) fn hide_from_listening(request: &mut Request, row: &ServerRow) {
+pub(crate) fn hide_from_listening(
+    request: &mut Request,
+    row: &ServerRow,
+    is_granted: impl Fn(&str) -> bool,
+) {
     let Some(wanted) = request.message.get("notifications") else { return };
     let uris = wanted.get("resourceSubscriptions").map(Raw::items).unwrap_or_default();
     let is_shown = |uri: &&Raw<'_>| {
         uri.as_str().is_some_and(|uri| {
-            let is_there = !row.inventory.withholds(&uri);
+            let is_there = !row.inventory.withholds(&uri) && is_granted(&uri);
             is_there && Item::Resource(uri.as_ref().into()).is_exposed(exposed(row))
         })
     };

@@ -17,7 +17,7 @@ use crate::{
     Answer, Session, Step,
     exposure::hide,
     own_tool::OwnCall,
-    prepare::state_binding,
+    prepare::{Paid, state_binding},
     record::CallRecord,
     refusal::{Refusal, status_of_code},
     seal::Sealer,
@@ -82,6 +82,8 @@ pub(crate) struct StateSeal {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) run: crate::RunId,
     pub(crate) alias: narthex_model::Alias,
+    /// What the call has used up so far.
+    pub(crate) paid: Paid,
 }
 
 impl Finish {
@@ -241,12 +243,14 @@ impl Finish {
             return Err(Refusal::call(CallErrorKind::ServerError, text));
         }
         let Some(seal) = self.state.as_ref().filter(|_| is_interim) else { return Ok(()) };
-        if let Some(state) = message.get("requestState") {
+        let state = message.get("requestState").map(Raw::as_bytes);
+        if state.is_some() || !seal.paid.grants.is_empty() {
             let method = self.own_call.as_ref().map_or(&*self.method, |call| call.tool.method());
             let binding = state_binding(seal.run, &seal.alias, method, self.item.name());
-            let sealed = seal.sealer.seal(state.as_bytes(), &binding).ok_or_else(|| {
-                Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")
-            })?;
+            let sealed =
+                seal.sealer.seal(&seal.paid.with_state(state), &binding).ok_or_else(|| {
+                    Refusal::rpc(rpc::code::INTERNAL_ERROR, "the state could not be sealed")
+                })?;
             let sealed = narthex_wire::json::encode_string(&sealed);
             rewrite.body.set("requestState", sealed);
         }

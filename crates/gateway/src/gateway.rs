@@ -10,19 +10,20 @@ use std::{
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use narthex_audit::Audit;
+use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
 use narthex_traffic::Meters;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
-    sync::OnceCell,
+    sync::{OnceCell, watch},
     task::{JoinHandle, JoinSet},
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Answering, Caller, Endpoint, Metrics, RunSource, RunTable, RunView, Session, Tracer,
+    Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
     exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
@@ -105,6 +106,9 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) runs: RunTable,
     pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
+    pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
+    /// Counts changes of grants, for what is open.
+    pub(crate) grants_changed: watch::Sender<u64>,
     pub(crate) options: GatewayOptions,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
@@ -143,6 +147,8 @@ impl Gateway {
             registry,
             runs: RunTable::default(),
             run_source: OnceLock::new(),
+            ledger: OnceLock::new(),
+            grants_changed: watch::Sender::default(),
             options,
             metrics: Metrics::new(&audit),
             audit,
@@ -168,6 +174,18 @@ impl Gateway {
     #[must_use]
     pub fn runs(&self) -> &RunTable {
         &self.shared.runs
+    }
+
+    /// From here on, grants for a single call are used up there; without it they are of no use.
+    pub fn set_ledger(&self, ledger: Arc<dyn GrantLedger>) {
+        if self.shared.ledger.set(ledger).is_err() {
+            tracing::error!("there is a ledger of grants already");
+        }
+    }
+
+    /// Grants were revoked: streams and subscriptions that need one of them end.
+    pub fn grants_revoked(&self) {
+        self.shared.grants_changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// The servers.

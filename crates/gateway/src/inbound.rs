@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::EVERYTHING;
 use narthex_policy::{Item, Request};
 use narthex_upstream::Link;
 use narthex_wire::{Era, LogLevel, Message, Rewrite, method, translate};
@@ -11,7 +10,6 @@ use tokio::task::JoinSet;
 
 use crate::{
     Answering, Caller, Endpoint, Session,
-    exposure::exposed,
     gateway::Shared,
     links::{Chosen, LinkKind},
     method::Handling,
@@ -79,7 +77,7 @@ impl Shared {
             return;
         }
         let wanted = Request::new(chosen.link.alias().clone(), request.clone(), Item::Server);
-        let Ok(errand) = self.errand(caller, wanted) else { return };
+        let Ok(errand) = self.errand(caller, wanted).await else { return };
         let key = caller.run.key(chosen.link.alias());
         let needed = match chosen.kind {
             LinkKind::Own => Some(level),
@@ -124,8 +122,10 @@ impl Shared {
         let Some(session) = &caller.session else { return };
         for link in session.own_links() {
             let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
-            // It is about no tool, resource or prompt, which are all that rules can hide.
-            let Ok(permitted) = caller.run.policy.authorize(request, &EVERYTHING) else { continue };
+            // It is about no tool, resource or prompt, which are all that rules are about.
+            let Ok(permitted) = self.permit(&caller.run, None, request, &[]).await else {
+                continue;
+            };
             if let Err(error) = link.notify(permitted).await {
                 tracing::debug!(
                     server.name = link.name(),
@@ -149,7 +149,8 @@ impl Shared {
         if caller.era() == Era::Modern && up == Era::Legacy {
             request.rewrite = translate::request_to_legacy();
         }
-        let Ok(permitted) = caller.run.policy.authorize(request, exposed(&row)) else { return };
+        let permitted = self.permit(&caller.run, Some(&row), request, &[]).await;
+        let Ok(permitted) = permitted else { return };
         if let Err(error) = chosen.link.notify(permitted).await {
             tracing::debug!(server.name = %alias, %error, "a notification was not taken");
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use narthex_model::GrantId;
 use narthex_registry::ServerRow;
 use narthex_upstream::Link;
 use narthex_wire::{Message, rpc};
@@ -21,6 +22,8 @@ pub(crate) struct Open {
     pub(crate) record: CallRecord,
     /// How its session's client can give it up.
     pub(crate) open_call: Option<OpenCall>,
+    /// The grants that its tries have used up.
+    pub(crate) paid: Vec<GrantId>,
 }
 
 /// A try that did not get to an answer.

@@ -5,17 +5,15 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use bytes::Bytes;
 use narthex_audit::AuditFull;
 use narthex_model::{Alias, CallErrorKind};
-use narthex_policy::{Item, Permitted, Request};
+use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
-use narthex_upstream::{Hop, InUse, Link, LinkError};
-use narthex_wire::{Message, Raw, Revision, method, rpc};
-use tokio::time::Instant;
+use narthex_upstream::{Hop, InUse, Link};
+use narthex_wire::{Message, Raw, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
-    exposure::{exposed, refusal_of},
-    finish::Held,
+    exposure::exposed,
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
@@ -23,11 +21,7 @@ use crate::{
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
-    sent::{FinishParts, Sent},
 };
-
-/// How long the result of a task may take (2025-11-25): servers answer when the task has ended.
-const TASK_RESULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 impl Shared {
     /// Answers one request: classify, route, authorize, prepare, forward; finish and record
@@ -111,7 +105,7 @@ impl Shared {
         }
         let mut record = self.record(caller, &routed.request)?;
         record.admitted(admission);
-        let open = Open { record, open_call };
+        let open = Open { record, open_call, paid: Vec::new() };
         match self.forward_on(caller, routed, chosen.link, hop, open).await {
             Ok(answering) => Ok(answering),
             Err(failed) => {
@@ -251,64 +245,17 @@ impl Shared {
         self.trace(caller, &link, &mut routed.request, &mut hop, &mut open.record);
         // Until it is known to be unsent: who gives it up meanwhile has made it.
         open.record.set_sent(true);
-        let sending = self.send(caller, routed, link, hop);
+        let sending = self.send(caller, routed, (link, hop), &mut open.paid);
         match unless_given_up(open.open_call.as_ref(), sending).await {
-            Ok(sent) => Ok(Answering::forwarded(sent.into_call(open))),
+            Ok(sent) => {
+                open.record.allowed(sent.finish.basis());
+                Ok(Answering::forwarded(sent.into_call(open)))
+            }
             Err(refusal) => {
                 open.record.set_sent(!refusal.is_unsent());
                 Err(Box::new(Failed { refusal, open }))
             }
         }
-    }
-
-    /// Prepares, authorizes and sends. What is done before anything is awaited is done in
-    /// [`Shared::seal`], so that the request is not kept beside its sealed form.
-    async fn send(
-        self: &Arc<Self>,
-        caller: &Caller,
-        routed: Routed,
-        link: InUse,
-        hop: Hop,
-    ) -> Result<Sent, Refusal> {
-        let method = routed.request.message.method();
-        let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
-        let timeout = (!is_stream).then(|| match method {
-            method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
-            _ => self.timeout(&routed.row),
-        });
-        let (finish, permitted) = self.seal(caller, routed, &link)?;
-        let deadline = Instant::now() + timeout.unwrap_or_default();
-        let forwarding = link.forward(permitted, hop);
-        let forwarded = match timeout {
-            None => forwarding.await,
-            Some(timeout) => tokio::time::timeout_at(deadline, forwarding)
-                .await
-                .unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis()))),
-        };
-        let forwarded = forwarded?;
-        if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
-            return Err(Refusal::Mismatch);
-        }
-        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
-        let stop = is_stream.then(|| [self.stopping.clone(), caller.run.ended.clone()]);
-        let link = match is_stream {
-            true => Held::Awake(link.keep_awake()),
-            false => Held::InUse(link),
-        };
-        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop })
-    }
-
-    fn seal(
-        self: &Arc<Self>,
-        caller: &Caller,
-        mut routed: Routed,
-        link: &Link,
-    ) -> Result<(FinishParts, Permitted<Request>), Refusal> {
-        let up = link.facts().revision;
-        let finish = FinishParts::read(self, caller, &routed, up);
-        self.prepare(caller, &mut routed.request, up)?;
-        let permitted = caller.run.policy.authorize(routed.request, exposed(&routed.row));
-        Ok((finish, permitted.map_err(refusal_of)?))
     }
 
     pub(crate) fn timeout(&self, row: &ServerRow) -> Duration {

@@ -3,14 +3,15 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use narthex_audit::{AuditFull, AuditRecord, AuditSlot, Outcome, TOOL};
-use narthex_model::Alias;
-use narthex_policy::Item;
+use narthex_metrics::Metrics;
+use narthex_model::{Alias, GrantId};
+use narthex_policy::{Basis, Item};
 use narthex_traffic::Admission;
 use narthex_wire::{Message, Payload};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::{
-    CallSpan, Caller, Metrics,
+    CallSpan, Caller,
     contents::Keeping,
     finish::outcome_of_refusal,
     gateway::Shared,
@@ -53,6 +54,14 @@ impl CallRecord {
         self.admission = Some(admission);
     }
 
+    /// Notes by which grants the call is allowed.
+    pub(crate) fn allowed(&mut self, basis: &Basis) {
+        if let Some(slot) = self.slot.as_mut().filter(|_| !basis.is_empty()) {
+            let ids: Vec<_> = basis.ids().map(GrantId::to_text).collect();
+            slot.update(|record| record.granted_via = ids.join(" ").into());
+        }
+    }
+
     /// Notes whether the call has been sent, or may have been.
     pub(crate) fn set_sent(&mut self, is_sent: bool) {
         if let Some(admission) = &mut self.admission {
@@ -73,8 +82,11 @@ impl CallRecord {
         self.finish(outcome);
     }
 
-    /// Notes the end of a call that the gateway answers itself.
+    /// Notes the end of a call that the gateway answers itself, and which check refused it.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
+        if let (Some(slot), Some(check)) = (&mut self.slot, refusal.check()) {
+            slot.update(|record| record.refused_by = Some(check));
+        }
         if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
             keeping.refused(refusal, &self.method, slot);
         }
@@ -132,6 +144,8 @@ impl Shared {
             server,
             method: method.clone(),
             item: recorded(item),
+            granted_via: Box::default(),
+            refused_by: None,
         })?;
         if let Some(keeping) = &keeping {
             keeping.asked(message, &mut slot);

@@ -57,8 +57,29 @@ impl Refusal {
     pub(crate) fn is_unsent(&self) -> bool {
         match self {
             Self::Unsent(_) | Self::Rpc { .. } | Self::Kind(..) => true,
-            Self::Call(error) => error.kind == CallErrorKind::ToolNotFound,
+            Self::Call(error) => matches!(
+                error.kind,
+                CallErrorKind::ToolNotFound | CallErrorKind::PermissionRequired
+            ),
             Self::Mismatch | Self::Cancelled => false,
+        }
+    }
+
+    /// The check that it comes from, of those that a request passes before it is sent (D13).
+    pub(crate) fn check(&self) -> Option<&'static str> {
+        let [attached, exposed, grants] = narthex_policy::CHECKS;
+        match self {
+            Self::Kind(ErrorKind::NotFound, _) => Some(attached),
+            Self::Call(error) => match error.kind {
+                CallErrorKind::ToolNotFound => Some(exposed),
+                CallErrorKind::PermissionRequired => Some(grants),
+                _ => None,
+            },
+            Self::Unsent(_)
+            | Self::Mismatch
+            | Self::Rpc { .. }
+            | Self::Kind(..)
+            | Self::Cancelled => None,
         }
     }
 

@@ -1,18 +1,19 @@
 //! Where a request goes, and under which name (the `route` step).
 
 mod expected;
+mod own_tasks;
 
 use std::{borrow::Cow, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind, ServerState};
-use narthex_policy::{Item, Request};
+use narthex_policy::{Basis, Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::Inventory;
 use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
 use crate::{
     Caller, Endpoint, RunView,
-    exposure::{exposed, hide_from_listening},
+    exposure::exposed,
     gateway::Shared,
     method::Handling,
     own_tool::OwnTool,
@@ -28,6 +29,8 @@ pub(crate) struct Routed {
     pub(crate) own_tool: Option<OwnTool>,
     /// All that there is of the server, if that is frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
+    /// What allows the resources of which a stream shall tell.
+    pub(crate) listening: Basis,
 }
 
 impl Routed {
@@ -69,17 +72,22 @@ impl Shared {
                     self.owns_tasks(caller, alias, &request)?;
                 }
                 let mut request = Request::new(alias.clone(), request, item);
-                if handling == Handling::Listen {
-                    hide_from_listening(&mut request, &row);
-                }
-                Ok(Routed { row, request, own_tool: None, frozen: None })
+                self.know_origin(caller, &mut request);
+                let listening = match handling {
+                    Handling::Listen => {
+                        Box::pin(self.permit_listening(caller, &row, &mut request)).await
+                    }
+                    _ => Basis::default(),
+                };
+                Ok(Routed { row, request, own_tool: None, frozen: None, listening })
             }
             Endpoint::Aggregated => {
                 let (request, own_tool) = self.aggregated_anyhow(caller, handling, request).await?;
                 let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
-                Ok(Routed { row, request, own_tool, frozen: None })
+                let listening = Basis::default();
+                Ok(Routed { row, request, own_tool, frozen: None, listening })
             }
         }
     }
@@ -113,19 +121,6 @@ impl Shared {
             Some(row) => Err(unusable(row)),
             None => Err(unknown_server(alias)),
         }
-    }
-
-    /// Whether all tasks that a stream shall tell of are the caller's: those of others are as
-    /// absent as none (S18).
-    fn owns_tasks(&self, caller: &Caller, alias: &Alias, request: &Message) -> Result<(), Refusal> {
-        let wanted = request.get("notifications").and_then(|wanted| wanted.get("taskIds"));
-        for id in wanted.map(Raw::items).unwrap_or_default() {
-            let id = id.as_str().unwrap_or_default();
-            if !self.tasks.owns(caller.run.id, &caller.run.key(alias), &id) {
-                return Err(not_found(Handling::Task, &id));
-            }
-        }
-        Ok(())
     }
 
     /// Finds the item at the aggregated endpoint. What a server that is just being connected may
@@ -244,6 +239,7 @@ impl Shared {
                 };
                 let is_same = *id == *shown;
                 let mut routed = Request::new(alias, request, Item::Task(id.clone()));
+                self.know_origin(caller, &mut routed);
                 if !is_same {
                     routed.rewrite.body.set("taskId", encode_string(&id));
                 }

@@ -15,7 +15,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
-use narthex_policy::RunPolicy;
+use narthex_policy::{Authority, RunPolicy};
 use narthex_registry::{
     FirstList, FirstLists, KeptFurther, MountFault, MountSet, Registry, Snapshot,
 };
@@ -40,6 +40,8 @@ pub struct RunView {
     pub workspace: WorkspaceId,
     /// What it may do.
     pub policy: RunPolicy,
+    /// Whom it acts for, and what they have been granted.
+    pub authority: Authority,
     /// When it began.
     pub began: SystemTime,
     token_hash: [u8; 32],
@@ -80,6 +82,7 @@ impl RunView {
             id,
             workspace: WorkspaceId::default(),
             policy,
+            authority: Authority::default(),
             began: SystemTime::now(),
             own: OwnServers::default(),
             built_in: BTreeSet::new(),
@@ -119,6 +122,12 @@ impl RunView {
         let meters = RunMeters { servers: own.aliases().map(lone).collect(), ..<_>::default() };
         let policy = with_own(policy, &own);
         Self { own, workspace, meters, ..Self::of(id, token_hash, policy) }
+    }
+
+    /// The same, acting for somebody.
+    #[must_use]
+    pub fn with_authority(self, authority: Authority) -> Self {
+        Self { authority, ..self }
     }
 
     /// The same with further aliases for the built-in server.

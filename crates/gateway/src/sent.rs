@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use narthex_model::{OutputLimits, ServerDefinition};
-use narthex_policy::Item;
+use narthex_policy::{Basis, Item, Origin, Permitted, Request};
 use narthex_upstream::Inventory;
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio::time::Instant;
@@ -16,9 +16,11 @@ use crate::{
     exposure::shown,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
+    grants::Over,
     open::Open,
     own_tool::OwnCall,
     pipeline::{id_of, name_of},
+    prepare::Paid,
     route::Routed,
     tasks::TaskOwner,
 };
@@ -32,6 +34,8 @@ pub(crate) struct Sent {
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) deadline: Instant,
     pub(crate) stop: Option<[CancellationToken; 2]>,
+    /// Kept as long as the stream.
+    pub(crate) over: Option<Over>,
 }
 
 /// What is read from the request before it is given away.
@@ -50,6 +54,7 @@ pub(crate) struct FinishParts {
     definition: Option<Arc<ServerDefinition>>,
     own_call: Option<Box<OwnCall>>,
     frozen: Option<Arc<Inventory>>,
+    basis: Basis,
 }
 
 impl FinishParts {
@@ -59,7 +64,7 @@ impl FinishParts {
         routed: &Routed,
         up: Revision,
     ) -> Self {
-        let Routed { row, request, own_tool, frozen } = routed;
+        let Routed { row, request, own_tool, frozen, listening: _ } = routed;
         let message = &request.message;
         let id = id_of(message);
         let raw = |raw: Raw<'_>| message.bytes().slice_ref(raw.as_bytes());
@@ -84,12 +89,14 @@ impl FinishParts {
                 sealer: shared.sealer.clone(),
                 run: caller.run.id,
                 alias: request.alias.clone(),
+                paid: Paid::default(),
             }),
             tasks: has_tasks.then(|| TaskOwner {
                 routes: shared.tasks.clone(),
                 server: caller.run.key(&request.alias),
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
+                origin: None,
             }),
             server_info: shared.options.server_info.clone(),
             item: request.item.clone(),
@@ -98,13 +105,36 @@ impl FinishParts {
             definition: row.definition.clone(),
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
             frozen: frozen.clone(),
+            basis: Basis::default(),
         }
+    }
+
+    /// Notes by which grants the request goes, for what comes of it: its task, and its further
+    /// rounds.
+    pub(crate) fn allowed(&mut self, permitted: &Permitted<Request>) {
+        if permitted.basis().is_empty() {
+            return;
+        }
+        self.basis = permitted.basis().clone();
+        let paid: Vec<_> = self.basis.single().collect();
+        let arguments = permitted.arguments_digest();
+        if let Some(tasks) = self.tasks.as_mut().filter(|_| self.method == method::TOOLS_CALL) {
+            let tool = self.item.name().into();
+            tasks.origin = Some(Arc::new(Origin { tool, arguments, paid: paid.clone() }));
+        }
+        if let Some(state) = &mut self.state {
+            state.paid = Paid { grants: paid, arguments };
+        }
+    }
+
+    pub(crate) fn basis(&self) -> &Basis {
+        &self.basis
     }
 }
 
 impl Sent {
     pub(crate) fn into_call(self, open: Open) -> ForwardedCall {
-        let Self { forwarded, finish, link, down, timeout, deadline, stop } = self;
+        let Self { forwarded, finish, link, down, timeout, deadline, stop, over } = self;
         let up = link.get().facts().revision;
         let finish = Finish {
             id: finish.id,
@@ -127,6 +157,6 @@ impl Sent {
             own_call: finish.own_call,
             frozen: finish.frozen,
         };
-        ForwardedCall { forwarded, finish, timeout, deadline, stop }
+        ForwardedCall { forwarded, finish, timeout, deadline, stop, _over: over }
     }
 }

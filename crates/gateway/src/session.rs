@@ -14,6 +14,7 @@ use std::{
 use arc_swap::ArcSwap;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
+use narthex_metrics::OpenCount;
 use narthex_model::Alias;
 use narthex_registry::FirstList;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
@@ -28,7 +29,6 @@ use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
-    metrics::OpenCount,
     run::Held,
     tasks::TaskRoutes,
     view::View,

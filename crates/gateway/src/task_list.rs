@@ -132,7 +132,8 @@ impl Shared {
         if !has_tasks(chosen.link.facts(), "list") {
             return Ok(Page::default());
         }
-        let errand = self.errand(caller, Request::new(alias.clone(), request, Item::Server))?;
+        let errand =
+            self.errand(caller, Request::new(alias.clone(), request, Item::Server)).await?;
         let members = match &cursor {
             None => Vec::new(),
             Some(cursor) => [br#""cursor":"#, &encode_string(cursor)[..]].concat(),
@@ -145,6 +146,7 @@ impl Shared {
             server: key,
             run: caller.run.id,
             is_aggregated: caller.endpoint == Endpoint::Aggregated,
+            origin: None,
         };
         let all = answer.get("tasks").map(Raw::items).unwrap_or_default();
         let own = owner.own(&all).into_iter();

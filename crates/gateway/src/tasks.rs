@@ -12,6 +12,7 @@ use std::{
 };
 
 use narthex_model::Alias;
+use narthex_policy::Origin;
 use narthex_upstream::Link;
 use narthex_wire::Raw;
 
@@ -38,6 +39,8 @@ struct Table {
     /// By the server's own id: what the clients know.
     shown: HashMap<Owned, Arc<str>>,
     order: VecDeque<Owned>,
+    /// The calls that made them, where these required a grant.
+    origins: HashMap<Owned, Arc<Origin>>,
     /// Those that run, by the server's own id. Each is among those above.
     awake: HashMap<(ServerKey, Arc<str>), Awake>,
 }
@@ -51,7 +54,13 @@ impl TaskRoutes {
     }
 
     /// Remembers that a server made a task for a run.
-    pub(crate) fn learn(&self, run: RunId, task: &str, server: &ServerKey) {
+    pub(crate) fn learn(
+        &self,
+        run: RunId,
+        task: &str,
+        server: &ServerKey,
+        origin: Option<&Arc<Origin>>,
+    ) {
         let alias = &server.alias;
         if task.len() > ID_MAX {
             tracing::warn!(server.name = %alias, "gave a task an id of over {ID_MAX} bytes");
@@ -64,6 +73,9 @@ impl TaskRoutes {
             let shown = table.free_id(run, alias, &id);
             table.routes.insert((run, shown.clone()), (alias.clone(), id.clone()));
             table.shown.insert(owned.clone(), shown);
+            if let Some(origin) = origin {
+                table.origins.insert(owned.clone(), origin.clone());
+            }
             table.order.push_back(owned);
         }
         while table.order.len() > TASKS_MAX {
@@ -125,6 +137,11 @@ impl TaskRoutes {
         self.table().shown.get(&(run, server.clone(), Arc::from(id))).cloned()
     }
 
+    /// The call that made a task, if that required a grant.
+    pub(crate) fn origin(&self, run: RunId, server: &ServerKey, id: &str) -> Option<Arc<Origin>> {
+        self.table().origins.get(&(run, server.clone(), Arc::from(id))).cloned()
+    }
+
     /// Whether a server made a task for this run.
     pub(crate) fn owns(&self, run: RunId, server: &ServerKey, id: &str) -> bool {
         self.shown(run, server, id).is_some()
@@ -143,6 +160,7 @@ impl TaskRoutes {
         table.routes.retain(|(of, _), _| *of != run);
         table.shown.retain(|(of, _, _), _| *of != run);
         table.order.retain(|(of, _, _)| *of != run);
+        table.origins.retain(|(of, _, _), _| *of != run);
         table.awake.retain(|_, awake| awake.run != run);
     }
 
@@ -168,6 +186,7 @@ impl Table {
 
     fn forget_oldest(&mut self) {
         let Some(oldest) = self.order.pop_front() else { return };
+        self.origins.remove(&oldest);
         if let Some(shown) = self.shown.remove(&oldest) {
             self.routes.remove(&(oldest.0, shown));
         }
@@ -195,12 +214,12 @@ mod tests {
         let routes = TaskRoutes::default();
         let (mine, other) = (RunToken::generate().unwrap(), RunToken::generate().unwrap());
         let git = server("git");
-        routes.learn(mine.run_id(), "t0", &git);
+        routes.learn(mine.run_id(), "t0", &git, None);
         assert_eq!(routes.route(mine.run_id(), "t0"), Some((git.alias.clone(), "t0".into())));
         assert_eq!(routes.route(other.run_id(), "t0"), None);
         assert!(!routes.owns(other.run_id(), &git, "t0"));
         for n in 0..=TASKS_MAX {
-            routes.learn(mine.run_id(), &format!("n{n}"), &git);
+            routes.learn(mine.run_id(), &format!("n{n}"), &git, None);
         }
         assert_eq!(routes.route(mine.run_id(), "t0"), None);
         let table = routes.table();
@@ -214,9 +233,9 @@ mod tests {
         let routes = TaskRoutes::default();
         let (run, other) = (RunToken::generate().unwrap().run_id(), RunToken::generate().unwrap());
         let (one, two) = (server("one"), server("two"));
-        routes.learn(run, "mcp__two__t", &one);
+        routes.learn(run, "mcp__two__t", &one, None);
         for server in [&one, &two, &one] {
-            routes.learn(run, "t", server);
+            routes.learn(run, "t", server, None);
         }
         assert_eq!(routes.route(run, "t"), Some((one.alias.clone(), "t".into())));
         assert_eq!(
@@ -225,7 +244,7 @@ mod tests {
         );
         let shown = routes.shown(run, &two, "t").unwrap();
         assert_eq!(routes.route(run, &shown), Some((two.alias.clone(), "t".into())));
-        routes.learn(other.run_id(), "t", &two);
+        routes.learn(other.run_id(), "t", &two, None);
         assert_eq!(routes.shown(other.run_id(), &two, "t").as_deref(), Some("t"));
         assert_eq!(routes.servers(run), [one.alias, two.alias.clone()].into());
         // What ends with its run leaves nothing, and others keep theirs.

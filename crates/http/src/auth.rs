@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use http::{HeaderMap, header, request::Parts};
 use narthex_control::{Account, Actor, ActorKind, Control, SignedIn};
 use narthex_gateway::{Gateway, RunToken, RunView};
-use narthex_model::{ErrorKind, Role, WorkspaceId};
+use narthex_model::{ErrorKind, PrincipalId, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -156,6 +156,16 @@ impl Principal {
             Self::Run(_) | Self::LocalAdmin => None,
             Self::Known(account) => Some(account),
             Self::Human(signed_in) => Some(&signed_in.account),
+        }
+    }
+
+    /// Whose grants count in the runs that they create: a human's own. Whoever has the operator's
+    /// token stands for the human at this machine.
+    pub(crate) fn human(&self) -> Option<PrincipalId> {
+        match self {
+            Self::Run(_) | Self::Known(_) => None,
+            Self::Human(signed_in) => Some(signed_in.account.id.clone()),
+            Self::LocalAdmin => Some(PrincipalId::local_admin()),
         }
     }
 

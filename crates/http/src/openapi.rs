@@ -19,7 +19,7 @@ use self::operation::{Answer, Content, JSON, Operation, meaning};
 use crate::{Access, ROUTES, Route};
 
 /// By subject, for people who look for one.
-const SCHEMAS: [&str; 9] = [
+const SCHEMAS: [&str; 10] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
@@ -28,6 +28,7 @@ const SCHEMAS: [&str; 9] = [
     include_str!("openapi/schemas/secrets.json"),
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
+    include_str!("openapi/schemas/grants.json"),
     include_str!("openapi/schemas/audit.json"),
 ];
 const PARAMETERS: &str = include_str!("openapi/parameters.json");
@@ -38,7 +39,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 17] = [
+const SEGMENTS: [(&str, &str, &str); 19] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
@@ -50,6 +51,8 @@ const SEGMENTS: [(&str, &str, &str); 17] = [
     ("service-tokens", "TokenId", "The token."),
     ("secrets", "SecretName", "The secret."),
     ("env-bindings", "EnvBindingId", "The binding."),
+    ("grants", "GrantId", "The grant."),
+    ("grant-requests", "GrantRequestId", "The request."),
     ("mcp-servers", "Alias", "The server."),
     ("capabilities", "ObjectName", "The capability."),
     ("agents", "ObjectName", "The agent."),

@@ -2,7 +2,8 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use narthex_control::{Control, Runs};
+use narthex_control::Control;
+use narthex_runs::Runs;
 use tokio_util::sync::CancellationToken;
 
 use crate::{TokenHash, Workers};

@@ -1,8 +1,9 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RunError};
+use narthex_control::{CatalogError, ControlError, FieldCode, FieldError};
 use narthex_model::{ErrorKind, WorkspaceId};
+use narthex_runs::RunError;
 use serde_json::{Map, Value, json};
 
 use crate::respond::{self, Response};
@@ -167,6 +168,7 @@ impl From<ControlError> for Problem {
             ControlError::Catalog(CatalogError::Changed { .. }) => {
                 problem.with_status(StatusCode::PRECONDITION_FAILED)
             }
+            ControlError::Grant(error) => problem.with("code", json!(error.code())),
             ControlError::Keyed(error) => problem.with("code", json!(error.code())),
             ControlError::Catalog(error) => {
                 let errors = error.fields().iter().map(|field| json!(field)).collect();

@@ -3,7 +3,7 @@
 use http::Method;
 use narthex_model::{CatalogKind, Role};
 
-use crate::signin::SignInTarget;
+use crate::{servers::GrantTarget, signin::SignInTarget};
 
 /// One place that is served, with some of its methods.
 #[derive(Debug, Clone, Copy)]
@@ -51,7 +51,7 @@ const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 const NAMES: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const AUDIT: &[Role] = &[Role::Admin, Role::Auditor];
 const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor];
-/// Runs, and who sees that they are.
+/// Runs, and who sees that they are, and what they are allowed.
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
@@ -105,6 +105,7 @@ pub(crate) enum Target {
     Secrets,
     Secret,
     RotateKey,
+    Grants(GrantTarget),
     EnvBindings,
     EnvBindingCreate,
     EnvBinding,
@@ -131,6 +132,10 @@ const READ: &str = "GET, HEAD";
 const WRITE: &str = "GET, HEAD, POST";
 const CHANGE: &str = "PUT, PATCH, DELETE";
 const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
+
+const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
+const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
+const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
 
 /// Everything that is served. Rows of one path stand together.
 pub const ROUTES: &[Route] = &[
@@ -214,6 +219,24 @@ pub const ROUTES: &[Route] = &[
         ADMIN,
         Target::EnvBinding,
     ),
+    member("/api/workspaces/{workspace}/grants", READ, SEE_RUNS, Target::Grants(GrantTarget::All)),
+    // Of those only humans (X-M58).
+    member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::Grants(GrantTarget::All)),
+    member(
+        "/api/workspaces/{workspace}/grants/{id}",
+        READ,
+        SEE_RUNS,
+        Target::Grants(GrantTarget::One),
+    ),
+    member(
+        "/api/workspaces/{workspace}/grants/{id}",
+        "DELETE",
+        ADMIN,
+        Target::Grants(GrantTarget::One),
+    ),
+    member(REQUESTS, READ, SEE_RUNS, Target::Grants(GrantTarget::Requests(None))),
+    member(APPROVE, "POST", ADMIN, Target::Grants(GrantTarget::Requests(Some(true)))),
+    member(DENY, "POST", ADMIN, Target::Grants(GrantTarget::Requests(Some(false)))),
     // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),

@@ -7,6 +7,7 @@ mod audit;
 mod catalog;
 pub(crate) mod changes;
 mod env_bindings;
+mod grants;
 mod logins;
 mod once;
 mod query;
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
-pub(crate) use self::{access::page_of, query::Query};
+pub(crate) use self::{access::page_of, grants::GrantTarget, query::Query};
 use crate::{
     Access,
     auth::{Principal, authorize},
@@ -128,6 +129,7 @@ impl Asked<'_> {
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
+            Target::Grants(of) => self.of_grants(of, body).await,
             Target::EnvBindings => self.env_bindings().await,
             Target::EnvBindingCreate => self.create_env_binding(body).await,
             Target::EnvBinding => self.change_env_binding(body).await,

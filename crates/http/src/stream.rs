@@ -10,7 +10,8 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame};
-use narthex_gateway::{Answering, OpenCount, Session, Step};
+use narthex_gateway::{Answering, Session, Step};
+use narthex_metrics::OpenCount;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{ReusableBoxFuture, WaitForCancellationFutureOwned};
 

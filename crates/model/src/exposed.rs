@@ -82,12 +82,12 @@ impl NameRule {
     }
 }
 
-fn has_steps(uri: &str) -> bool {
+pub(crate) fn has_steps(uri: &str) -> bool {
     uri.split(['/', '\\', '?', '#']).any(|part| matches!(part, "." | ".."))
 }
 
 /// The text that a reader of URIs may take this one for.
-fn percent_decoded(uri: &str) -> Cow<'_, str> {
+pub(crate) fn percent_decoded(uri: &str) -> Cow<'_, str> {
     if !uri.contains('%') {
         return Cow::Borrowed(uri);
     }

@@ -11,7 +11,10 @@ mod confinement;
 mod env_binding;
 mod error;
 mod exposed;
+mod gates;
+mod grants;
 pub mod header;
+mod ids;
 pub mod json;
 mod names;
 mod principal;
@@ -41,6 +44,11 @@ pub use confinement::{
 pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
+pub use gates::{Gates, NO_GATES, ToolScopes};
+pub use grants::{
+    ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
+    SpawnGrant, ToolScopeGrant,
+};
 pub use names::{
     AgentName, CapabilityName, EnvName, NameError, PreviewId, PrincipalId, PrincipalName, ServerId,
     ServiceTokenId, ToolScope,

@@ -146,6 +146,15 @@ name! {
     |text| is_id(text, "prn_", 16)
 }
 
+impl PrincipalId {
+    /// The fixed id of whoever has the operator's token of this machine: the user who drives the
+    /// run of the daemon itself. It has no row, and nobody else ever gets it.
+    #[must_use]
+    pub fn local_admin() -> Self {
+        Self::new("prn_0000000000000000").expect("it follows the rule")
+    }
+}
+
 name! {
     /// The id of a service's token; no secret.
     ServiceTokenId,

@@ -2,84 +2,15 @@
 
 use std::{fmt, num::NonZeroU64};
 
-/// How many bytes an id has, which are twice as many digits.
-const BYTES: usize = 6;
-
-/// An id: its type, what it is of, and what it is written with in front.
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name([u8; BYTES]);
-
-        impl $name {
-            /// How many bytes an id has.
-            pub const BYTES: usize = BYTES;
-
-            /// The id of these bytes.
-            #[must_use]
-            pub fn new(bytes: [u8; BYTES]) -> Self {
-                Self(bytes)
-            }
-
-            /// Its bytes.
-            #[must_use]
-            pub fn bytes(self) -> [u8; BYTES] {
-                self.0
-            }
-
-            /// Reads an id as it is written; `None` if the text is none.
-            #[must_use]
-            pub fn parse(text: &str) -> Option<Self> {
-                unhex(text.strip_prefix($prefix)?).map(Self)
-            }
-
-            /// The id as text.
-            #[must_use]
-            pub fn to_text(self) -> String {
-                self.to_string()
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str($prefix)?;
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!(stringify!($name), "({})"), self)
-            }
-        }
-    };
-}
+use crate::ids::id;
 
 id! {
     /// The id of a run, such as `run_0a1b2c3d4e5f` (O73); no secret.
-    RunId, "run_"
+    RunId, "run_", 6
 }
 id! {
     /// The id of a session, the long-lived thing that an agent is doing: `ses_0a1b2c3d4e5f`.
-    SessionId, "ses_"
-}
-
-fn unhex(text: &str) -> Option<[u8; BYTES]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let pairs = text.as_bytes().chunks_exact(2);
-    let mut bytes = [0; BYTES];
-    if text.len() != 2 * BYTES {
-        return None;
-    }
-    for (byte, pair) in bytes.iter_mut().zip(pairs) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
+    SessionId, "ses_", 6
 }
 
 /// The number of a run in its workspace, from 1 on. No number is given twice.

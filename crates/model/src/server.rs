@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, num::NonZeroU64, path::PathBuf, time::Dura
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alias, CallError, Confinement, Exposed, Secret, ServerAuth, TrafficLimits};
+use crate::{Alias, CallError, Confinement, Exposed, Gates, Secret, ServerAuth, TrafficLimits};
 
 /// The state of a connection (decision D21): exactly these five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -83,6 +83,8 @@ pub struct ServerDefinition {
     pub traffic: TrafficLimits,
     /// What callers may see of it.
     pub exposed: Box<Exposed>,
+    /// What of it requires tool scopes (D14).
+    pub gates: Box<Gates>,
     /// Whether the configuration itself switches the server off: its row starts as `disabled`.
     pub is_disabled: bool,
     /// The values of environment variables whose name tells of a secret, wherever in the entry they
@@ -112,6 +114,7 @@ impl ServerDefinition {
             output: OutputLimits::default(),
             traffic: TrafficLimits::default(),
             exposed: Box::default(),
+            gates: Box::default(),
             is_disabled: false,
             filled_in: Vec::new(),
         }

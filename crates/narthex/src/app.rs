@@ -10,12 +10,13 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
-use narthex_control::{Control, ControlOptions, Runs, RunsOptions};
+use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Alias, Confinement, ErrorKind, Provenance, WorkspaceId};
-use narthex_policy::RunPolicy;
+use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, Provenance, WorkspaceId};
+use narthex_policy::{Actors, Authority, Grants, RunPolicy};
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
+use narthex_runs::{Runs, RunsOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
@@ -155,7 +156,12 @@ impl App {
             Servers::Followed(followed) => followed.meters.clone(),
             Servers::Fixed(_) => Meters::default(),
         };
-        let local = local_run(&options.token, options.policy, &meters);
+        // Looked into by the local run, kept by control.
+        let grants = match &options.servers {
+            Servers::Followed(followed) => followed.grants.clone(),
+            Servers::Fixed(_) => Arc::default(),
+        };
+        let local = local_run(&options.token, options.policy, &meters, grants);
         let gateway = GatewayOptions { meters, ..options.gateway };
         let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
             .map_err(|error| no_randomness(&error))?;
@@ -166,6 +172,7 @@ impl App {
         let runs = match &control {
             None => None,
             Some(control) => {
+                gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
                 let runs = RunsOptions {
                     workspace_root: config::workspace_root()?,
                     env: Arc::new(config::placeholder),
@@ -303,12 +310,21 @@ fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
 }
 
 /// The run of this process, which belongs to the workspace of the local configuration.
-fn local_run(token: &RunToken, policy: RunPolicy, meters: &Meters) -> Arc<RunView> {
+fn local_run(
+    token: &RunToken,
+    policy: RunPolicy,
+    meters: &Meters,
+    grants: Arc<Grants>,
+) -> Arc<RunView> {
     let workspace = WorkspaceId::default();
     let name = workspace.as_str().into();
     let meter = meters.get(&MeterKey { workspace, kind: MeterKind::Workspace, name });
     let meters = RunMeters { workspace: Some(meter), ..RunMeters::default() };
-    Arc::new(RunView::new(token, policy).with_meters(meters))
+    // Whoever started this process drives it (X-E81).
+    let user = Some(PrincipalId::local_admin());
+    let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
+    let run = RunView::new(token, policy).with_meters(meters);
+    Arc::new(run.with_authority(Authority { actors, grants }))
 }
 
 /// Lets the run of this process begin.
@@ -355,7 +371,7 @@ fn identity() -> ClientIdentity {
 pub(crate) fn node_id() -> Result<String, Failure> {
     let mut bytes = [0; 6];
     getrandom::fill(&mut bytes).map_err(|error| no_randomness(&error))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 pub(crate) fn no_randomness(error: &getrandom::Error) -> Failure {

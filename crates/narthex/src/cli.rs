@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod catalog;
 mod env_bindings;
+mod grants;
 mod operate;
 mod runs;
 mod secrets;
@@ -35,6 +36,7 @@ pub(crate) use catalog::{
     ImportArgs,
 };
 pub(crate) use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
+pub(crate) use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub(crate) use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
 };
@@ -127,6 +129,9 @@ enum Command {
     /// The secrets that agents have in their own environment
     #[command(subcommand)]
     EnvBindings(EnvBindingsCommand),
+    /// What humans allow users and agents to do, and what runs ask for
+    #[command(subcommand)]
+    Grants(GrantsCommand),
     /// The workspaces, which share nothing with each other
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
@@ -331,6 +336,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::EnvBindings(command) => {
             Box::pin(commands::env_bindings::run(command, context)).await
         }
+        Command::Grants(command) => Box::pin(commands::grants::run(command, context)).await,
         Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,

@@ -134,8 +134,7 @@ impl DataDir {
     /// another place, which must still differ from one data directory to the next.
     pub(crate) fn socket_dirs(&self) -> Vec<PathBuf> {
         let hash = Sha256::digest(self.path.as_os_str().as_encoded_bytes());
-        let short: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("narthex-{short}");
+        let name = format!("narthex-{}", hex::encode(&hash[..6]));
         let elsewhere = config::variable("XDG_RUNTIME_DIR").map(PathBuf::from);
         let elsewhere = [elsewhere, Some(std::env::temp_dir())].into_iter().flatten();
         let mut dirs = vec![self.path.join("run")];

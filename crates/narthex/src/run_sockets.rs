@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use narthex_control::{OpenSockets, RunSockets, SocketsError};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{ErrorKind, RunId};
+use narthex_runs::{OpenSockets, RunSockets, SocketsError};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};

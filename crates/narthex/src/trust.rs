@@ -50,7 +50,7 @@ impl Folder {
     }
 
     pub(crate) fn hash(&self) -> String {
-        Sha256::digest(&self.text).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(Sha256::digest(&self.text))
     }
 
     pub(crate) async fn standing(&self, trusted: TrustedFiles<'_>) -> Result<Standing, Failure> {

@@ -1,11 +1,17 @@
 //! The only maker of a [`Permitted`] request: decides whether one request may be forwarded (D13).
 //!
-//! Forwarding takes `Permitted<Request>`, whose only constructor is [`RunPolicy::authorize`]. It
-//! owns the bytes and the effective name that were checked, and hands them out only whole: what
-//! was checked is what is sent. Pure: no I/O, no clock.
+//! Forwarding takes `Permitted<Request>`, which only [`RunPolicy::authorize`] leads to. It owns the
+//! bytes and the effective name that were checked, and hands them out only whole: what was checked
+//! is what is sent. Pure: no I/O, no clock; what is granted and when it is, it is told.
 
+mod decision;
+mod digest;
+mod grants;
 mod request;
 mod rules;
 
-pub use request::{Item, Request};
+pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
+pub use digest::digest_of;
+pub use grants::{Actors, Grants, LiveGrant};
+pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use narthex_model::{Alias, Exposed};
+use narthex_model::{Alias, ArgumentsDigest, Exposed, GrantId};
 use narthex_wire::{Message, Rewrite};
 
 /// What a request is about, under the server's own name for it.
@@ -56,12 +56,25 @@ pub struct Request {
     /// What is written differently from the caller's bytes: the server's own name of the item,
     /// and what the server's protocol era needs.
     pub rewrite: Rewrite<'static>,
+    /// The call that made what it is about, if that is a task.
+    pub origin: Option<Arc<Origin>>,
+}
+
+/// The call of a tool that made a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The tool, by the server's own name.
+    pub tool: Arc<str>,
+    /// The digest of the call's arguments, if they have one.
+    pub arguments: Option<ArgumentsDigest>,
+    /// The grants for a single call that it used up.
+    pub paid: Vec<GrantId>,
 }
 
 impl Request {
     /// A request that goes as it is.
     #[must_use]
     pub fn new(alias: Alias, message: Message, item: Item) -> Self {
-        Self { alias, message, item, rewrite: Rewrite::default() }
+        Self { alias, message, item, rewrite: Rewrite::default(), origin: None }
     }
 }

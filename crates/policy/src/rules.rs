@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeSet, ops::Deref};
 
-use narthex_model::{Alias, AliasError, ErrorKind, Exposed};
+use narthex_model::{Alias, AliasError, ErrorKind, ToolScope};
 
-use crate::{Item, Request};
+use crate::{Basis, Item};
 
 /// The name that stands for every server.
 const EVERY: &str = "*";
@@ -20,13 +20,26 @@ pub enum RunPolicy {
 
 /// Proof that policy allowed this one value. Cannot be made, changed or taken apart outside.
 #[derive(Debug)]
-pub struct Permitted<T>(T);
+pub struct Permitted<T> {
+    value: T,
+    basis: Basis,
+}
 
 impl<T> Permitted<T> {
     /// Hands over what was allowed, whole, to be sent.
     #[must_use]
     pub fn into_inner(self) -> T {
-        self.0
+        self.value
+    }
+
+    /// By which grants it is allowed.
+    #[must_use]
+    pub fn basis(&self) -> &Basis {
+        &self.basis
+    }
+
+    pub(crate) fn new(value: T, basis: Basis) -> Self {
+        Self { value, basis }
     }
 }
 
@@ -34,7 +47,7 @@ impl<T> Deref for Permitted<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0
+        &self.value
     }
 }
 
@@ -47,6 +60,21 @@ pub enum Denial {
     /// The server's rules hide this from everybody; it looks like an absent one (D5).
     #[error("`{}` is not to be seen here", .0.name())]
     Hidden(Item),
+    /// Nobody has granted what it requires (X-M55).
+    #[error("this requires {}", listed(.missing))]
+    Ungranted {
+        /// What was to be used.
+        item: Item,
+        /// The tool scopes for which there is no grant.
+        missing: Vec<ToolScope>,
+        /// Whether its arguments have a digest, without which no grant for exact arguments counts.
+        has_digest: bool,
+    },
+}
+
+fn listed(scopes: &[ToolScope]) -> String {
+    let names: Vec<_> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+    names.join(" and ")
 }
 
 impl Denial {
@@ -55,6 +83,18 @@ impl Denial {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotAttached(_) | Self::Hidden(_) => ErrorKind::NotFound,
+            Self::Ungranted { .. } => ErrorKind::Denied,
+        }
+    }
+
+    /// The check that refused, of [`crate::CHECKS`].
+    #[must_use]
+    pub fn check(&self) -> &'static str {
+        let [attached, exposed, grants] = crate::CHECKS;
+        match self {
+            Self::NotAttached(_) => attached,
+            Self::Hidden(_) => exposed,
+            Self::Ungranted { .. } => grants,
         }
     }
 }
@@ -87,75 +127,11 @@ impl RunPolicy {
             Self::Attached(aliases) => aliases.contains(alias),
         }
     }
-
-    /// Decides on one request, and seals it if it may go. `exposed` are the rules of its server.
-    ///
-    /// # Errors
-    /// The reason for a refusal; the request is given up.
-    pub fn authorize(
-        &self,
-        request: Request,
-        exposed: &Exposed,
-    ) -> Result<Permitted<Request>, Denial> {
-        if !self.is_attached(&request.alias) {
-            return Err(Denial::NotAttached(request.alias));
-        }
-        if !request.item.is_exposed(exposed) {
-            return Err(Denial::Hidden(request.item));
-        }
-        Ok(Permitted(request))
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use narthex_model::NameRule;
-    use narthex_wire::{Limits, Message};
-
     use super::*;
-    use crate::Item;
-
-    fn request(alias: &str) -> Request {
-        let text = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
-        let message = Message::parse(Bytes::from_static(text), &Limits::default()).unwrap();
-        Request::new(Alias::new(alias).unwrap(), message, Item::Tool("x".into()))
-    }
-
-    /// D13: only an attached server's requests get through, and with the bytes that were checked.
-    #[test]
-    fn d13_permits_attached_servers_only() {
-        let policy = RunPolicy::Attached([Alias::new("git").unwrap()].into());
-        let sent = request("git");
-        let bytes = sent.message.bytes().clone();
-        let open = Exposed::default();
-        assert_eq!(policy.authorize(sent, &open).unwrap().into_inner().message.bytes(), &bytes);
-        let denial = policy.authorize(request("time"), &open).unwrap_err();
-        assert_eq!(denial.kind(), ErrorKind::NotFound);
-        assert!(RunPolicy::AllAttached.authorize(request("time"), &open).is_ok());
-    }
-
-    /// D5, E151: what a server's rules hide is not permitted, whatever the run has.
-    #[test]
-    fn d5_permits_nothing_that_a_rule_hides() {
-        let deny = |pattern| NameRule::new(None, &[pattern]);
-        let hides_tool = Exposed { tools: deny("x"), ..Exposed::default() };
-        let denial = RunPolicy::AllAttached.authorize(request("git"), &hides_tool).unwrap_err();
-        assert_eq!(
-            (denial.kind(), denial),
-            (ErrorKind::NotFound, Denial::Hidden(Item::Tool("x".into())))
-        );
-        let hides_all = Exposed { tools: deny("*"), resources: deny("*"), prompts: deny("*") };
-        for (item, is_exposed) in [
-            (Item::Tool("a".into()), false),
-            (Item::Prompt("a".into()), false),
-            (Item::Resource("a:b".into()), false),
-            (Item::Task("a".into()), true),
-            (Item::Server, true),
-        ] {
-            assert_eq!(item.is_exposed(&hides_all), is_exposed, "{item:?}");
-        }
-    }
 
     /// E17, E91, E150: names, a wildcard for all, and nothing for who asks for nothing.
     #[test]

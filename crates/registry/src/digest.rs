@@ -37,6 +37,7 @@ impl DigestKey {
             output: _,
             traffic: _,
             exposed: _,
+            gates: _,
         } = definition;
         let mut fields = Fields(self.0.clone());
         fields.text(alias.as_str());

@@ -99,7 +99,7 @@ impl<'p, 'f, 'i> Resolver<'p, 'f, 'i> {
             omitted: std::mem::take(&mut self.omitted),
             settings: entry.settings.clone(),
             tools: self.planned.tools.iter().map(|rules| (*rules).clone()).collect(),
-            tool_scopes: entry.tool_scopes.clone(),
+            gates: entry.gates(),
             is_optional: self.planned.optional,
         })
     }

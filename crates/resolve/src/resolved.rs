@@ -2,12 +2,9 @@
 
 mod open;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{collections::BTreeMap, fmt};
 
-use narthex_model::{AgentName, Alias, Exposed, SecretName, ServerId, ToolScope};
+use narthex_model::{AgentName, Alias, Exposed, Gates, SecretName, ServerId};
 use serde_json::{Map, Value, json};
 
 pub use open::{OpenError, Opening};
@@ -71,8 +68,8 @@ pub struct ResolvedServer {
     pub settings: ServerSettings,
     /// What its attachments show of its tools: all of these count.
     pub tools: Vec<NameRules>,
-    /// The tool scopes that each tool requires, frozen with the run (D14).
-    pub tool_scopes: BTreeMap<String, BTreeSet<ToolScope>>,
+    /// What of it requires tool scopes, frozen with the run (D14).
+    pub gates: Gates,
     /// Whether the run goes on without it if it fails later (D17).
     pub is_optional: bool,
 }

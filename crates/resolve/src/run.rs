@@ -33,6 +33,8 @@ pub struct RunRequest {
     pub project_dir: Option<String>,
     /// The run whose child this is to be, where its caller may say so.
     pub parent_run_id: Option<String>,
+    /// The human who drives it, by id or name, where its caller may say so.
+    pub user: Option<String>,
     /// After how many seconds it ends by itself.
     pub expires_in: Option<u64>,
     /// Whether its caller wants the resolved servers with all values, to start them itself (C19).
@@ -56,7 +58,7 @@ pub enum RunKind {
 
 /// How long a run may live, in seconds: 30 days.
 const LIFE_MAX: u64 = 30 * 24 * 60 * 60;
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "type",
     "agent_name",
     "session_id",
@@ -66,6 +68,7 @@ const KEYS: [&str; 14] = [
     "scope",
     "project_dir",
     "parent_run_id",
+    "user",
     "expires_in",
     "direct",
     "sockets",
@@ -159,6 +162,7 @@ fn read(reader: &mut Reader, object: &Object<'_>) -> Option<RunRequest> {
         has_scope: object.get("scope").is_some(),
         project_dir,
         parent_run_id: reader.owned(object, "parent_run_id"),
+        user: reader.owned(object, "user"),
         expires_in: expires_in(reader, object),
         is_direct: reader.flag(object, "direct").unwrap_or(false),
         has_sockets: reader.flag(object, "sockets").unwrap_or(false),

@@ -6,10 +6,10 @@ pub(crate) mod settings;
 mod shape;
 pub(crate) mod url;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use narthex_model::{
-    ServerId, ToolScope, is_secret_name,
+    Gates, ServerId, ToolScope, ToolScopes, is_secret_name,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -58,7 +58,14 @@ pub struct ServerEntry {
     pub(crate) default_config: Layer,
     /// The tool scopes that each tool requires; a tool that is not named requires none (D14).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tool_scopes: BTreeMap<String, BTreeSet<ToolScope>>,
+    pub tool_scopes: BTreeMap<String, ToolScopes>,
+    /// The same of resources and templates, by patterns of URIs in which `*` is any number of
+    /// characters and `?` is one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub resource_scopes: BTreeMap<String, ToolScopes>,
+    /// The same of prompts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prompt_scopes: BTreeMap<String, ToolScopes>,
     /// What is expected of the scope of runs that use it (O94).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub scope_schema: BTreeMap<String, ScopeKey>,
@@ -83,7 +90,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 32] = [
+const KEYS: [&str; 34] = [
     "id",
     "name",
     "display_name",
@@ -104,6 +111,8 @@ const KEYS: [&str; 32] = [
     "manifest",
     "default_config",
     "tool_scopes",
+    "resource_scopes",
+    "prompt_scopes",
     "scope_schema",
     "verbatim_headers",
     "timeoutMs",
@@ -139,7 +148,8 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
     let manifest = manifest(reader, object);
     let config_schema = config_schema(reader, object, manifest.as_ref());
     let default_config = default_config(reader, object);
-    let tool_scopes = tool_scopes(reader, object, manifest.as_ref());
+    let [tool_scopes, resource_scopes, prompt_scopes] =
+        SCOPES.map(|key| scopes(reader, manifest.as_ref().unwrap_or(object), key));
     let scope_schema = scope_schema(reader, object);
     let verbatim_headers = reader.flag(object, "verbatim_headers").unwrap_or(false);
     let settings = settings::read(reader, object);
@@ -154,6 +164,8 @@ fn read(reader: &mut Reader, object: &Object<'_>, id: Option<&ServerId>) -> Opti
         config_schema,
         default_config,
         tool_scopes,
+        resource_scopes,
+        prompt_scopes,
         scope_schema,
         verbatim_headers,
         settings,
@@ -199,9 +211,11 @@ fn names(
 
 fn manifest<'n>(reader: &mut Reader, object: &Object<'n>) -> Option<Object<'n>> {
     let manifest = reader.object(object, "manifest")?;
-    reader.only(&manifest, &["env", "tool_scopes"]);
-    reader.excluding(object, "config_schema", "manifest");
-    reader.excluding(object, "tool_scopes", "manifest");
+    let [tools, resources, prompts] = SCOPES;
+    reader.only(&manifest, &["env", tools, resources, prompts]);
+    for key in ["config_schema", tools, resources, prompts] {
+        reader.excluding(object, key, "manifest");
+    }
     Some(manifest)
 }
 
@@ -232,15 +246,12 @@ fn default_config(reader: &mut Reader, object: &Object<'_>) -> Layer {
     found
 }
 
-/// Scopes of tools, as a text or a list, of which all are required (D14, X-D1).
-fn tool_scopes(
-    reader: &mut Reader,
-    object: &Object<'_>,
-    manifest: Option<&Object<'_>>,
-) -> BTreeMap<String, BTreeSet<ToolScope>> {
-    let Some(tools) = reader.object(manifest.unwrap_or(object), "tool_scopes") else {
-        return BTreeMap::new();
-    };
+/// What requires tool scopes.
+const SCOPES: [&str; 3] = ["tool_scopes", "resource_scopes", "prompt_scopes"];
+
+/// Tool scopes by name, each as a text or a list, of which all are required (D14, X-D1).
+fn scopes(reader: &mut Reader, object: &Object<'_>, key: &str) -> BTreeMap<String, ToolScopes> {
+    let Some(tools) = reader.object(object, key) else { return BTreeMap::new() };
     let mut found = BTreeMap::new();
     for (tool, node, at) in tools.entries() {
         let nodes: Vec<(Place, &Node)> = match node {
@@ -281,6 +292,12 @@ fn is_spelling_of(known: &str, key: &str) -> bool {
 }
 
 impl ServerEntry {
+    /// What of it requires tool scopes.
+    #[must_use]
+    pub fn gates(&self) -> Gates {
+        Gates::new(self.tool_scopes.clone(), &self.resource_scopes, self.prompt_scopes.clone())
+    }
+
     /// What its schema says of a key that some level sets. `None`: nobody said anything.
     pub(crate) fn declared(&self, key: &str) -> Result<Option<&KeySchema>, Objection> {
         let is_header = self.shape.is_http() && (key.contains('-') || self.verbatim_headers);

@@ -24,6 +24,10 @@ pub use connect::{ConnectError, UrlFault};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
+pub use objects::grant_requests::{
+    GrantDecision, GrantRequestRow, GrantRequestStatus, GrantRequests, OPEN_MAX,
+};
+pub use objects::grants::{GrantChanges, GrantRow, GrantRows};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
 pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};

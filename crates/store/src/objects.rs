@@ -3,6 +3,8 @@
 pub(crate) mod audit;
 pub(crate) mod catalog;
 pub(crate) mod env_bindings;
+pub(crate) mod grant_requests;
+pub(crate) mod grants;
 pub(crate) mod kept_answers;
 pub(crate) mod logins;
 pub(crate) mod principals;

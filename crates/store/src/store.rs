@@ -5,9 +5,10 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, KeptAnswers, Logins, OpenError,
-    Principals, Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
-    StatementError, TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
+    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, GrantRequests, GrantRows,
+    KeptAnswers, Logins, OpenError, Principals, Proofs, RunRows, Secrets, SeededDefaults,
+    ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows, TrustedFiles, Workspaces,
+    connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -139,6 +140,18 @@ impl Store {
     #[must_use]
     pub fn env_bindings(&self) -> EnvBindings<'_> {
         EnvBindings::new(&self.database)
+    }
+
+    /// What runs have asked to be allowed.
+    #[must_use]
+    pub fn grant_requests(&self) -> GrantRequests<'_> {
+        GrantRequests::new(&self.database)
+    }
+
+    /// What humans have granted.
+    #[must_use]
+    pub fn grants(&self) -> GrantRows<'_> {
+        GrantRows::new(&self.database)
     }
 
     /// Answers to writes that came with an idempotency key.

@@ -30,6 +30,11 @@ pub struct AuditRecord {
     /// What kind of thing it was about, such as [`TOOL`], and the server's own name for that.
     /// `None` for the server as such, or the endpoint.
     pub item: Option<(&'static str, Arc<str>)>,
+    /// The ids of the grants by which it was allowed, with spaces between; empty where nothing
+    /// required one.
+    pub granted_via: Box<str>,
+    /// The check that refused it, if one did.
+    pub refused_by: Option<&'static str>,
 }
 
 /// How a call ended.
@@ -112,7 +117,7 @@ impl Entry {
     /// What is written of the call (X-M62).
     pub(super) fn event(&self) -> AuditEvent<'_> {
         let Self { record, outcome, time, started: _, took, contents } = self;
-        let AuditRecord { workspace, run, session, endpoint, server, method, item } = record;
+        let AuditRecord { workspace, run, session, endpoint, server, method, item, .. } = record;
         let run = run.to_text();
         let kind = if method == "tools/call" { kind::TOOL_CALLED } else { kind::REQUESTED };
         let mut event = AuditEvent::new(kind, Actor::new(ActorKind::Run, run.clone()));
@@ -130,6 +135,11 @@ impl Entry {
         if let Outcome::RpcError(code) = outcome {
             event = event.with("code", *code);
         }
+        if let Some(check) = record.refused_by {
+            event = event.with("refused_by", check);
+        }
+        event.granted_via =
+            Some(&*record.granted_via).filter(|ids| !ids.is_empty()).map(Into::into);
         if let Some(contents) = contents {
             event = event.with(CONTENTS, contents.shown());
         }

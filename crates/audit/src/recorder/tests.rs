@@ -28,6 +28,8 @@ fn call(tool: &str) -> AuditRecord {
         server: Some(Alias::new("git").unwrap()),
         method: Cow::Borrowed("tools/call"),
         item: Some((TOOL, tool.into())),
+        granted_via: Box::default(),
+        refused_by: None,
     }
 }
 
@@ -183,10 +185,10 @@ async fn d25_a_failing_disk_refuses_calls_until_it_works() {
     let disk = Disk::default();
     let audit = over(disk.clone(), 100);
     let open = audit.reserve(call("open")).unwrap();
+    // Before, since the writer may fail at the first that ends.
+    let accepted: Vec<_> = (0..3).map(|_| audit.reserve(call("tool")).unwrap()).collect();
     disk.is_broken.store(true, Ordering::SeqCst);
-    for _ in 0..3 {
-        audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
-    }
+    accepted.into_iter().for_each(|slot| slot.commit(Outcome::Ok));
     audit.flush().await;
     assert_eq!(audit.reserve(call("tool")).unwrap_err(), AuditFull::Failed);
     open.commit(Outcome::Ok);

@@ -36,7 +36,7 @@ struct Asked {
 impl EnvNames {
     /// The variables of an agent, and the secret of each: what is bound for the agent itself comes
     /// before what is bound for the workspace.
-    pub(crate) fn secrets(&self, agent: &AgentName) -> BTreeMap<EnvName, SecretName> {
+    pub fn secrets(&self, agent: &AgentName) -> BTreeMap<EnvName, SecretName> {
         self.of(&EnvScope::Agent(agent.clone()))
     }
 

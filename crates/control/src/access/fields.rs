@@ -11,14 +11,14 @@ use crate::{CatalogError, FieldError};
 const TEXT_MAX: usize = 200;
 
 /// The fields of an object, which are taken out one by one.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     fields: Vec<(String, Node)>,
     faults: Vec<FieldError>,
 }
 
 impl Fields {
     /// Reads an object with nothing in it but these fields, each once.
-    pub(super) fn read(text: &[u8], known: &[&str]) -> Result<Self, CatalogError> {
+    pub(crate) fn read(text: &[u8], known: &[&str]) -> Result<Self, CatalogError> {
         let refused = |message: String| {
             let remedy = format!("send an object with some of `{}`", known.join("`, `"));
             CatalogError::Refused(vec![FieldError::invalid("", message, remedy)])
@@ -42,16 +42,27 @@ impl Fields {
     }
 
     /// Nothing, if all was well.
-    pub(super) fn done(self) -> Result<(), CatalogError> {
+    pub(crate) fn done(self) -> Result<(), CatalogError> {
         if self.faults.is_empty() { Ok(()) } else { Err(CatalogError::Refused(self.faults)) }
     }
 
-    pub(super) fn fault(&mut self, name: &str, message: impl Into<String>, remedy: &str) {
+    /// The same, if nothing else is wrong, either.
+    pub(crate) fn done_with(mut self, more: Vec<FieldError>) -> Result<(), CatalogError> {
+        self.faults.extend(more);
+        self.done()
+    }
+
+    /// A value of any kind.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Node> {
+        field(&self.fields, name).cloned()
+    }
+
+    pub(crate) fn fault(&mut self, name: &str, message: impl Into<String>, remedy: &str) {
         self.faults.push(FieldError::invalid(name, message, remedy));
     }
 
     /// A text for people.
-    pub(super) fn text(&mut self, name: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
         let text = match field(&self.fields, name)? {
             Node::Text(text) => text.clone(),
             other => {
@@ -69,7 +80,7 @@ impl Fields {
     }
 
     /// A text that some rule accepts, and that has to be there.
-    pub(super) fn named<T, E: std::fmt::Display>(
+    pub(crate) fn named<T, E: std::fmt::Display>(
         &mut self,
         name: &str,
         rule: impl FnOnce(&str) -> Result<T, E>,
@@ -88,7 +99,7 @@ impl Fields {
         }
     }
 
-    pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
+    pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {
         match field(&self.fields, name)? {
             Node::Bool(flag) => Some(*flag),
             other => {
@@ -113,7 +124,7 @@ impl Fields {
     }
 
     /// A whole number from 1 to `most`.
-    pub(super) fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
+    pub(crate) fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
         let amount = match field(&self.fields, name)? {
             Node::Number(number) => number.as_u64(),
             _ => None,
@@ -127,7 +138,7 @@ impl Fields {
     }
 
     /// A list of roles, at least one.
-    pub(super) fn roles(&mut self, name: &str) -> Option<Roles> {
+    pub(crate) fn roles(&mut self, name: &str) -> Option<Roles> {
         let remedy =
             format!("write a list of some of `{}`", Role::ALL.map(Role::as_str).join("`, `"));
         let items = match field(&self.fields, name)? {
@@ -155,7 +166,7 @@ impl Fields {
     }
 
     /// That something which has to be there is there.
-    pub(super) fn needed(&mut self, name: &str) {
+    pub(crate) fn needed(&mut self, name: &str) {
         if field(&self.fields, name).is_none() {
             self.fault(name, "it is missing", "say it");
         }

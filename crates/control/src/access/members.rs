@@ -83,6 +83,10 @@ impl Control {
             let principals = store.principals();
             let removed = principals.set_roles(&workspace, &found.id, &Roles::new(), &by.id).await;
             removed.map_err(ControlError::Store)?;
+            let _granting = this.shared.grants.changing().await;
+            let ended = store.grants().end_of_user(&workspace, found.id.as_str()).await;
+            ended.map_err(ControlError::Store)?;
+            this.shared.grants.forget_user(&workspace, &found.id);
             noted.done().await;
             Ok(())
         })

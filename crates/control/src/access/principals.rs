@@ -6,7 +6,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_model::{PrincipalId, PrincipalKind, PrincipalName};
 use narthex_store::NewPrincipal;
 
-use super::{AccessError, Account, change::of_statement, fields::Fields, token::hex};
+use super::{AccessError, Account, change::of_statement, fields::Fields};
 use crate::{By, Control, ControlError};
 
 impl Control {
@@ -127,5 +127,5 @@ pub(crate) fn of_principal(kind: &'static str, id: &PrincipalId, by: By) -> Audi
 pub(crate) fn new_id() -> Result<PrincipalId, AccessError> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
-    Ok(PrincipalId::new(&format!("prn_{}", hex(&bytes))).expect("it is made by the rule"))
+    Ok(PrincipalId::new(&format!("prn_{}", hex::encode(bytes))).expect("it is made by the rule"))
 }

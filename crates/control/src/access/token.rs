@@ -26,7 +26,7 @@ impl ServiceToken {
     pub(super) fn generate() -> Result<(Self, ServiceTokenId), AccessError> {
         let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
         getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
-        let digits = Secret::new(hex(&bytes));
+        let digits = Secret::new(hex::encode(bytes));
         let token = Self(Secret::new(format!("{PREFIX}{}", digits.expose())));
         let id = id_of(token.expose()).expect("a token is written as it is read");
         Ok((token, id))
@@ -56,15 +56,12 @@ impl Hash {
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
-        let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|it| u8::try_from(it).ok());
-        let digits: Vec<u8> = text.as_bytes().iter().map(digit).collect::<Option<_>>()?;
-        let (pairs, []) = digits.as_chunks::<2>() else { return None };
-        let bytes: Vec<u8> = pairs.iter().map(|[high, low]| high << 4 | low).collect();
-        bytes.try_into().ok().map(Self)
+        let mut bytes = [0; 32];
+        hex::decode_to_slice(text, &mut bytes).ok().map(|()| Self(bytes))
     }
 
     pub(super) fn to_text(self) -> String {
-        hex(&self.0)
+        hex::encode(self.0)
     }
 
     pub(super) fn opens_for(self, token: &str) -> bool {
@@ -76,22 +73,6 @@ impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Hash")
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// What [`hex`] has written of 32 bytes; `None` for any other text.
-pub(crate) fn unhex(digits: &str) -> Option<[u8; 32]> {
-    let mut bytes = [0; 32];
-    if digits.len() != 64 || !digits.is_ascii() {
-        return None;
-    }
-    for (index, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

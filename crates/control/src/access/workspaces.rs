@@ -102,7 +102,7 @@ impl Control {
     }
 
     /// Deletes one. With `is_forced` also one in which something lives, which is then gone; but for
-    /// runs that go on, which [`crate::Runs::workspace_delete`] ends before.
+    /// runs that go on, which have to be ended before.
     ///
     /// # Errors
     /// When something lives in it, it is `default`, there is none of this id or no store, or the
@@ -131,7 +131,9 @@ impl Control {
             }
             let event = event(kind::WORKSPACE_DELETED, &id, by).with("is_forced", is_forced);
             let noted = this.note(event).await?;
+            let _granting = this.shared.grants.changing().await;
             if workspaces.delete(&id, is_forced).await.map_err(ControlError::Store)? {
+                this.shared.grants.forget_all(&id);
                 noted.done().await;
                 return Ok(());
             }

@@ -4,7 +4,7 @@ mod attachments;
 mod import;
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{CatalogKind, WorkspaceId};
+use narthex_model::{AgentName, CatalogKind, WorkspaceId};
 use narthex_registry::{CutReason, MountIdentity};
 use narthex_resolve::ServerEntry;
 use narthex_store::CatalogRow;
@@ -20,7 +20,7 @@ use super::{
     error::{CatalogError, FieldWarning},
     merge_patch, object, tag, unknown,
 };
-use crate::{By, Control, ControlError, runs::prepare::server_key};
+use crate::{By, Control, ControlError, keys::server_key};
 
 /// What is to be changed, by whom, and when not.
 #[derive(Debug, Clone)]
@@ -148,9 +148,13 @@ impl Control {
             let store = this.catalog_store(&workspace).await?;
             let event = event(&workspace, kind, What::Removed, by).on(kind.to_string(), id.clone());
             let noted = this.note(event).await?;
+            let _granting = this.shared.grants.changing().await;
             let is_done = store.catalog(kind).delete(&workspace, &row).await;
             if !is_done.map_err(ControlError::Store)? {
                 return Err(CatalogError::Changed { kind, id }.into());
+            }
+            if let (CatalogKind::Agent, Ok(agent)) = (kind, AgentName::new(&id)) {
+                this.shared.grants.forget_agent(&workspace, &agent);
             }
             noted.done().await;
             Ok(())

@@ -12,9 +12,11 @@ use crate::{Control, ControlError};
 
 /// An agent, and as much of the catalog as it uses.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AgentParts {
-    pub(crate) agent: Agent,
-    pub(crate) catalog: Catalog,
+pub struct AgentParts {
+    /// The agent.
+    pub agent: Agent,
+    /// Its capabilities and their servers.
+    pub catalog: Catalog,
 }
 
 impl Control {
@@ -23,7 +25,7 @@ impl Control {
     ///
     /// # Errors
     /// When there is no such agent or it cannot be read, or the store fails.
-    pub(crate) async fn agent_parts(
+    pub async fn agent_parts(
         store: &Store,
         workspace: &WorkspaceId,
         name: &AgentName,
@@ -51,7 +53,7 @@ impl Control {
     ///
     /// # Errors
     /// When there is no store or no such workspace, or the store fails.
-    pub(crate) async fn switch_off(
+    pub async fn switch_off(
         &self,
         workspace: &WorkspaceId,
         parts: &mut AgentParts,

@@ -211,7 +211,7 @@ fn wanted_name(identity: &Identity) -> String {
 fn suffix() -> Result<String, LoginError> {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).map_err(LoginError::Randomness)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 async fn get(url: &Url) -> Result<Vec<u8>, LoginError> {

@@ -206,7 +206,8 @@ impl Shared {
         let subject = Subject::Resource(routed.item.name().into());
         let server = caller.run.key(&routed.alias);
         let key = FollowKey { server, subject, kind: chosen.kind };
-        let errand = self.errand(caller, routed)?;
+        let errand = self.errand(caller, routed).await?;
+        let basis = errand.basis().clone();
         let done = match is_start {
             true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
             false => {
@@ -215,6 +216,9 @@ impl Shared {
             }
         };
         errand.end(done)?;
+        if is_start {
+            self.unsubscribe_when_over(session, key, &basis);
+        }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }
 

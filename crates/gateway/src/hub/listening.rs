@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_model::Alias;
-use narthex_policy::{Item, Request};
+use narthex_policy::{Basis, Item, Request};
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
@@ -12,6 +12,7 @@ use super::{Change, FollowKey, Following, LISTS, Seen, Subject};
 use crate::{
     Answer, Answering, Caller, RunView, Step,
     gateway::Shared,
+    grants::Over,
     links::LinkKind,
     method::{Handling, ListKind},
     pipeline::own_alias,
@@ -45,6 +46,8 @@ impl Shared {
         let held = Held::of(&caller.run);
         let changes = self.hub.changes.subscribe();
         let followed = self.follow_all(caller, &request, &filter).await;
+        let mut basis = Basis::default();
+        followed.iter().for_each(|heard| basis.join(&heard.basis));
         Ok(Answering::listening(Listening {
             shared: self.clone(),
             id: Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes)),
@@ -54,6 +57,7 @@ impl Shared {
             filter,
             followed,
             is_acknowledged: false,
+            over: self.over(&basis, &caller.run.ended),
             _held: held,
         }))
     }
@@ -84,11 +88,12 @@ impl Shared {
         let tasks = filter.tasks.iter().filter_map(task);
         let mut following = JoinSet::new();
         for (index, (shown, alias, item)) in resources.chain(tasks).enumerate() {
-            let wanted = Request::new(alias, request.clone(), item);
+            let mut wanted = Request::new(alias, request.clone(), item);
+            self.know_origin(caller, &mut wanted);
             let (shared, caller) = (self.clone(), caller.clone());
             following.spawn(async move {
-                let (key, following) = shared.follow_for(&caller, wanted).await?;
-                Some((index, Heard { shown, key, following, told: None }))
+                let (key, following, basis) = shared.follow_for(&caller, wanted).await?;
+                Some((index, Heard { shown, key, following, basis, told: None }))
             });
         }
         let mut heard = Vec::new();
@@ -106,7 +111,7 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         wanted: Request,
-    ) -> Option<(FollowKey, Following)> {
+    ) -> Option<(FollowKey, Following, Basis)> {
         let row = self.settled(&caller.run, &wanted.alias).await.ok()?;
         if matches!(wanted.item, Item::Resource(_)) && row.inventory.withholds(wanted.item.name()) {
             return None;
@@ -122,9 +127,10 @@ impl Shared {
         }
         let server = caller.run.key(&wanted.alias);
         let key = FollowKey { server, subject, kind: LinkKind::Shared };
-        let errand = self.errand(caller, wanted).ok()?;
+        let errand = self.errand(caller, wanted).await.ok()?;
         let following = self.follow(&errand, &key, Arc::clone(&link)).await;
-        Some((key, errand.end(following).ok()?))
+        let basis = errand.basis().clone();
+        Some((key, errand.end(following).ok()?, basis))
     }
 }
 
@@ -135,6 +141,7 @@ struct Heard {
     shown: Arc<str>,
     key: FollowKey,
     following: Following,
+    basis: Basis,
     /// The last state of a task that was told.
     told: Option<Bytes>,
 }
@@ -189,6 +196,8 @@ pub(crate) struct Listening {
     filter: Filter,
     followed: Vec<Heard>,
     is_acknowledged: bool,
+    /// When the grants are over that allow what is followed.
+    over: Option<Over>,
     _held: Held,
 }
 
@@ -198,11 +207,13 @@ impl Listening {
             self.is_acknowledged = true;
             return Some(Step::Message(self.acknowledgement()));
         }
+        // With the run, or with the grants that allow what is followed.
+        let ended = self.over.as_ref().map_or(&self.run.ended, |over| &over.token).clone();
         loop {
             let change = tokio::select! {
                 biased;
                 () = self.shared.stopping.cancelled() => return Some(Step::Answer(self.end())),
-                () = self.run.ended.cancelled() => return Some(Step::Answer(self.end())),
+                () = ended.cancelled() => return Some(Step::Answer(self.end())),
                 change = self.changes.recv() => change,
             };
             match change {

@@ -118,7 +118,7 @@ impl Shared {
         name: &str,
         (item, members): (Item, &str),
     ) {
-        let done = match self.errand_again(session, link, name, item, members) {
+        let done = match self.errand_again(session, link, name, item, members).await {
             Ok(errand) => errand.end(
                 self.ask(&session.run.key(link.alias()), link, name, members.as_bytes()).await,
             ),
@@ -129,7 +129,7 @@ impl Shared {
         }
     }
 
-    fn errand_again(
+    async fn errand_again(
         &self,
         session: &Arc<Session>,
         link: &Link,
@@ -143,6 +143,6 @@ impl Shared {
             .map_err(|error| Refusal::rpc(rpc::code::INTERNAL_ERROR, error.to_string()))?;
         let (run, endpoint) = (session.run.clone(), session.endpoint.clone());
         let caller = Caller::new(run, endpoint, Some(session.clone()));
-        self.errand(&caller, Request::new(link.alias().clone(), message, item))
+        self.errand(&caller, Request::new(link.alias().clone(), message, item)).await
     }
 }

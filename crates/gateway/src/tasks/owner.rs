@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
+use narthex_policy::Origin;
 use narthex_upstream::Link;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, method, with_member};
 
@@ -20,6 +21,8 @@ pub(crate) struct TaskOwner {
     pub(crate) run: RunId,
     /// Whether the caller knows ids that the gateway may have changed.
     pub(crate) is_aggregated: bool,
+    /// The call that makes a task now, if that required a grant.
+    pub(crate) origin: Option<Arc<Origin>>,
 }
 
 impl TaskOwner {
@@ -50,7 +53,7 @@ impl TaskOwner {
         let task = result.get("task").or_else(|| result.body_raw().filter(|_| is_modern));
         let Some(task) = task else { return };
         if let Some(id) = task.get("taskId").and_then(Raw::as_str) {
-            self.routes.learn(self.run, &id, &self.server);
+            self.routes.learn(self.run, &id, &self.server, self.origin.as_ref());
             self.routes.keep_awake(self.run, task, &self.server, link);
         }
     }

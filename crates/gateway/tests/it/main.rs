@@ -15,6 +15,8 @@ mod fixture_process;
 #[cfg(test)]
 mod following;
 #[cfg(test)]
+mod gates;
+#[cfg(test)]
 mod idle_runs;
 #[cfg(test)]
 mod limits;

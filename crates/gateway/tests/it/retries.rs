@@ -90,10 +90,10 @@ async fn a_server_that_hangs_for_one_client_holds_up_no_other() {
 async fn a_call_is_given_up_before_it_is_sent() {
     let world = World::of([("hangs", hanging())]).await;
     let caller = caller(&world, transparent("hangs"), json!({"sampling": {}})).await;
-    let calling = async {
+    let calling = Box::pin(async {
         let mut answering = world.gateway.call(&caller, echo(1, "")).await;
         answering.next().await
-    };
+    });
     let cancel = async {
         let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
             "params": {"requestId": 1}});

@@ -3,6 +3,7 @@
 mod access;
 mod catalog;
 mod door;
+mod grants;
 mod runs;
 mod servers;
 mod signin;
@@ -17,6 +18,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("access", access::OPERATIONS),
     ("catalog", catalog::OPERATIONS),
     ("runs", runs::OPERATIONS),
+    ("grants", grants::OPERATIONS),
 ];
 
 /// The subject and the words of an operation.

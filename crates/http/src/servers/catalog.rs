@@ -206,7 +206,15 @@ pub(super) fn with_tag(mut response: respond::Response, tag: &str) -> respond::R
 }
 
 /// What an author may know of a server: what it is called and what attaching it takes (X-D12).
-const MANIFEST: [&str; 5] = ["id", "name", "description", "config_schema", "tool_scopes"];
+const MANIFEST: [&str; 7] = [
+    "id",
+    "name",
+    "description",
+    "config_schema",
+    "tool_scopes",
+    "resource_scopes",
+    "prompt_scopes",
+];
 
 /// An object, or of a server the part that authors see.
 fn seen(object: &CatalogObject, is_whole: bool) -> Value {

@@ -6,13 +6,12 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_audit::ToolSet;
-use narthex_control::{
-    Created, Creator, FieldError, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow,
-};
+use narthex_control::FieldError;
 use narthex_gateway::RunView;
 use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
+use narthex_runs::{Created, Creator, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow};
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok, once::ToldOnce};
@@ -110,9 +109,9 @@ impl Asked<'_> {
         self.query(&[])?;
         let by = match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
-            principal if principal.is_operator() => Creator::Operator(self.by()),
+            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by())
+                Creator::Member(self.by(), self.principal.human())
             }
         };
         let text = self.entry(body, &[]).await?;
@@ -257,6 +256,7 @@ fn shown_row(row: &RunRow) -> Value {
         // What is said to hold credentials from outside the gateway (X-E60).
         "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
+        "user": row.driver,
         "status": row.ended.map_or("running", |(_, how)| how.as_str()),
         "created_at": Timestamp::new(*created_at).to_string(),
         "created_by": created_by,

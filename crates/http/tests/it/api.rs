@@ -7,6 +7,7 @@ mod catalog;
 mod changes;
 mod env_bindings;
 mod golden;
+mod grants;
 mod isolation;
 mod once;
 mod openapi;

@@ -77,6 +77,7 @@ pub(crate) async fn followed(
         audit: Audit::disabled(),
         login: None,
         meters: Meters::default(),
+        grants: Arc::default(),
         defaults,
     })
 }

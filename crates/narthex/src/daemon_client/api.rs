@@ -93,9 +93,9 @@ impl DaemonClient {
     pub(crate) async fn api_list(&self, path: &str) -> Result<Value, Failure> {
         let mut items = Vec::new();
         let mut after = String::new();
-        let and = if path.contains('?') { '&' } else { '?' };
+        let sign = if path.contains('?') { '&' } else { '?' };
         loop {
-            let mut page = self.api_get(format!("{path}{and}limit=100&after={after}")).await?;
+            let mut page = self.api_get(format!("{path}{sign}limit=100&after={after}")).await?;
             match page["items"].take() {
                 Value::Array(of_page) => items.extend(of_page),
                 other => return Err(no_list(&other)),

@@ -21,6 +21,7 @@ mod daemon;
 mod documents;
 mod exhaustion;
 mod fidelity;
+mod grants;
 mod help;
 mod identity;
 mod init;

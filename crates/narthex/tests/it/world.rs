@@ -99,6 +99,7 @@ impl World {
             variables,
             audit: Audit::disabled(),
             login: None,
+            grants: Arc::default(),
             meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! Faults of one entry: each has its own message with the remedy in it, and a code for programs.
 
-use narthex_model::{AliasError, ConfinementProblem, LimitProblem};
+use narthex_model::{AliasError, ConfinementProblem, LimitProblem, NameError};
 
 use super::placeholder::PlaceholderError;
 
@@ -11,6 +11,8 @@ pub(super) enum EntryProblem {
     NotAnObject { found: &'static str },
     #[error(transparent)]
     BadName(#[from] AliasError),
+    #[error(transparent)]
+    BadScope(NameError),
     #[error("another server becomes `{alias}` too; rename one of the two")]
     SameAlias { alias: String },
     #[error("the transport is missing; add `\"transport\": \"{meant}\"`")]
@@ -70,7 +72,7 @@ impl EntryProblem {
     pub(super) fn code(&self) -> &'static str {
         match self {
             Self::NotAnObject { .. } => "entry_not_an_object",
-            Self::BadName(_) => "name_invalid",
+            Self::BadName(_) | Self::BadScope(_) => "name_invalid",
             Self::SameAlias { .. } => "name_taken",
             Self::NoTransport { .. } => "transport_missing",
             Self::UnknownTransport { .. } => "transport_unknown",

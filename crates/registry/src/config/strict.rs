@@ -34,6 +34,7 @@ fn definition(
     let output = reader.output(fields, at);
     let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
+    let gates = reader.gates(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled").unwrap_or(false);
     let Some(wanted) = wanted(reader, fields, at) else {
         // The block is checked all the same, so that one look tells every fault.
@@ -43,7 +44,7 @@ fn definition(
     let target = reader.target(fields, at, wanted, "url")?;
     let server = ServerDefinition::new(alias?, target);
     let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
-    Some(ServerDefinition { exposed, is_disabled, ..server })
+    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place) -> Option<Wanted> {

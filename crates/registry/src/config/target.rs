@@ -16,7 +16,7 @@ use super::{
 };
 
 /// The keys of an entry in both documents. The references are known only to be refused.
-pub(super) const ENTRY_KEYS: [&str; 26] = [
+pub(super) const ENTRY_KEYS: [&str; 29] = [
     "transport",
     "url",
     "command",
@@ -38,6 +38,9 @@ pub(super) const ENTRY_KEYS: [&str; 26] = [
     "tools",
     "resources",
     "prompts",
+    "tool_scopes",
+    "resource_scopes",
+    "prompt_scopes",
     "disabled",
     "name",
     "valueRef",

@@ -69,6 +69,7 @@ fn definition(
     let output = reader.output(fields, at);
     let traffic = reader.traffic(fields, at);
     let exposed = reader.exposed(fields, at).into();
+    let gates = reader.gates(fields, at).into();
     let is_disabled = reader.flag(fields, at, "disabled") == Some(true)
         || reader.flag(fields, at, "enabled") == Some(false);
     if is_disabled {
@@ -82,7 +83,7 @@ fn definition(
     let target = reader.target(fields, at, wanted, url_key)?;
     let server = ServerDefinition::new(alias, target);
     let server = ServerDefinition { timeout, mount_timeout, output, traffic, ..server };
-    Some(ServerDefinition { exposed, is_disabled, ..server })
+    Some(ServerDefinition { exposed, gates, is_disabled, ..server })
 }
 
 fn wanted(reader: &mut Reader<'_>, fields: &Fields, at: &Place, url_key: &str) -> Option<Wanted> {

@@ -6,14 +6,14 @@ use std::{
 };
 
 use narthex_model::ServerDefinition;
-use narthex_policy::{Item, Request, RunPolicy};
+use narthex_policy::{Item, Request};
 use narthex_testkit::unruly::{VARIABLE, run_if_asked};
 use narthex_upstream::{Frame, Hop, Link, LinkError};
 use narthex_wire::{Limits, Message, Raw};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
-use crate::world::{in_time, program, with_env};
+use crate::world::{in_time, permitted, program, with_env};
 
 /// Not a test: servers are this program, started again with this name.
 #[test]
@@ -94,8 +94,7 @@ pub(crate) async fn ask(link: &Link, tool: &str, arguments: Value) -> Result<Str
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
     let request = Request::new(link.alias().clone(), message, Item::Tool(tool.into()));
-    let permitted = RunPolicy::AllAttached.authorize(request, &narthex_model::EVERYTHING).unwrap();
-    let mut forwarded = in_time(link.forward(permitted, Hop::default())).await?;
+    let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
     loop {
         if let Frame::Answer(answer) = in_time(forwarded.next()).await? {
             let content = answer.get("content").map(Raw::items).unwrap_or_default();

@@ -7,7 +7,7 @@ mod switches;
 
 use std::sync::{Arc, Mutex};
 
-use narthex_policy::{Item, Request, RunPolicy};
+use narthex_policy::{Item, Request};
 use narthex_upstream::{Frame, Hop, InUse, Link, LinkError};
 use narthex_wire::{Limits, Message};
 use serde_json::json;
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     peer::{Peer, event, events, result},
-    world::in_time,
+    world::{in_time, permitted},
 };
 
 /// The id of a call, and the stream on which it is answered.
@@ -64,8 +64,7 @@ pub(crate) async fn call(link: &Link) -> Result<Frame, LinkError> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
     let request = Request::new(link.alias().clone(), message, Item::Tool("x".into()));
-    let permitted = RunPolicy::AllAttached.authorize(request, &narthex_model::EVERYTHING).unwrap();
-    let mut forwarded = in_time(link.forward(permitted, Hop::default())).await?;
+    let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
     in_time(forwarded.next()).await
 }
 

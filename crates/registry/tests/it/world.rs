@@ -1,11 +1,16 @@
 //! A registry over servers made by tests, and what can be seen of it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use narthex_model::{
     Alias, HttpTarget, Secret, ServerAuth, ServerDefinition, ServerState, StdioTarget, Target,
 };
+use narthex_policy::{Attempt, Authority, Permitted, Request, RunPolicy, ServerRules};
 use narthex_registry::{Declared, Registry, RegistryOptions, ServerRow, Snapshot, config::Entry};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};
@@ -156,4 +161,16 @@ fn check_side_data(row: &ServerRow) {
 
 pub(crate) fn message(row: &ServerRow) -> String {
     row.error.as_ref().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A request that policy lets through, as nothing forbids it.
+pub(crate) fn permitted(request: Request) -> Permitted<Request> {
+    let attempt = Attempt { now: SystemTime::now, paid: &[] };
+    let decided = RunPolicy::AllAttached.authorize(
+        request,
+        ServerRules::OPEN,
+        &Authority::default(),
+        attempt,
+    );
+    decided.unwrap().permitted().unwrap()
 }

@@ -160,6 +160,7 @@ impl ResolvedServer {
             mount_timeout: self.settings.mount_timeout(),
             output: self.settings.output(),
             exposed: Box::new(self.exposed()),
+            gates: Box::new(self.gates.clone()),
             is_disabled: self.settings.disabled,
             filled_in,
             ..definition

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{CatalogKind, WorkspaceId};
 
-use super::{now_ms, time};
+use super::{grants, now_ms, time};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -87,6 +87,7 @@ const AGENTS: Statements = statements!("agents");
 #[derive(Debug, Clone, Copy)]
 pub struct CatalogRows<'a> {
     database: &'a Database,
+    kind: CatalogKind,
     statements: &'static Statements,
 }
 
@@ -163,7 +164,7 @@ fn statements(kind: CatalogKind) -> &'static Statements {
 
 impl<'a> CatalogRows<'a> {
     pub(crate) fn new(database: &'a Database, kind: CatalogKind) -> Self {
-        Self { database, statements: statements(kind) }
+        Self { database, kind, statements: statements(kind) }
     }
 
     /// The one of this id, if there is one.
@@ -280,7 +281,11 @@ impl<'a> CatalogRows<'a> {
         workspace: &WorkspaceId,
         read: &CatalogRow,
     ) -> Result<bool, StatementError> {
-        let steps = [Step::must_change(self.statements.delete, known(workspace, read))];
+        let mut steps = vec![Step::must_change(self.statements.delete, known(workspace, read))];
+        if self.kind == CatalogKind::Agent {
+            let place = (Value::Text(workspace.as_str()), Value::Text(&read.id));
+            steps.extend(grants::end_of_agent(place.0, place.1));
+        }
         self.database.write_steps(&steps).await
     }
 }

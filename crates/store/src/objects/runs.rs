@@ -4,10 +4,10 @@ mod reading;
 
 use std::time::SystemTime;
 
-use narthex_model::{EnvName, Pid, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{EnvName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
 pub use self::reading::{LiveRun, RunFilter};
-use super::{ms, now_ms, sessions};
+use super::{grants, ms, now_ms, sessions};
 use crate::{
     SessionRow, StatementError,
     database::{Database, Step},
@@ -22,8 +22,8 @@ const COUNT: Statement = Statement {
 const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets) \
-          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12 \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver) \
+          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12, $13 \
           FROM run_counters WHERE workspace = $1",
 };
 const PARENT_LIVES: Statement = Statement {
@@ -81,6 +81,8 @@ pub struct RunRow {
     pub expires_at: SystemTime,
     /// Whether it has Unix sockets.
     pub has_sockets: bool,
+    /// The human who drives it, if one does.
+    pub driver: Option<PrincipalId>,
     /// When and how it ended; `None` while it lives.
     pub ended: Option<(SystemTime, RunEnd)>,
 }
@@ -110,6 +112,8 @@ pub struct NewRun<'a> {
     pub expires_at: SystemTime,
     /// Whether it has Unix sockets.
     pub has_sockets: bool,
+    /// The human who drives it, if one does.
+    pub driver: Option<&'a PrincipalId>,
 }
 
 impl<'a> RunRows<'a> {
@@ -129,7 +133,7 @@ impl<'a> RunRows<'a> {
         new_session: Option<&SessionRow>,
     ) -> Result<bool, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
-        let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, .. } = run;
+        let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, driver, .. } = run;
         let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
@@ -158,6 +162,7 @@ impl<'a> RunRows<'a> {
             Value::Integer(ms(expires_at)),
             Value::Text(&agent_env),
             Value::Integer(has_sockets.into()),
+            Value::Text(driver.map_or("", PrincipalId::as_str)),
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await
@@ -197,7 +202,10 @@ impl<'a> RunRows<'a> {
             Value::Integer(now_ms()),
             Value::Text(how.as_str()),
         ];
-        self.database.write_steps(&[Step::must_change(END, values)]).await
+        let granted = grants::end_of_run(values[0], values[1]);
+        let mut steps = vec![Step::must_change(END, values)];
+        steps.extend(granted);
+        self.database.write_steps(&steps).await
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use narthex_model::{RunId, SessionId, WorkspaceId};
 
-use super::{id, ms, now_ms, optional_time, runs, time, workspace};
+use super::{grants, id, ms, now_ms, optional_time, runs, time, workspace};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -116,8 +116,11 @@ impl<'a> SessionRows<'a> {
         let id = id.to_text();
         let values =
             vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
+        let granted = grants::end_of_session(values[0], values[1]);
         let runs = runs::end_all(values.clone());
-        self.database.write_steps(&[Step::must_change(END, values), runs]).await
+        let mut steps = vec![Step::must_change(END, values), runs];
+        steps.extend(granted);
+        self.database.write_steps(&steps).await
     }
 }
 

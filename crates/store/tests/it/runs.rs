@@ -46,6 +46,7 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         created_by: "admin",
         expires_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1000),
         has_sockets: number % 2 == 1,
+        driver: None,
     }
 }
 

@@ -91,14 +91,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
             let found = found.map(|row| (row.revision, row.document.contains(name)));
             assert_eq!(found, (version >= 5).then_some((revision, true)));
         }
-        let run = store.runs().find(RunId::parse("run_0a1b2c3d4e5f").unwrap()).await.unwrap();
-        let told: Vec<_> = run.iter().flat_map(|run| &run.agent_env).map(EnvName::as_str).collect();
-        assert_eq!(told, if version >= 13 { vec!["GITHUB_TOKEN"] } else { vec![] });
-        let bindings = store.env_bindings().all(&id("team")).await.unwrap();
-        assert_eq!(bindings.len(), usize::from(version >= 13));
-        let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
-        let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
-        assert_eq!(run, kept);
+        check_run(&store, version).await;
         let kept = store.audit().settings("team").await.unwrap().kept_days;
         let chains = store.audit().chains("team").await.unwrap();
         let ends: Vec<_> = chains.iter().map(|chain| chain.head_seq).collect();
@@ -122,8 +115,22 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let answer = store.kept_answers().find("0a1b").await.unwrap();
         let sealed = answer.map(|one| (one.is_done, one.sealed));
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
+        let grants = store.grants().live().await.unwrap();
+        assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
     }
+}
+
+/// The run that a store of a version had, and what its agent was given.
+async fn check_run(store: &Store, version: u32) {
+    let run = store.runs().find(RunId::parse("run_0a1b2c3d4e5f").unwrap()).await.unwrap();
+    let told: Vec<_> = run.iter().flat_map(|run| &run.agent_env).map(EnvName::as_str).collect();
+    assert_eq!(told, if version >= 13 { vec!["GITHUB_TOKEN"] } else { vec![] });
+    let bindings = store.env_bindings().all(&id("team")).await.unwrap();
+    assert_eq!(bindings.len(), usize::from(version >= 13));
+    let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
+    let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
+    assert_eq!(run, kept);
 }

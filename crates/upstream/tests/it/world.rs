@@ -1,12 +1,17 @@
 //! What every test of links needs: contexts, definitions, permits, and a hand on the frames.
 
-use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use bytes::Bytes;
 use narthex_model::{
     Alias, ApiKeyAuth, HttpTarget, Secret, ServerAuth, ServerDefinition, StdioTarget, Target,
 };
-use narthex_policy::{Item, Permitted, Request, RunPolicy};
+use narthex_policy::{Attempt, Authority, Item, Permitted, Request, RunPolicy, ServerRules};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{
     ClientIdentity, ConnectContext, ConnectError, Deadlines, Dialect, Forwarded, Frame, Hop, Link,
@@ -216,7 +221,7 @@ pub(crate) fn permit(link: &Link, method: &str, mut params: Value) -> Permitted<
     let message =
         parse(&json!({"jsonrpc": "2.0", "id": "theirs", "method": method, "params": params}));
     let request = Request::new(link.alias().clone(), message, item);
-    RunPolicy::AllAttached.authorize(request, &narthex_model::EVERYTHING).unwrap()
+    permitted(request)
 }
 
 pub(crate) async fn forward(
@@ -269,3 +274,15 @@ pub(crate) fn value(message: &Message) -> Value {
 
 /// Steps that were seen, in their order.
 pub(crate) type Log<T> = Arc<std::sync::Mutex<Vec<T>>>;
+
+/// A request that policy lets through, as nothing forbids it.
+pub(crate) fn permitted(request: Request) -> Permitted<Request> {
+    let attempt = Attempt { now: SystemTime::now, paid: &[] };
+    let decided = RunPolicy::AllAttached.authorize(
+        request,
+        ServerRules::OPEN,
+        &Authority::default(),
+        attempt,
+    );
+    decided.unwrap().permitted().unwrap()
+}

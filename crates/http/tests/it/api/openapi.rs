@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 29] = [
+const ORDER: [&str; 32] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -140,6 +140,9 @@ const ORDER: [&str; 29] = [
     "object_validate",
     "agent_preview",
     "run_create",
+    "grant_create",
+    "grant_request_approve",
+    "grant_request_deny",
     "limits_set",
     "audit_settings_set",
     "installation_audit_settings_set",
@@ -167,6 +170,14 @@ fn operations() -> Vec<Asked> {
     all
 }
 
+/// What the paths name that has no id of its own choice.
+#[derive(Default)]
+struct Made {
+    run: Value,
+    grant: Value,
+    request: String,
+}
+
 impl Asked {
     fn id(&self) -> &'static str {
         self.operation["operationId"].as_str().unwrap()
@@ -180,7 +191,7 @@ impl Asked {
     }
 
     /// With the ids of the examples, and of the run that was made.
-    fn path(&self, run: &Value) -> String {
+    fn path(&self, made: &Made) -> String {
         let mut before = "";
         let segments = self.template.split('/').map(|segment| {
             let filled = match (segment.starts_with('{'), before) {
@@ -193,8 +204,10 @@ impl Asked {
                 (true, "agents") => "reader",
                 (true, "mcp-attachments") => "archive",
                 (true, "principals" | "members") => "ada",
-                (true, "runs") => run["run_id"].as_str().unwrap(),
-                (true, "sessions") => run["session_id"].as_str().unwrap(),
+                (true, "runs") => made.run["run_id"].as_str().unwrap(),
+                (true, "sessions") => made.run["session_id"].as_str().unwrap(),
+                (true, "grants") => made.grant["id"].as_str().unwrap(),
+                (true, "grant-requests") => &made.request,
                 (true, other) => panic!("what stands behind `{other}`?"),
             };
             before = segment;
@@ -213,7 +226,7 @@ async fn examples_are_taken() {
     for asked in operations.iter().filter(|asked| asked.example().is_some()) {
         assert!(ORDER.contains(&asked.id()), "say in `ORDER` when to send {}", asked.id());
     }
-    let mut run = Value::Null;
+    let mut made = Made::default();
     for id in ORDER {
         let asked = operations.iter().find(|asked| asked.id() == id).unwrap();
         let mut body = asked.example().unwrap().clone();
@@ -221,16 +234,21 @@ async fn examples_are_taken() {
             // The place has the one of the example.
             body["id"] = "other".into();
         }
-        let answer = place.api.send(&asked.method, &asked.path(&run), body.to_string()).await;
+        if id.starts_with("grant_request") {
+            made.request = place.api.asked_by(&made.run, id).await;
+        }
+        let answer = place.api.send(&asked.method, &asked.path(&made), body.to_string()).await;
         let answer = answer.succeeded();
-        if id == "run_create" {
-            run = answer;
+        match id {
+            "run_create" => made.run = answer,
+            "grant_create" => made.grant = answer,
+            _ => continue,
         }
     }
     for asked in operations.iter().filter(|asked| asked.method == "GET") {
         let content = asked.operation["responses"]["200"]["content"].as_object().unwrap();
         if content.contains_key("application/json") {
-            place.api.get(&asked.path(&run)).await;
+            place.api.get(&asked.path(&made)).await;
         }
     }
 }

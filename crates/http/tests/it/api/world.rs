@@ -6,14 +6,13 @@ use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_audit::{Audit, AuditSettings};
-use narthex_control::{
-    Control, ControlOptions, LoginOptions, Runs, RunsOptions, SecretRows, Variables,
-};
+use narthex_control::{Control, ControlOptions, LoginOptions, SecretRows, StoreLedger, Variables};
 use narthex_gateway::RunToken;
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
 };
+use narthex_runs::{Runs, RunsOptions};
 use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
 use narthex_traffic::Meters;
@@ -33,7 +32,7 @@ pub(crate) struct Api {
     pub(super) dir: TempDir,
     pub(crate) world: World,
     pub(crate) control: Control,
-    _fixture: Running,
+    fixture: Running,
 }
 
 /// A legacy server in a few lines of shell, which says on stderr that it starts.
@@ -61,10 +60,20 @@ impl Api {
 
     /// With no server, a store, and secrets in it.
     pub(super) async fn with_secrets(store: Store, keys: &Path) -> Self {
+        Self::with_all(&json!({}), store, keys).await
+    }
+
+    /// With servers, a store, and secrets in it.
+    pub(super) async fn with_all(servers: &Value, store: Store, keys: &Path) -> Self {
         let rows = Arc::new(SecretRows::new(store.clone()));
         let backend = SealedBackend::start(rows, Arc::new(KeyFile::new(keys))).await.unwrap();
         let vault = Vault::new(Arc::new(backend));
-        Self::with(&json!({}), Some(store), Some(vault)).await
+        Self::with(servers, Some(store), Some(vault)).await
+    }
+
+    /// How many tools were called at the fixture.
+    pub(super) fn calls(&self) -> u64 {
+        self.fixture.fixture.counts().calls
     }
 
     /// With no server, and a store over which humans sign in.
@@ -104,6 +113,7 @@ impl Api {
             audit: audit.clone(),
             login,
             meters: Meters::default(),
+            grants: Arc::default(),
             defaults: Vec::new(),
         };
         let registry = registry();
@@ -118,12 +128,13 @@ impl Api {
             built_in_url: None,
             sockets: None,
         };
+        gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
         let runs = Runs::start(gateway.clone(), control.clone(), options).await.unwrap();
         let world = World::around(gateway, |options| {
             options.control = Some(given);
             options.runs = Some(runs);
         });
-        let api = Self { dir, world, control, _fixture: fixture };
+        let api = Self { dir, world, control, fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
         assert!(settled.is_settled());

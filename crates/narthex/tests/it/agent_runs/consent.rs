@@ -118,7 +118,9 @@ async fn x_e122_without_a_person_permission_is_required() {
     allows(&operator, "on_attended").await;
     lead["agent_type"] = json!("orchestrator");
     operator.put("agents/reader", &lead).await;
-    let begun = operator.begin(&request()).await;
+    // An operator would be the person who drives it.
+    let service = operator.service("runner").await;
+    let begun = operator.begin_as(&service, &request()).await;
     let (id, token) = (begun["run_id"].as_str().unwrap(), begun["token"].as_str().unwrap());
     is_refused(&world, &linear, token).await;
     for run in [&begun, &operator.get(&format!("{RUNS}/{id}")).await] {
@@ -126,7 +128,7 @@ async fn x_e122_without_a_person_permission_is_required() {
         assert_eq!((&row["state"], &row["error"]["kind"]), (&json!("error"), &json!(REQUIRED)));
     }
     allows(&operator, "on").await;
-    let waiting = operator.begin(&request()).await;
+    let waiting = operator.begin_as(&service, &request()).await;
     waits(&world, &linear, waiting["token"].as_str().unwrap()).await;
     allows(&operator, "off").await;
     let body = request().to_string();

@@ -16,7 +16,7 @@ use crate::{
 
 impl Operator<'_> {
     /// The token of a new service with a role.
-    async fn service(&self, role: &str) -> String {
+    pub(super) async fn service(&self, role: &str) -> String {
         let asked = json!({ "service": role, "roles": [role] }).to_string();
         let reply = self.ask("POST", &format!("{HOME}/service-tokens"), &asked).await;
         assert_eq!(reply.status, StatusCode::CREATED, "{reply:?}");

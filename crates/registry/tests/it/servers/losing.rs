@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_model::{CallErrorKind, ServerState, Target};
-use narthex_policy::{Item, Request, RunPolicy};
+use narthex_policy::{Item, Request};
 use narthex_registry::{Registry, ServerRow};
 use narthex_upstream::{Hop, LinkError};
 use narthex_wire::{Limits, Message};
@@ -15,7 +15,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     peer::{Peer, event, events, result, text},
-    world::{http, in_time, initialize_result, message, shell, sse, start, until_state},
+    world::{http, in_time, initialize_result, message, permitted, shell, sse, start, until_state},
 };
 
 type Streams = Arc<Mutex<Vec<mpsc::Sender<String>>>>;
@@ -50,9 +50,8 @@ async fn call(row: &ServerRow) -> Result<(), LinkError> {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x"}});
     let message = Message::parse(body.to_string().into(), &Limits::default()).unwrap();
     let request = Request::new(row.alias.clone().unwrap(), message, Item::Tool("x".into()));
-    let permitted = RunPolicy::AllAttached.authorize(request, &narthex_model::EVERYTHING).unwrap();
     let link = row.link.as_ref().unwrap();
-    let mut forwarded = in_time(link.forward(permitted, Hop::default())).await?;
+    let mut forwarded = in_time(link.forward(permitted(request), Hop::default())).await?;
     in_time(forwarded.next()).await.map(drop)
 }
 

@@ -1,6 +1,6 @@
 //! What there is of runs.
 
-use narthex_model::{Pid, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{RunRow, RunRows};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver \
           FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
@@ -23,14 +23,14 @@ const LIVE: Statement = Statement {
 const PAGE: Statement = Statement {
     name: "runs.page",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           ORDER BY pid LIMIT $3",
 };
 const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) AND session = $5 \
           ORDER BY pid LIMIT $3",
 };
@@ -166,6 +166,8 @@ impl RunRows<'_> {
 }
 
 fn run(row: &Row) -> Result<RunRow, StatementError> {
+    let driver = row.text("driver")?;
+    let driver = (!driver.is_empty()).then(|| PrincipalId::new(&driver));
     let pid = u64::try_from(row.integer("pid")?).ok().and_then(Pid::new);
     let parent = match row.text("parent")?.as_str() {
         "" => None,
@@ -191,6 +193,7 @@ fn run(row: &Row) -> Result<RunRow, StatementError> {
         created_at: time(row, "created_at")?,
         created_by: row.text("created_by")?,
         has_sockets: row.integer("has_sockets")? != 0,
+        driver: driver.transpose().map_err(|_invalid| row.damaged())?,
         expires_at: time(row, "expires_at")?,
         ended,
     })

@@ -23,6 +23,7 @@ INSERT INTO "_sqlx_migrations" VALUES(12,'sockets of runs','2026-11-22 16:30:00'
 INSERT INTO "_sqlx_migrations" VALUES(13,'env bindings','2026-11-22 16:30:00',1,X'A9EEBEC97D594A3A45086C84A3304CCED85FD8DEDB24AC3E7C6462A6E5D2D69349FA238B0BEC6B79245A0BE44503336D',1000);
 INSERT INTO "_sqlx_migrations" VALUES(14,'kept answers','2026-11-22 15:00:00',1,X'7655BB9E6400DC4FE5D0A2EA4E6A22C99D3C20790858C0AF5BD7F0AC50EFDC5DA11F86A31FFFACD58BD41FEFE20F75DF',100000);
 INSERT INTO "_sqlx_migrations" VALUES(15,'audit contents','2026-11-22 20:30:00',1,X'CE676386117ED9706EBE8FDB0B224B2C1744E3D22E6526AD5BCAB6F82BC5B0AD3CA983F813DCEF1759272AAC103A2439',100000);
+INSERT INTO "_sqlx_migrations" VALUES(18,'grants','2026-11-22 22:00:00',1,X'5E76EC7458C666542940B4443C24094720A8570816E2694EEC5AA336194A8D198270CD9E67443488D6755CA961B15D21',100000);
 INSERT INTO "_sqlx_migrations" VALUES(19,'oauth on orchestrators','2026-11-22 22:10:00',1,X'1B9054C8383DD617584822D5D590B8D7343C8C665CAFD1C3730260A378F9394566B66E9C1CE38819F01A6A36AB35E815',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
@@ -106,6 +107,52 @@ CREATE TABLE env_bindings (
     FOREIGN KEY (workspace, agent) REFERENCES agents (workspace, id) ON DELETE CASCADE
 );
 INSERT INTO "env_bindings" VALUES('team','agent','reader','GITHUB_TOKEN','TOKEN','reader',1790000000000,1790000000000,'admin');
+CREATE TABLE grant_changes (
+    id BIGINT NOT NULL PRIMARY KEY,
+    n BIGINT NOT NULL
+);
+INSERT INTO "grant_changes" VALUES(1,1);
+CREATE TABLE grant_requests (
+    id TEXT NOT NULL PRIMARY KEY,
+    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    run TEXT NOT NULL,
+    session TEXT NOT NULL,
+    user_subject TEXT NOT NULL,
+    agent_subject TEXT NOT NULL,
+    grant_type TEXT NOT NULL,
+    details TEXT NOT NULL,
+    duration TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    requested_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    status TEXT NOT NULL,
+    decided_at BIGINT NOT NULL,
+    decided_by TEXT NOT NULL,
+    decision_reason TEXT NOT NULL,
+    grant_id TEXT NOT NULL
+);
+CREATE TABLE grants (
+    id TEXT NOT NULL PRIMARY KEY,
+    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    user_subject TEXT NOT NULL,
+    agent_subject TEXT NOT NULL,
+    grant_type TEXT NOT NULL,
+    details TEXT NOT NULL,
+    duration TEXT NOT NULL,
+    run TEXT NOT NULL,
+    session TEXT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    reason TEXT NOT NULL,
+    granted_at BIGINT NOT NULL,
+    granted_by TEXT NOT NULL,
+    is_advisory BIGINT NOT NULL,
+    consumed_at BIGINT NOT NULL,
+    consumed_by TEXT NOT NULL,
+    revoked_at BIGINT NOT NULL,
+    revoked_by TEXT NOT NULL,
+    change BIGINT NOT NULL
+);
+INSERT INTO "grants" VALUES('gra_0a1b2c3d4e5f6071','team','','reader','tool_scope','{"scope":"git.write"}','persistent','','',0,'why',1790000000000,'ada',1,0,'',0,'',1);
 CREATE TABLE kept_answers (
     id TEXT NOT NULL PRIMARY KEY,
     workspace TEXT REFERENCES workspaces (id) ON DELETE CASCADE,
@@ -191,10 +238,10 @@ CREATE TABLE runs (
     created_by TEXT NOT NULL,
     expires_at BIGINT NOT NULL,
     ended_at BIGINT NOT NULL,
-    outcome TEXT NOT NULL, has_sockets BIGINT NOT NULL DEFAULT 0, agent_env TEXT NOT NULL DEFAULT '',
+    outcome TEXT NOT NULL, has_sockets BIGINT NOT NULL DEFAULT 0, agent_env TEXT NOT NULL DEFAULT '', driver TEXT NOT NULL DEFAULT '',
     FOREIGN KEY (workspace, session) REFERENCES sessions (workspace, id) ON DELETE CASCADE
 );
-INSERT INTO "runs" VALUES('run_0a1b2c3d4e5f','team','ses_0a1b2c3d4e5f',1,'reader','','00ff','c2VhbGVk',1790000000000,'admin',1890000000000,0,'',1,'GITHUB_TOKEN');
+INSERT INTO "runs" VALUES('run_0a1b2c3d4e5f','team','ses_0a1b2c3d4e5f',1,'reader','','00ff','c2VhbGVk',1790000000000,'admin',1890000000000,0,'',1,'GITHUB_TOKEN','');
 CREATE TABLE secret_versions (
     workspace TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -292,4 +339,8 @@ CREATE INDEX runs_by_session ON runs (workspace, session);
 CREATE INDEX runs_by_end ON runs (ended_at, id);
 CREATE INDEX call_counts_by_day ON call_counts (day);
 CREATE INDEX kept_answers_by_time ON kept_answers (begun_at);
+CREATE INDEX grants_by_workspace ON grants (workspace, id);
+CREATE INDEX grants_by_change ON grants (change);
+CREATE INDEX grant_requests_by_workspace ON grant_requests (workspace, id);
+CREATE INDEX grant_requests_by_run ON grant_requests (run);
 COMMIT;

@@ -1,0 +1,230 @@
+//! What humans allow users and agents to do (D14, D15): written, listed and revoked here, and used
+//! up for the gateway.
+
+mod asked;
+mod ledger;
+mod live;
+mod requests;
+
+use std::time::SystemTime;
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_model::{
+    Grant, GrantId, GrantSubject, PrincipalId, PrincipalKind, WorkspaceId, json::shortened,
+};
+use narthex_store::GrantRow;
+
+pub(crate) use self::live::LiveGrants;
+pub use self::{
+    ledger::StoreLedger,
+    requests::{GrantRequested, RequestOf},
+};
+use crate::{AccessError, By, Control, ControlError, Page};
+
+/// Why a grant or a request for one stays as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// The workspace has no such grant.
+    #[error("there is no grant `{0}`")]
+    Unknown(String),
+    /// The workspace has no such request.
+    #[error("there is no request `{0}` for a grant")]
+    UnknownRequest(String),
+    /// Somebody has decided before, or nobody did in time.
+    #[error("the request `{0}` waits for nobody any more: it is {1}")]
+    Decided(String, &'static str),
+    /// What it was to be for went away meanwhile.
+    #[error("the agent, run or session of the grant has just ended; nothing was granted")]
+    SubjectGone,
+    /// Nobody who is no human grants anything.
+    #[error("only a human grants anything: {0}")]
+    NoHuman(&'static str),
+    /// The run asks too much.
+    #[error("the run waits for {0} decisions already; wait for some of them")]
+    TooMany(i64),
+}
+
+impl GrantError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> narthex_model::ErrorKind {
+        use narthex_model::ErrorKind;
+        match self {
+            Self::Unknown(_) | Self::UnknownRequest(_) => ErrorKind::NotFound,
+            Self::Decided(..) | Self::SubjectGone => ErrorKind::Conflict,
+            Self::NoHuman(_) => ErrorKind::Denied,
+            Self::TooMany(_) => ErrorKind::Exhausted,
+        }
+    }
+
+    /// Its word for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown(_) => "grant_not_found",
+            Self::UnknownRequest(_) => "grant_request_not_found",
+            Self::Decided(..) => "grant_request_decided",
+            Self::SubjectGone => "grant_subject_gone",
+            Self::NoHuman(_) => "admin_denied",
+            Self::TooMany(_) => "too_many_grant_requests",
+        }
+    }
+}
+
+/// A human who grants something, and how sure it is that they are one.
+#[derive(Debug, Clone)]
+pub struct Granter {
+    /// Who.
+    pub by: By,
+    /// Whether nothing proves that a human is here (D15): what was used lies in a file.
+    pub is_advisory: bool,
+}
+
+impl Control {
+    /// Grants what a document of the form of document `POST /grants` says.
+    ///
+    /// # Errors
+    /// When a field is wrong: all that are, at once; when there is no such workspace or no store,
+    /// or it fails.
+    pub async fn grant_create(
+        &self,
+        workspace: &WorkspaceId,
+        text: &[u8],
+        by: Granter,
+    ) -> Result<GrantRow, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let asked = asked::read(text)?;
+        let grant = self.checked(store, workspace, asked).await?;
+        let reason = grant.1;
+        let row = new_row(workspace, grant.0, reason, &by);
+        self.grant_store(row, by).await
+    }
+
+    async fn grant_store(&self, row: GrantRow, by: Granter) -> Result<GrantRow, ControlError> {
+        let create = async move |this: Self| {
+            let store = this.catalog_store(&row.workspace).await?;
+            let _together = this.shared.grants.changing().await;
+            let noted = this.note(granted(&row, by.by)).await?;
+            if !store.grants().create(&row).await.map_err(ControlError::Store)? {
+                return Err(GrantError::SubjectGone.into());
+            }
+            this.shared.grants.apply(&row);
+            noted.done().await;
+            Ok(row)
+        };
+        self.to_the_end(create).await
+    }
+
+    /// Grants of a workspace, page by page; those that were revoked only `with_revoked` (X-E76).
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn grants(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+        with_revoked: bool,
+    ) -> Result<Page<GrantRow>, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let wanted = limit.saturating_add(1);
+        let rows = store.grants().page(workspace, after, wanted, with_revoked).await;
+        let rows = rows.map_err(ControlError::Store)?;
+        Ok(page(rows, limit, |row| row.grant.id.to_text()))
+    }
+
+    /// One grant of a workspace.
+    ///
+    /// # Errors
+    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    pub async fn grant(&self, workspace: &WorkspaceId, id: &str) -> Result<GrantRow, ControlError> {
+        let unknown = || GrantError::Unknown(shortened(id));
+        let store = self.catalog_store(workspace).await?;
+        let id = GrantId::parse(id).ok_or_else(unknown)?;
+        let found = store.grants().find(workspace, id).await.map_err(ControlError::Store)?;
+        Ok(found.ok_or_else(unknown)?)
+    }
+
+    /// Lets a grant count no more: for the next call here, elsewhere within [`crate::POLL`]. A
+    /// second time changes nothing.
+    ///
+    /// # Errors
+    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    pub async fn grant_revoke(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), ControlError> {
+        let found = self.grant(workspace, id).await?;
+        let by = by.clone();
+        let revoke = async move |this: Self| {
+            let (workspace, id) = (&found.workspace, found.grant.id);
+            let store = this.catalog_store(workspace).await?;
+            let _together = this.shared.grants.changing().await;
+            if found.revoked.is_some() {
+                return Ok(());
+            }
+            let event = AuditEvent::new(kind::PERMISSION_REVOKED, by.clone());
+            let event = event.in_workspace(workspace).on("grant", id.to_text());
+            let noted = this.note(event).await?;
+            store.grants().revoke(workspace, id, &by.id).await.map_err(ControlError::Store)?;
+            this.shared.grants.forget(workspace, id);
+            noted.done().await;
+            Ok(())
+        };
+        self.to_the_end(revoke).await
+    }
+
+    /// Somebody whose grants may count in runs of a workspace: a human who is a member of it, an
+    /// operator, or whoever has the operator's token of this machine.
+    pub fn driver(&self, workspace: &WorkspaceId, who: &str) -> Result<PrincipalId, ControlError> {
+        let local = PrincipalId::local_admin();
+        if who == local.as_str() {
+            return Ok(local);
+        }
+        let may_see = |one: &crate::Account| {
+            one.kind == PrincipalKind::Human && (one.belongs_to(workspace) || one.is_operator)
+        };
+        let all = self.principals()?;
+        let is_it = |one: &&std::sync::Arc<crate::Account>| {
+            (one.id.as_str() == who || one.name.as_str() == who) && may_see(one)
+        };
+        let found = all.iter().find(is_it).map(|one| one.id.clone());
+        Ok(found.ok_or_else(|| AccessError::UnknownPrincipal(shortened(who)))?)
+    }
+}
+
+fn page<T>(mut rows: Vec<T>, limit: u32, id: impl Fn(&T) -> String) -> Page<T> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more).map(id);
+    Page { items: rows, next }
+}
+
+fn new_row(workspace: &WorkspaceId, grant: Grant, reason: String, by: &Granter) -> GrantRow {
+    GrantRow {
+        grant,
+        workspace: workspace.clone(),
+        reason,
+        granted_at: SystemTime::now(),
+        granted_by: by.by.id.clone().into_owned(),
+        is_advisory: by.is_advisory,
+        consumed: None,
+        revoked: None,
+    }
+}
+
+fn granted(row: &GrantRow, by: By) -> AuditEvent<'static> {
+    let GrantRow { grant, workspace, is_advisory, .. } = row;
+    let (subject_kind, subject) = match &grant.subject {
+        GrantSubject::User(user) => ("user", user.to_string()),
+        GrantSubject::Agent(agent) => ("agent", agent.to_string()),
+    };
+    let event = AuditEvent::new(kind::PERMISSION_GRANTED, by).in_workspace(workspace);
+    let event = event.on("grant", grant.id.to_text()).with("subject", subject);
+    let event = event.with("subject_kind", subject_kind).with("is_advisory", *is_advisory);
+    let event = event.with("grant_type", grant.of.word()).with("details", grant.of.details());
+    event.with("scope", grant.duration.word())
+}

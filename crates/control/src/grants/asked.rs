@@ -1,0 +1,341 @@
+//! What is asked to be granted: its fields, and everything that is wrong with them (X-E71 to
+//! X-E74).
+
+use std::{fmt::Display, time::SystemTime};
+
+use narthex_model::{
+    AgentName, Alias, ArgumentsDigest, CatalogKind, Grant, GrantDuration, GrantId, GrantOf,
+    GrantSubject, RunId, SessionId, SpawnGrant, Timestamp, ToolScope, ToolScopeGrant, WorkspaceId,
+    json::{Node, field, shortened},
+};
+use narthex_policy::digest_of;
+use narthex_store::Store;
+use narthex_wire::Raw;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{CatalogError, Control, ControlError, FieldCode, FieldError, access::Fields};
+
+const FIELDS: [&str; 9] = [
+    "grant_type",
+    "details",
+    "scope",
+    "session_id",
+    "run_id",
+    "expires_at",
+    "reason",
+    "user_subject_id",
+    "agent_subject_id",
+];
+const ONE_SUBJECT: &str = "exactly_one_of_user_subject_id_or_agent_subject_id";
+/// A field that its type of grant does not have, or that is not what it should be (X-E72).
+const SHAPE: &str = "invalid_grant_shape";
+
+/// What stands in a document, before anything is looked for.
+pub(super) struct Asked {
+    of: GrantOf,
+    duration: GrantDuration,
+    user: Option<String>,
+    agent: Option<AgentName>,
+    expires_at: Option<SystemTime>,
+    reason: String,
+}
+
+/// Exact arguments as they were written: numbers must not be rounded before they are digested.
+#[derive(Deserialize)]
+struct Exact {
+    details: ExactDetails,
+}
+
+#[derive(Deserialize)]
+struct ExactDetails {
+    arguments: Box<RawValue>,
+}
+
+pub(super) fn own(field: &str, code: &'static str, message: &str, remedy: &str) -> FieldError {
+    FieldError {
+        field: field.to_owned(),
+        code: FieldCode::Own(code),
+        message: message.to_owned(),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// Reads a document.
+pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
+    let mut fields = Fields::read(text, &FIELDS)?;
+    let known = |words: &'static [&'static str]| {
+        let unknown = format!("it is none of {}", words.join(", "));
+        move |text: &str| words.iter().copied().find(|word| *word == text).ok_or(unknown)
+    };
+    let word = fields.named("grant_type", known(&GrantOf::WORDS));
+    let details = fields.take("details");
+    let mut faults = Vec::new();
+    let of = word.and_then(|word| match &details {
+        Some(Node::Object(details)) => read_details(word, details, text, &mut faults),
+        _ => {
+            let remedy = "write an object, such as {\"scope\": \"linear.write\"}";
+            faults.push(own("details", SHAPE, "it is missing, or no object", remedy));
+            None
+        }
+    });
+    let duration = fields.named("scope", known(&GrantDuration::WORDS));
+    let (session, run) = (fields.text("session_id"), fields.text("run_id"));
+    let duration = duration
+        .and_then(|word| read_duration(word, session.as_deref(), run.as_deref(), &mut faults));
+    let (user, agent) = (fields.text("user_subject_id"), fields.text("agent_subject_id"));
+    if user.is_some() == agent.is_some() {
+        let message = "a grant is for one user or for one agent";
+        faults.push(own("user_subject_id", ONE_SUBJECT, message, "say one of both"));
+    }
+    let agent = agent.map(|name| AgentName::new(&name));
+    if let Some(Err(error)) = &agent {
+        faults.push(FieldError::invalid("agent_subject_id", error.to_string(), "name an agent"));
+    }
+    let expires_at = fields.text("expires_at").map(|text| Timestamp::read(&text));
+    if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
+        let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
+        faults.push(FieldError::invalid("expires_at", "it is no time to come", remedy));
+    }
+    let reason = fields.text("reason").unwrap_or_default();
+    fields.done_with(faults)?;
+    let missing = "what is missing is a fault";
+    Ok(Asked {
+        of: of.expect(missing),
+        duration: duration.expect(missing),
+        user,
+        agent: agent.and_then(Result::ok),
+        expires_at: expires_at.flatten(),
+        reason,
+    })
+}
+
+fn read_details(
+    word: &str,
+    details: &[(String, Node)],
+    text: &[u8],
+    faults: &mut Vec<FieldError>,
+) -> Option<GrantOf> {
+    let [tool_scope, _spawn] = GrantOf::WORDS;
+    let known: &[&str] = match word == tool_scope {
+        true => &["scope", "server", "tool", "arguments", "arguments_digest"],
+        false => &["child_agent_id", "allowed_runtime_types", "allowed_models"],
+    };
+    let before = faults.len();
+    for (name, _) in details.iter().filter(|(name, _)| !known.contains(&name.as_str())) {
+        let remedy = format!("the details of `{word}` are `{}`", known.join("`, `"));
+        let place = format!("details.{}", shortened(name));
+        faults.push(own(&place, SHAPE, "this is not known here", &remedy));
+    }
+    let mut details = Details { details, faults };
+    let of = match word == tool_scope {
+        true => {
+            let scope = details.needed("scope", ToolScope::new);
+            let server = details.maybe("server", Alias::new);
+            let tool = details.maybe("tool", |text| Ok::<_, String>(text.to_owned()));
+            let arguments = details.arguments(text);
+            scope.map(|scope| GrantOf::ToolScope(ToolScopeGrant { scope, server, tool, arguments }))
+        }
+        false => {
+            let child_agent = details.needed("child_agent_id", AgentName::new);
+            let allowed_runtime_types = details.list("allowed_runtime_types");
+            let allowed_models = details.list("allowed_models");
+            child_agent.map(|child_agent| {
+                GrantOf::Spawn(SpawnGrant { child_agent, allowed_runtime_types, allowed_models })
+            })
+        }
+    };
+    of.filter(|_| faults.len() == before)
+}
+
+struct Details<'a> {
+    details: &'a [(String, Node)],
+    faults: &'a mut Vec<FieldError>,
+}
+
+impl Details<'_> {
+    fn fault(&mut self, name: &str, message: &str, remedy: &str) {
+        self.faults.push(own(&format!("details.{name}"), SHAPE, message, remedy));
+    }
+
+    fn needed<T, E: Display>(
+        &mut self,
+        name: &str,
+        rule: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        if field(self.details, name).is_none() {
+            self.fault(name, "it is missing", "say it");
+        }
+        self.maybe(name, rule)
+    }
+
+    fn maybe<T, E: Display>(
+        &mut self,
+        name: &str,
+        rule: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let read = match field(self.details, name)? {
+            Node::Text(text) => rule(text).map_err(|error| error.to_string()),
+            other => Err(format!("it is {} and no text", other.found())),
+        };
+        read.map_err(|message| self.fault(name, &message, "choose another")).ok()
+    }
+
+    fn list(&mut self, name: &str) -> Option<Vec<String>> {
+        let text = |node: &Node| match node {
+            Node::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        let found = match field(self.details, name)? {
+            Node::List(items) => items.iter().map(text).collect(),
+            _ => None,
+        };
+        if found.is_none() {
+            self.fault(name, "it is no list of texts", "write a list of texts");
+        }
+        found
+    }
+
+    /// Of exact arguments the digest is kept alone.
+    fn arguments(&mut self, text: &[u8]) -> Option<ArgumentsDigest> {
+        let digest = self.maybe("arguments_digest", |text| {
+            ArgumentsDigest::parse(text).ok_or("it is not `sha256:` and 64 of 0-9 and a-f")
+        });
+        let arguments = field(self.details, "arguments")?;
+        if field(self.details, "arguments_digest").is_some() {
+            self.fault("arguments", "it stands beside `arguments_digest`", "say one of both");
+            return digest;
+        }
+        let exact: Option<Exact> = serde_json::from_slice(text).ok();
+        let exact = exact.filter(|_| matches!(arguments, Node::Object(_)));
+        let digest =
+            exact.and_then(|it| digest_of(Some(Raw::new(it.details.arguments.get().as_bytes()))));
+        if digest.is_none() {
+            let message = "it is no object whose numbers all programs read alike";
+            self.fault("arguments", message, "write the arguments as the call has them");
+        }
+        digest
+    }
+}
+
+/// How long it is to count (X-E73).
+fn read_duration(
+    word: &str,
+    session: Option<&str>,
+    run: Option<&str>,
+    faults: &mut Vec<FieldError>,
+) -> Option<GrantDuration> {
+    let before = faults.len();
+    for (name, is_meant, given, [missing, extra]) in [
+        (
+            "session",
+            word == "session",
+            session.is_some(),
+            ["session_scope_requires_session_id", "non_session_scope_rejects_session_id"],
+        ),
+        (
+            "run",
+            word == "run",
+            run.is_some(),
+            ["run_scope_requires_run_id", "non_run_scope_rejects_run_id"],
+        ),
+    ] {
+        let place = format!("{name}_id");
+        if is_meant && !given {
+            faults.push(own(&place, missing, "it is missing", &format!("say which {name}")));
+        }
+        if !is_meant && given {
+            let message = format!("a grant for `{word}` has none");
+            faults.push(own(&place, extra, &message, "leave it out"));
+        }
+    }
+    if faults.len() > before {
+        return None;
+    }
+    let places = (run.map(RunId::parse), session.map(SessionId::parse));
+    if places.0 == Some(None) {
+        faults.push(FieldError::invalid("run_id", "it is no id of a run", "choose another"));
+    }
+    if places.1 == Some(None) {
+        faults.push(FieldError::invalid(
+            "session_id",
+            "it is no id of a session",
+            "choose another",
+        ));
+    }
+    GrantDuration::read(word, places.0.flatten(), places.1.flatten())
+}
+
+impl Control {
+    /// What is asked for as a grant, with why, if everything is there that it refers to.
+    pub(super) async fn checked(
+        &self,
+        store: &Store,
+        workspace: &WorkspaceId,
+        asked: Asked,
+    ) -> Result<(Grant, String), ControlError> {
+        let Asked { of, duration, user, agent, expires_at, reason } = asked;
+        let mut faults = Vec::new();
+        let mut absent = |place: &str, what: String| {
+            faults.push(FieldError::invalid(place, what, "name one of the workspace"));
+        };
+        let subject = match (user, agent) {
+            (Some(user), _) => self.driver(workspace, &user).map(GrantSubject::User),
+            (None, agent) => {
+                let agent = agent.expect("one of both is there");
+                self.check_agent(store, workspace, &agent, ("agent_subject_id", &mut absent))
+                    .await?;
+                Ok(GrantSubject::Agent(agent))
+            }
+        };
+        if let Err(error) = &subject {
+            absent("user_subject_id", error.to_string());
+        }
+        if let GrantOf::Spawn(spawn) = &of {
+            let place = ("details.child_agent_id", &mut absent);
+            self.check_agent(store, workspace, &spawn.child_agent, place).await?;
+        }
+        match duration {
+            GrantDuration::Run(id) => {
+                let run = store.runs().find(id).await.map_err(ControlError::Store)?;
+                if !run.is_some_and(|run| run.workspace == *workspace && run.ended.is_none()) {
+                    absent("run_id", "there is no such run here that goes on".to_owned());
+                }
+            }
+            GrantDuration::Session(id) => {
+                let found = store.sessions().find(workspace, id).await;
+                let found = found.map_err(ControlError::Store)?;
+                if found.is_none_or(|session| session.ended_at.is_some()) {
+                    absent("session_id", "there is no such session here that goes on".to_owned());
+                }
+            }
+            GrantDuration::Once | GrantDuration::Persistent => {}
+        }
+        let Ok(subject) = subject else { return Err(CatalogError::Refused(faults).into()) };
+        if !faults.is_empty() {
+            return Err(CatalogError::Refused(faults).into());
+        }
+        let id = GrantId::new(random()?);
+        Ok((Grant { id, subject, of, duration, expires_at }, reason))
+    }
+
+    async fn check_agent(
+        &self,
+        store: &Store,
+        workspace: &WorkspaceId,
+        agent: &AgentName,
+        (place, absent): (&str, &mut impl FnMut(&str, String)),
+    ) -> Result<(), ControlError> {
+        let found = store.catalog(CatalogKind::Agent).find(workspace, agent.as_str()).await;
+        if found.map_err(ControlError::Store)?.is_none() {
+            absent(place, format!("there is no agent `{agent}`"));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn random() -> Result<[u8; 8], ControlError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(crate::AccessError::Randomness)?;
+    Ok(bytes)
+}

@@ -1,0 +1,168 @@
+//! The grants that may count, in memory: of each workspace one set, which its runs look into.
+//!
+//! What is written here counts at once; what other daemons on the store write, within
+//! [`crate::POLL`]. If the store cannot be asked for [`crate::STALE`], nothing counts until it can.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_model::{AgentName, GrantId, GrantSubject, PrincipalId, WorkspaceId};
+use narthex_policy::Grants;
+use narthex_store::{GrantRow, StatementError, Store};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{POLL, STALE};
+
+/// How often all are read anew, so that what has run out is forgotten: every so many polls.
+const WHOLE_EVERY: u32 = 900;
+
+/// The grants of all workspaces.
+#[derive(Debug)]
+pub(crate) struct LiveGrants {
+    by_workspace: Mutex<HashMap<WorkspaceId, Arc<Grants>>>,
+    /// The number of the last change that is known; held while anything changes or is read anew,
+    /// so that the newest comes last. `None`: all has to be read.
+    last: tokio::sync::Mutex<Option<i64>>,
+}
+
+impl LiveGrants {
+    /// As the store has them; none without one. `home` is the set of the workspace of the live
+    /// configuration.
+    pub(crate) async fn load(
+        store: Option<&Store>,
+        workspace: WorkspaceId,
+        home: Arc<Grants>,
+    ) -> Result<Self, StatementError> {
+        let live = Self {
+            by_workspace: Mutex::new(HashMap::from([(workspace, home)])),
+            last: tokio::sync::Mutex::new(None),
+        };
+        if let Some(store) = store {
+            let mut last = live.last.lock().await;
+            live.read_all(store, &mut last).await?;
+            drop(last);
+        }
+        Ok(live)
+    }
+
+    /// The set of a workspace, for its runs.
+    pub(crate) fn of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
+        self.sets().entry(workspace.clone()).or_default().clone()
+    }
+
+    /// To be held while a grant is written to the store and then [applied](Self::apply).
+    pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, Option<i64>> {
+        self.last.lock().await
+    }
+
+    /// Takes over how a grant is now.
+    pub(crate) fn apply(&self, row: &GrantRow) {
+        let GrantRow { grant, workspace, consumed, revoked, .. } = row;
+        let set = self.of(workspace);
+        match (revoked, consumed) {
+            (Some(_), _) => _ = set.remove(grant.id),
+            (None, Some(_)) => set.add_taken(grant.clone()),
+            (None, None) => set.add(grant.clone()),
+        }
+    }
+
+    /// A grant counts no more.
+    pub(crate) fn forget(&self, workspace: &WorkspaceId, id: GrantId) {
+        let _ = self.of(workspace).remove(id);
+    }
+
+    /// Nothing that was granted to a user in a workspace counts any more.
+    pub(crate) fn forget_user(&self, workspace: &WorkspaceId, user: &PrincipalId) {
+        let subject = GrantSubject::User(user.clone());
+        self.forget_subject(workspace, &subject);
+    }
+
+    /// The same for an agent.
+    pub(crate) fn forget_agent(&self, workspace: &WorkspaceId, agent: &AgentName) {
+        self.forget_subject(workspace, &GrantSubject::Agent(agent.clone()));
+    }
+
+    fn forget_subject(&self, workspace: &WorkspaceId, subject: &GrantSubject) {
+        let set = self.of(workspace);
+        let is_theirs =
+            |id: &GrantId| set.get(*id).is_some_and(|one| one.grant().subject == *subject);
+        let theirs: Vec<_> = set.ids().into_iter().filter(is_theirs).collect();
+        theirs.into_iter().for_each(|id| _ = set.remove(id));
+    }
+
+    /// No grant of a workspace counts any more.
+    pub(crate) fn forget_all(&self, workspace: &WorkspaceId) {
+        let Some(set) = self.sets().remove(workspace) else { return };
+        set.ids().into_iter().for_each(|id| _ = set.remove(id));
+    }
+
+    /// Follows what other daemons change, until the end. A change of who may what may be a
+    /// workspace less, with all that was granted in it.
+    pub(crate) async fn follow(
+        self: Arc<Self>,
+        store: Store,
+        mut access: watch::Receiver<u64>,
+        closing: CancellationToken,
+    ) {
+        let (mut ticks, mut polls, mut confirmed) = (interval(POLL), 0_u32, Instant::now());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            polls = polls.wrapping_add(1);
+            let mut last = self.last.lock().await;
+            if access.has_changed().unwrap_or(true) || polls.is_multiple_of(WHOLE_EVERY) {
+                access.mark_unchanged();
+                *last = None;
+            }
+            match self.read_news(&store, &mut last).await {
+                Ok(()) => confirmed = Instant::now(),
+                Err(error) => {
+                    tracing::warn!("grants cannot be compared with the store: {error}");
+                    if confirmed.elapsed() >= STALE {
+                        self.keep_only(&HashSet::new());
+                        *last = None;
+                    }
+                }
+            }
+            drop(last);
+        }
+    }
+
+    async fn read_news(&self, store: &Store, last: &mut Option<i64>) -> Result<(), StatementError> {
+        let Some(known) = *last else { return self.read_all(store, last).await };
+        let changes = store.grants().since(known).await?;
+        changes.rows.iter().for_each(|row| self.apply(row));
+        *last = Some(changes.last);
+        Ok(())
+    }
+
+    async fn read_all(&self, store: &Store, last: &mut Option<i64>) -> Result<(), StatementError> {
+        let live = store.grants().live().await?;
+        self.keep_only(&live.rows.iter().map(|row| row.grant.id).collect());
+        live.rows.iter().for_each(|row| self.apply(row));
+        *last = Some(live.last);
+        Ok(())
+    }
+
+    fn keep_only(&self, known: &HashSet<GrantId>) {
+        let sets: Vec<_> = self.sets().values().cloned().collect();
+        for set in sets {
+            let gone = set.ids().into_iter().filter(|id| !known.contains(id));
+            gone.for_each(|id| _ = set.remove(id));
+        }
+    }
+
+    fn sets(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<Grants>>> {
+        self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,234 @@
+//! What runs ask for, and what humans decide about it (D15): a run never waits for it, and never
+//! decides.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use narthex_gateway::RunView;
+use narthex_model::{
+    Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, WorkspaceId,
+    json::shortened,
+};
+use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
+
+use super::{GrantError, Granter, asked::random, granted, new_row, page};
+use crate::{Control, ControlError, FieldError, Page, access::Fields};
+
+/// How long somebody may take to decide.
+const OPEN_FOR: Duration = Duration::from_secs(60 * 60);
+/// The longest reason that is kept of a run, in characters.
+const REASON_MAX: usize = 500;
+
+/// What a run asks for.
+#[derive(Debug, Clone)]
+pub struct RequestOf {
+    /// What it wants to do.
+    pub of: GrantOf,
+    /// How often, or how long: one of [`GrantDuration::WORDS`].
+    pub duration: &'static str,
+    /// Why, in its own words.
+    pub reason: String,
+}
+
+/// A request as it stands now.
+#[derive(Debug, Clone)]
+pub struct GrantRequested {
+    /// What is kept of it.
+    pub row: GrantRequestRow,
+    /// Whether it was not asked before.
+    pub is_new: bool,
+}
+
+impl Control {
+    /// Notes that a run asks for a grant, and returns at once; one that is asked twice is one. It
+    /// would be for the run's agent, or, if it has none, for who drives it.
+    ///
+    /// # Errors
+    /// When the run waits for too much, has neither agent nor user, or is none of a workspace with
+    /// a store; when the store fails.
+    pub async fn request_grant(
+        &self,
+        run: &RunView,
+        asked: RequestOf,
+    ) -> Result<GrantRequested, ControlError> {
+        let actors = run.authority.actors.clone();
+        if actors.agent.is_none() && actors.user.is_none() {
+            return Err(GrantError::NoHuman("nobody drives this run, and it has no agent").into());
+        }
+        let now = SystemTime::now();
+        let row = GrantRequestRow {
+            id: GrantRequestId::new(random()?),
+            workspace: run.workspace.clone(),
+            run: run.id,
+            session: actors.session,
+            user: actors.user,
+            agent: actors.agent,
+            of: asked.of,
+            duration: asked.duration,
+            reason: asked.reason.chars().filter(|c| !c.is_control()).take(REASON_MAX).collect(),
+            requested_at: now,
+            expires_at: now + OPEN_FOR,
+            status: GrantRequestStatus::Pending,
+            decided: None,
+            decision_reason: String::new(),
+            grant: None,
+        };
+        let by = Actor::new(ActorKind::Run, run.id.to_text());
+        let ask = async move |this: Self| {
+            let store = this.catalog_store(&row.workspace).await?;
+            let found = store.grant_requests().ask(&row).await.map_err(ControlError::Store)?;
+            let (row, is_new) = found.ok_or(GrantError::TooMany(OPEN_MAX))?;
+            if is_new {
+                let event = of_request(kind::PERMISSION_REQUESTED, &row, by);
+                this.shared.audit.note(event.with("details", row.of.details()))?;
+            }
+            Ok(GrantRequested { row, is_new })
+        };
+        self.to_the_end(ask).await
+    }
+
+    /// Requests of a workspace that stand so, page by page.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn grant_requests(
+        &self,
+        workspace: &WorkspaceId,
+        status: Option<GrantRequestStatus>,
+        after: &str,
+        limit: u32,
+    ) -> Result<Page<GrantRequestRow>, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let wanted = limit.saturating_add(1);
+        let rows = store.grant_requests().page(workspace, status, after, wanted).await;
+        Ok(page(rows.map_err(ControlError::Store)?, limit, |row| row.id.to_text()))
+    }
+
+    /// Grants what a run has asked for, by `{"scope": …, "reason": …}`: without a scope, as long as
+    /// it asked for.
+    ///
+    /// # Errors
+    /// When a field is wrong, there is no such request, it waits for nobody any more, or what it is
+    /// for has ended; when there is no such workspace or no store, or it fails.
+    pub async fn grant_request_approve(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        text: &[u8],
+        by: Granter,
+    ) -> Result<GrantRequestRow, ControlError> {
+        let mut fields = Fields::read(text, &["scope", "reason"])?;
+        let (scope, reason) = (fields.text("scope"), fields.text("reason").unwrap_or_default());
+        let request = self.pending(workspace, id).await?;
+        let word = scope.unwrap_or_else(|| request.duration.to_owned());
+        let duration = match word.as_str() {
+            "run" => Some(GrantDuration::Run(request.run)),
+            "session" => request.session.map(GrantDuration::Session),
+            word => GrantDuration::read(word, None, None),
+        };
+        let mut faults = Vec::new();
+        if duration.is_none() {
+            let remedy = format!("write one of `{}`", GrantDuration::WORDS.join("`, `"));
+            faults.push(FieldError::invalid("scope", "this cannot be here", remedy));
+        }
+        fields.done_with(faults)?;
+        let duration = duration.expect("what is missing is a fault");
+        let subject = match (&request.agent, &request.user) {
+            (Some(agent), _) => GrantSubject::Agent(agent.clone()),
+            (None, Some(user)) => GrantSubject::User(user.clone()),
+            (None, None) => return Err(GrantError::SubjectGone.into()),
+        };
+        let of = request.of.clone();
+        let grant = Grant { id: GrantId::new(random()?), subject, of, duration, expires_at: None };
+        let row = new_row(workspace, grant, reason, &by);
+        let approve = async move |this: Self| {
+            let store = this.catalog_store(&row.workspace).await?;
+            let _together = this.shared.grants.changing().await;
+            let event = granted(&row, by.by.clone()).with("request", request.id.to_text());
+            let noted = this.note(event.of_run(request.run.to_text())).await?;
+            let decision = GrantDecision { by: &by.by.id, reason: &row.reason, grant: Some(&row) };
+            let requests = store.grant_requests();
+            let is_done = requests.decide(&row.workspace, request.id, decision).await;
+            if !is_done.map_err(ControlError::Store)? {
+                this.pending(&row.workspace, &request.id.to_text()).await?;
+                return Err(GrantError::SubjectGone.into());
+            }
+            this.shared.grants.apply(&row);
+            noted.done().await;
+            this.grant_request(&row.workspace, &request.id.to_text()).await
+        };
+        self.to_the_end(approve).await
+    }
+
+    /// Refuses what a run has asked for, by `{"reason": …}`.
+    ///
+    /// # Errors
+    /// When a field is wrong, there is no such request, or it waits for nobody any more; when there
+    /// is no such workspace or no store, or it fails.
+    pub async fn grant_request_deny(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        text: &[u8],
+        by: Granter,
+    ) -> Result<GrantRequestRow, ControlError> {
+        let mut fields = Fields::read(text, &["reason"])?;
+        let reason = fields.text("reason").unwrap_or_default();
+        fields.done()?;
+        let request = self.pending(workspace, id).await?;
+        let deny = async move |this: Self| {
+            let store = this.catalog_store(&request.workspace).await?;
+            let event = of_request(kind::PERMISSION_DENIED, &request, by.by.clone());
+            let noted = this.note(event.with("is_advisory", by.is_advisory)).await?;
+            let decision = GrantDecision { by: &by.by.id, reason: &reason, grant: None };
+            let requests = store.grant_requests();
+            let is_done = requests.decide(&request.workspace, request.id, decision).await;
+            let (workspace, id) = (&request.workspace, request.id.to_text());
+            if !is_done.map_err(ControlError::Store)? {
+                this.pending(workspace, &id).await?;
+                return Err(GrantError::UnknownRequest(id).into());
+            }
+            noted.done().await;
+            this.grant_request(workspace, &id).await
+        };
+        self.to_the_end(deny).await
+    }
+
+    /// One request of a workspace.
+    ///
+    /// # Errors
+    /// When there is none of this id; when there is no such workspace or no store, or it fails.
+    pub async fn grant_request(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<GrantRequestRow, ControlError> {
+        let unknown = || GrantError::UnknownRequest(shortened(id));
+        let store = self.catalog_store(workspace).await?;
+        let id = GrantRequestId::parse(id).ok_or_else(unknown)?;
+        let found = store.grant_requests().find(workspace, id).await;
+        Ok(found.map_err(ControlError::Store)?.ok_or_else(unknown)?)
+    }
+
+    /// The same, if it waits for a decision.
+    async fn pending(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<GrantRequestRow, ControlError> {
+        let found = self.grant_request(workspace, id).await?;
+        match found.status {
+            GrantRequestStatus::Pending => Ok(found),
+            status => Err(GrantError::Decided(found.id.to_text(), status.as_str()).into()),
+        }
+    }
+}
+
+fn of_request(
+    kind: &'static str,
+    row: &GrantRequestRow,
+    by: Actor<'static>,
+) -> AuditEvent<'static> {
+    let event = AuditEvent::new(kind, by).in_workspace(&row.workspace);
+    event.on("grant_request", row.id.to_text()).of_run(row.run.to_text())
+}

@@ -1,0 +1,138 @@
+//! Permission by grants (D14): what a gated request waits for, and what it is told.
+
+mod over;
+
+use std::{fmt::Debug, pin::Pin, time::SystemTime};
+
+use narthex_model::{CallError, CallErrorKind, ErrorKind, GrantId, ToolScope};
+use narthex_policy::{Attempt, Item, Permitted, Request, Unpaid, Verdict};
+use narthex_registry::ServerRow;
+use serde_json::json;
+
+pub(crate) use self::over::Over;
+use crate::{
+    RunView,
+    exposure::{refusal_of, rules},
+    gateway::Shared,
+    refusal::Refusal,
+};
+
+/// Keeps which grants for a single call are used up, for all daemons on one store.
+pub trait GrantLedger: Debug + Send + Sync {
+    /// Uses up all of these grants for one call, or none. Goes on to its end if nobody waits.
+    fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a>;
+}
+
+/// The answer of a ledger.
+pub type Consuming<'a> = Pin<Box<dyn Future<Output = Result<Consumed, LedgerError>> + Send + 'a>>;
+
+/// What became of grants that were to be used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consumed {
+    /// This call has them.
+    All,
+    /// None was used up, since these do not count any more.
+    Gone(Vec<GrantId>),
+}
+
+/// The ledger cannot be asked. The text says what to do, and no more.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct LedgerError(pub String);
+
+/// Has policy decide on a request to a server: the one place where that is done.
+///
+/// `paid` are the grants that earlier tries and rounds of the same call have used up.
+pub(crate) fn decide(
+    run: &RunView,
+    row: Option<&ServerRow>,
+    request: Request,
+    paid: &[GrantId],
+) -> Result<Verdict, Refusal> {
+    let attempt = Attempt { now: SystemTime::now, paid };
+    let decided = run.policy.authorize(request, rules(row), &run.authority, attempt);
+    decided.map_err(refusal_of)
+}
+
+impl Shared {
+    /// The same, and waits until the grants are used up that are for a single call.
+    pub(crate) async fn permit(
+        &self,
+        run: &RunView,
+        row: Option<&ServerRow>,
+        request: Request,
+        paid: &[GrantId],
+    ) -> Result<Permitted<Request>, Refusal> {
+        match decide(run, row, request, paid)? {
+            Verdict::Permit(permitted) => Ok(permitted),
+            Verdict::Unpaid(unpaid) => Box::pin(self.settle(run, row, unpaid, paid)).await,
+        }
+    }
+
+    /// Uses the grants up, or finds others if somebody else has meanwhile.
+    pub(crate) async fn settle(
+        &self,
+        run: &RunView,
+        row: Option<&ServerRow>,
+        mut unpaid: Unpaid,
+        paid: &[GrantId],
+    ) -> Result<Permitted<Request>, Refusal> {
+        loop {
+            let again = match self.pay(run, unpaid).await? {
+                Ok(permitted) => return Ok(permitted),
+                Err(again) => again,
+            };
+            match decide(run, row, again, paid)? {
+                Verdict::Permit(permitted) => return Ok(permitted),
+                Verdict::Unpaid(next) => unpaid = next,
+            }
+        }
+    }
+
+    /// The request, if somebody else has used the grants up meanwhile.
+    async fn pay(
+        &self,
+        run: &RunView,
+        unpaid: Unpaid,
+    ) -> Result<Result<Permitted<Request>, Request>, Refusal> {
+        let Some(ledger) = self.ledger.get() else {
+            drop(unpaid.put_back());
+            return Err(unavailable("nobody keeps which grants are used up"));
+        };
+        let ids: Vec<_> = unpaid.ids().collect();
+        match ledger.consume(run, ids).await {
+            Ok(Consumed::All) => Ok(Ok(unpaid.paid())),
+            Ok(Consumed::Gone(gone)) => Ok(Err(unpaid.gone(&gone))),
+            Err(error) => {
+                // Whether they are used up is asked anew at the next call.
+                drop(unpaid.put_back());
+                Err(unavailable(&error.to_string()))
+            }
+        }
+    }
+}
+
+fn unavailable(text: &str) -> Refusal {
+    Refusal::Kind(ErrorKind::Unavailable, format!("a grant cannot be used: {text}"))
+}
+
+/// The answer to a call that requires what nobody has granted (X-M55, D16).
+pub(crate) fn ungranted(item: &Item, missing: &[ToolScope], has_digest: bool) -> Refusal {
+    let scopes: Vec<_> = missing.iter().map(ToolScope::as_str).collect();
+    let named = scopes.join("` and `");
+    let mut message = format!(
+        "`{}` requires `{named}`, which nobody has granted; a human can grant it, and then the \
+         same call succeeds",
+        item.name()
+    );
+    if !has_digest {
+        message += ". Its arguments have a number that not all programs read alike, so that no \
+                    grant for exact arguments counts";
+    }
+    let details = json!({ "scopes": scopes, "name": item.name() });
+    Refusal::Call(CallError {
+        kind: CallErrorKind::PermissionRequired,
+        message,
+        details: Some(details),
+    })
+}

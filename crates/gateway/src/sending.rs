@@ -1,0 +1,91 @@
+//! A routed request on its way to its server: prepared, decided on, sealed and sent.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::GrantId;
+use narthex_policy::Verdict;
+use narthex_upstream::{Hop, InUse, Link, LinkError};
+use narthex_wire::{Revision, method, rpc};
+use tokio::time::Instant;
+
+use crate::{
+    Caller,
+    finish::Held,
+    gateway::Shared,
+    grants::decide,
+    refusal::Refusal,
+    route::Routed,
+    sent::{FinishParts, Sent},
+};
+
+/// How long the result of a task may take (2025-11-25): servers answer when the task has ended.
+const TASK_RESULT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+impl Shared {
+    /// Prepares, authorizes and sends. What is done before anything is awaited is done in
+    /// [`Shared::seal`], so that the request is not kept beside its sealed form.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        caller: &Caller,
+        routed: Routed,
+        (link, hop): (InUse, Hop),
+        paid: &mut Vec<GrantId>,
+    ) -> Result<Sent, Refusal> {
+        let (row, listening) = (routed.row.clone(), routed.listening.clone());
+        let method = routed.request.message.method();
+        let is_stream = method == method::SUBSCRIPTIONS_LISTEN;
+        let timeout = (!is_stream).then(|| match method {
+            method::TASKS_RESULT => self.timeout(&routed.row).max(TASK_RESULT_TIMEOUT),
+            _ => self.timeout(&routed.row),
+        });
+        let (mut finish, verdict) = self.seal(caller, routed, &link, paid)?;
+        let permitted = match verdict {
+            Verdict::Permit(permitted) => permitted,
+            Verdict::Unpaid(unpaid) => {
+                Box::pin(self.settle(&caller.run, Some(&row), unpaid, paid)).await?
+            }
+        };
+        finish.allowed(&permitted);
+        paid.extend(permitted.basis().single());
+        let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
+        if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
+            let uri = permitted.item.name().into();
+            self.unsubscribe_own_when_over(session, Arc::clone(&link), uri, permitted.basis());
+        }
+        let deadline = Instant::now() + timeout.unwrap_or_default();
+        let forwarding = link.forward(permitted, hop);
+        let forwarded = match timeout {
+            None => forwarding.await,
+            Some(timeout) => tokio::time::timeout_at(deadline, forwarding)
+                .await
+                .unwrap_or_else(|_late| Err(LinkError::Deadline(timeout.as_millis()))),
+        };
+        let forwarded = forwarded?;
+        if forwarded.error_code() == Some(rpc::code::HEADER_MISMATCH) && link.needs_headers() {
+            return Err(Refusal::Mismatch);
+        }
+        let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
+        let over = self.over(&listening, &caller.run.ended).filter(|_| is_stream);
+        let ended = over.as_ref().map_or(&caller.run.ended, |over| &over.token);
+        let stop = is_stream.then(|| [self.stopping.clone(), ended.clone()]);
+        let link = match is_stream {
+            true => Held::Awake(link.keep_awake()),
+            false => Held::InUse(link),
+        };
+        Ok(Sent { forwarded, finish, link, down, timeout, deadline, stop, over })
+    }
+
+    fn seal(
+        self: &Arc<Self>,
+        caller: &Caller,
+        mut routed: Routed,
+        link: &Link,
+        paid: &mut Vec<GrantId>,
+    ) -> Result<(FinishParts, Verdict), Refusal> {
+        let up = link.facts().revision;
+        let finish = FinishParts::read(self, caller, &routed, up);
+        paid.extend(self.prepare(caller, &mut routed.request, up)?);
+        let verdict = decide(&caller.run, Some(&routed.row), routed.request, paid)?;
+        Ok((finish, verdict))
+    }
+}

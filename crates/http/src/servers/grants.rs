@@ -1,0 +1,174 @@
+//! What humans grant, and what runs ask for: listed, granted, revoked and decided.
+
+use std::{fmt, time::SystemTime};
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body::Body;
+use narthex_control::{GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter};
+use narthex_model::{GrantId, GrantSubject, RunId, SessionId, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, access::created, ok};
+use crate::{auth::Principal, problem::Problem, respond};
+
+/// What of grants is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GrantTarget {
+    /// Those of a workspace.
+    All,
+    /// One of them.
+    One,
+    /// What runs ask for, or one of that which is approved or not.
+    Requests(Option<bool>),
+}
+
+impl Asked<'_> {
+    /// Grants and requests for them: listed, shown, written and decided.
+    pub(super) async fn of_grants<B>(&self, target: GrantTarget, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match (target, &self.parts.method) {
+            (GrantTarget::All, &Method::POST) => self.create_grant(body).await,
+            (GrantTarget::All, _) => self.list_grants().await,
+            (GrantTarget::One, &Method::DELETE) => self.revoke_grant().await,
+            (GrantTarget::One, _) => self.show_grant().await,
+            (GrantTarget::Requests(None), _) => self.list_grant_requests().await,
+            (GrantTarget::Requests(Some(is_approved)), _) => {
+                self.decide_grant(body, is_approved).await
+            }
+        }
+    }
+
+    async fn list_grants(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["include_revoked", "after", "limit"])?;
+        let with_revoked = query.flag("include_revoked")?;
+        let (after, limit) = (query.text("after"), query.limit()?);
+        let page = self.control()?.grants(&workspace, after, limit, with_revoked).await?;
+        let items: Vec<_> = page.items.iter().map(shown).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next })))
+    }
+
+    async fn create_grant<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, by) = (self.workspace()?, self.granter()?);
+        let text = self.entry(body, &[]).await?;
+        let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
+        let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
+        Ok(created(&shown(&made), &place))
+    }
+
+    async fn show_grant(&self) -> Answered {
+        self.query(&[])?;
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        Ok(ok(&shown(&self.control()?.grant(&workspace, &id).await?)))
+    }
+
+    async fn revoke_grant(&self) -> Answered {
+        self.query(&[])?;
+        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.granter()?);
+        self.control()?.grant_revoke(&workspace, &id, &by.by).await?;
+        Ok(respond::empty(StatusCode::NO_CONTENT))
+    }
+
+    async fn list_grant_requests(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["status", "after", "limit"])?;
+        let words = GrantRequestStatus::ALL.map(GrantRequestStatus::as_str);
+        let words = [&words[..], &["all"]].concat();
+        let word = query.word("status", &words)?;
+        let status = GrantRequestStatus::ALL.into_iter().find(|one| one.as_str() == word);
+        let (after, limit) = (query.text("after"), query.limit()?);
+        let page = self.control()?.grant_requests(&workspace, status, after, limit).await?;
+        let items: Vec<_> = page.items.iter().map(request).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next })))
+    }
+
+    /// Approves or denies what a run has asked for.
+    async fn decide_grant<B>(&self, body: B, is_approved: bool) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.granter()?);
+        let text = self.entry(body, &[]).await?;
+        let control = self.control()?;
+        let decided = match is_approved {
+            true => control.grant_request_approve(&workspace, &id, text.as_bytes(), by).await?,
+            false => control.grant_request_deny(&workspace, &id, text.as_bytes(), by).await?,
+        };
+        Ok(ok(&request(&decided)))
+    }
+
+    /// Whoever asks, if they are a human (X-M58, D15).
+    fn granter(&self) -> Result<Granter, Problem> {
+        let refused =
+            |why| Problem::from(narthex_control::ControlError::from(GrantError::NoHuman(why)));
+        match &self.principal {
+            Principal::Run(_) => Err(refused("a run can only ask for it")),
+            Principal::Known(_) => Err(refused("this is the token of a service")),
+            Principal::Human(_) | Principal::LocalAdmin => {
+                let is_advisory = !self.principal.is_authenticated_human();
+                Ok(Granter { by: self.by(), is_advisory })
+            }
+        }
+    }
+}
+
+fn shown(row: &GrantRow) -> Value {
+    let GrantRow { grant, reason, granted_at, granted_by, is_advisory, .. } = row;
+    let (run, session) = grant.duration.places();
+    let (user, agent) = match &grant.subject {
+        GrantSubject::User(user) => (Some(user), None),
+        GrantSubject::Agent(agent) => (None, Some(agent)),
+    };
+    json!({
+        "id": grant.id.to_text(),
+        "grant_type": grant.of.word(),
+        "details": grant.of.details(),
+        "scope": grant.duration.word(),
+        "session_id": session.map(SessionId::to_text),
+        "run_id": run.map(RunId::to_text),
+        "user_subject_id": user,
+        "agent_subject_id": agent,
+        "expires_at": grant.expires_at.map(time),
+        "reason": reason,
+        "granted_at": time(*granted_at),
+        "granted_by": granted_by,
+        "is_advisory": is_advisory,
+        "consumed_at": row.consumed.as_ref().map(|(at, _)| time(*at)),
+        "consumed_by": row.consumed.as_ref().map(|(_, run)| run),
+        "revoked_at": row.revoked.as_ref().map(|(at, _)| time(*at)),
+        "revoked_by": row.revoked.as_ref().map(|(_, by)| by),
+    })
+}
+
+fn request(row: &GrantRequestRow) -> Value {
+    json!({
+        "id": row.id.to_text(),
+        "status": row.status.as_str(),
+        "run_id": row.run.to_text(),
+        "session_id": row.session.map(SessionId::to_text),
+        "user_subject_id": row.user,
+        "agent_subject_id": row.agent,
+        "grant_type": row.of.word(),
+        "details": row.of.details(),
+        "scope": row.duration,
+        "reason": row.reason,
+        "requested_at": time(row.requested_at),
+        "expires_at": time(row.expires_at),
+        "decided_at": row.decided.as_ref().map(|(at, _)| time(*at)),
+        "decided_by": row.decided.as_ref().map(|(_, by)| by),
+        "decision_reason": row.decision_reason,
+        "grant_id": row.grant.map(GrantId::to_text),
+    })
+}
+
+fn time(time: SystemTime) -> String {
+    Timestamp::new(time).to_string()
+}

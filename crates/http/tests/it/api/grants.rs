@@ -1,0 +1,337 @@
+//! Grants through the whole door: who may write them, what they let through, and for how long.
+
+use http::StatusCode;
+use narthex_control::RequestOf;
+use narthex_model::{GrantOf, Role, ToolScope, ToolScopeGrant};
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{tenants::Tenants, world::Api};
+use crate::world::{ADMIN, Answer};
+
+const ALL: &str = "/api/workspaces/default/grants";
+const LOCAL: &str = "prn_0000000000000000";
+
+/// A daemon on the store of a folder, with a server whose tool `echo` requires `demo.write`.
+async fn gated(place: &TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let server = json!({ "one": { "transport": "http", "url": "URL",
+                                  "tool_scopes": { "echo": "demo.write" } } });
+    Api::with_all(&server, store, &place.path().join("master.key")).await
+}
+
+/// A run with that server; its token and its id.
+async fn run(api: &Api, more: Value) -> (String, String) {
+    let mut asked = json!({ "tools": ["one"] });
+    asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let path = "/api/workspaces/default/runs";
+    let made = api.send("POST", path, asked.to_string()).await.succeeded();
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    (text("token"), text("run_id"))
+}
+
+fn wanted(scope: &str, reason: &str) -> RequestOf {
+    let scope = ToolScope::new(scope).unwrap();
+    let of = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
+    RequestOf { of: GrantOf::ToolScope(of), duration: "persistent", reason: reason.to_owned() }
+}
+
+impl Api {
+    async fn echo(&self, token: &str, text: &str) -> Value {
+        let params = json!({ "name": "mcp__one__echo", "arguments": { "message": text } });
+        let request = self.world.modern("/mcp", "tools/call", params);
+        let answer = request.header("authorization", &format!("Bearer {token}")).send().await;
+        answer.json()["result"].clone()
+    }
+
+    /// The id of what a run asks for: some scope with this reason.
+    pub(super) async fn asked_by(&self, run: &Value, reason: &str) -> String {
+        let token = run["token"].as_str().unwrap();
+        let view = self.world.gateway.runs().identify(token).unwrap();
+        let asked = self.control.request_grant(&view, wanted("demo.write", reason)).await;
+        asked.unwrap().row.id.to_text()
+    }
+
+    async fn may_echo(&self, token: &str) -> bool {
+        let result = self.echo(token, "x").await;
+        if result["isError"] == true {
+            let error = &result["structuredContent"]["error"];
+            assert_eq!(error["kind"], "permission_required", "{result}");
+            assert_eq!(error["details"]["scopes"], json!(["demo.write"]));
+            return false;
+        }
+        assert_eq!(result["content"][0]["text"], "x", "{result}");
+        true
+    }
+
+    async fn grant(&self, more: Value) -> Answer {
+        let mut grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
+                                "scope": "persistent", "user_subject_id": LOCAL });
+        let fields = grant.as_object_mut().unwrap();
+        for (name, value) in more.as_object().unwrap() {
+            match value {
+                Value::Null => drop(fields.remove(name)),
+                value => drop(fields.insert(name.clone(), value.clone())),
+            }
+        }
+        self.send("POST", ALL, grant.to_string()).await
+    }
+
+    async fn granted(&self, more: Value) -> String {
+        let made = self.grant(more).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
+        let id = made.json()["id"].as_str().unwrap().to_owned();
+        assert_eq!(made.headers["location"], format!("{ALL}/{id}").as_str());
+        id
+    }
+
+    async fn revoke(&self, id: &str) -> StatusCode {
+        self.ask("DELETE", &format!("{ALL}/{id}")).send().await.status
+    }
+}
+
+/// X-M54, X-M55, X-E76: refused without a grant, let through with one, refused once it is revoked;
+/// revoking twice is no fault, and what was revoked is told to who asks for it.
+#[tokio::test]
+async fn x_m54_a_call_goes_through_while_its_grant_counts() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let (token, _) = run(&api, json!({})).await;
+    assert!(!api.may_echo(&token).await);
+    let id = api.granted(json!({ "reason": "to try it" })).await;
+    assert!(api.may_echo(&token).await && api.may_echo(&token).await);
+    let shown = api.get(&format!("{ALL}/{id}")).await;
+    assert_eq!((&shown["is_advisory"], &shown["granted_by"]), (&json!(true), &json!("admin")));
+    assert_eq!(api.revoke(&id).await, StatusCode::NO_CONTENT);
+    assert!(!api.may_echo(&token).await);
+    assert_eq!(api.revoke(&id).await, StatusCode::NO_CONTENT);
+    assert_eq!(api.get(ALL).await["items"], json!([]));
+    let all = api.get(&format!("{ALL}?include_revoked=true")).await;
+    assert_eq!(all["items"][0]["revoked_by"], "admin");
+    let unknown = api.ask("GET", &format!("{ALL}/gra_00000000000000ff")).send().await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+    assert_eq!(unknown.json()["code"], "grant_not_found");
+}
+
+/// X-E75, D25: of a hundred calls at once on a grant for one, one reaches the server; after a
+/// restart the grant is still used up.
+#[tokio::test]
+async fn x_e75_one_of_many_calls_uses_a_grant_up() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let (token, run_id) = run(&api, json!({})).await;
+    let id = api.granted(json!({ "scope": "once" })).await;
+    let before = api.calls();
+    let mut calls = JoinSet::new();
+    let api = std::sync::Arc::new(api);
+    for _ in 0..100 {
+        let (api, token) = (api.clone(), token.clone());
+        calls.spawn(async move { api.may_echo(&token).await });
+    }
+    let through = calls.join_all().await.into_iter().filter(|may| *may).count();
+    assert_eq!((through, api.calls() - before), (1, 1));
+    let shown = api.get(&format!("{ALL}/{id}")).await;
+    assert_eq!(shown["consumed_by"], run_id.as_str());
+    let lasting =
+        api.granted(json!({ "details": { "scope": "demo.write", "tool": "other" } })).await;
+    drop(api);
+    let api = gated(&place).await;
+    assert!(!api.may_echo(&token).await, "it stays used up, and another tool's does not count");
+    assert_eq!(api.revoke(&lasting).await, StatusCode::NO_CONTENT);
+    let (other, _) = run(&api, json!({})).await;
+    api.granted(json!({ "scope": "once" })).await;
+    assert!(api.may_echo(&other).await && !api.may_echo(&other).await);
+}
+
+/// X-E81: what one user was granted counts in the runs that they drive, and in nobody else's.
+#[tokio::test]
+async fn x_e81_grants_count_for_who_drives_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    for name in ["ada", "bob"] {
+        api.send("POST", "/api/principals", json!({ "name": name }).to_string()).await.succeeded();
+        let member = format!("/api/workspaces/default/members/{name}");
+        api.send("PUT", &member, r#"{"roles": ["runner"]}"#).await.succeeded();
+    }
+    let (of_ada, _) = run(&api, json!({ "user": "ada" })).await;
+    let (of_bob, of_bob_id) = run(&api, json!({ "user": "bob" })).await;
+    let shown = api.get(&format!("/api/workspaces/default/runs/{of_bob_id}")).await;
+    let bob = api.get("/api/principals/bob").await;
+    assert_eq!(shown["user"], bob["id"]);
+    let id = api.granted(json!({ "user_subject_id": "ada" })).await;
+    assert!(api.may_echo(&of_ada).await);
+    assert!(!api.may_echo(&of_bob).await);
+    let asked = json!({ "tools": ["one"], "user": "eve" }).to_string();
+    let refused = api.send("POST", "/api/workspaces/default/runs", asked).await;
+    refused.problem(StatusCode::FORBIDDEN, "denied");
+    // Whoever leaves the workspace leaves what they were granted there.
+    let member = "/api/workspaces/default/members/ada";
+    assert_eq!(api.ask("DELETE", member).send().await.status, StatusCode::NO_CONTENT);
+    assert!(!api.may_echo(&of_ada).await);
+    assert!(api.get(&format!("{ALL}/{id}")).await["revoked_at"].is_string());
+    // What is for one run is for no other.
+    api.granted(json!({ "user_subject_id": "bob", "scope": "run", "run_id": of_bob_id })).await;
+    assert!(api.may_echo(&of_bob).await);
+    let (again, _) = run(&api, json!({ "user": "bob" })).await;
+    assert!(!api.may_echo(&again).await);
+}
+
+/// D14: exact arguments are kept as their digest alone, and let nothing else through.
+#[tokio::test]
+async fn d14_a_grant_for_exact_arguments_is_for_no_others() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let (token, _) = run(&api, json!({})).await;
+    let details = json!({ "scope": "demo.write", "server": "one", "tool": "echo",
+                          "arguments": { "message": "a" } });
+    let id = api.granted(json!({ "details": details })).await;
+    let shown = api.get(&format!("{ALL}/{id}")).await;
+    let digest = shown["details"]["arguments_digest"].as_str().unwrap();
+    assert!(digest.starts_with("sha256:") && shown["details"].get("arguments").is_none());
+    let refused = api.echo(&token, "b").await;
+    assert_eq!(refused["structuredContent"]["error"]["kind"], "permission_required");
+    assert_eq!(api.echo(&token, "a").await["content"][0]["text"], "a");
+}
+
+/// X-E71 to X-E74: everything that is wrong with a grant is told at once, with its code.
+#[tokio::test]
+async fn x_e71_all_that_is_wrong_with_a_grant_is_told() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let cases = [
+        (json!({ "agent_subject_id": "x" }), "exactly_one_of_user_subject_id_or_agent_subject_id"),
+        (json!({ "user_subject_id": null }), "exactly_one_of_user_subject_id_or_agent_subject_id"),
+        (json!({ "details": { "scope": "demo.write", "more": 1 } }), "invalid_grant_shape"),
+        (json!({ "details": { "scope": "Demo" } }), "invalid_grant_shape"),
+        (json!({ "details": {} }), "invalid_grant_shape"),
+        (json!({ "details": { "scope": "a.b", "arguments": 1 } }), "invalid_grant_shape"),
+        (
+            json!({ "details": { "scope": "a.b",
+                                 "arguments": { "n": 9_007_199_254_740_993_u64 } } }),
+            "invalid_grant_shape",
+        ),
+        (json!({ "scope": "session" }), "session_scope_requires_session_id"),
+        (json!({ "session_id": "ses_000000000001" }), "non_session_scope_rejects_session_id"),
+        (json!({ "scope": "run" }), "run_scope_requires_run_id"),
+        (json!({ "run_id": "run_000000000001" }), "non_run_scope_rejects_run_id"),
+        (json!({ "scope": "run", "run_id": "run_000000000001" }), "value_invalid"),
+        (json!({ "scope": "session", "session_id": "ses_000000000001" }), "value_invalid"),
+        (json!({ "user_subject_id": "nobody" }), "value_invalid"),
+        (json!({ "user_subject_id": null, "agent_subject_id": "nobody" }), "value_invalid"),
+        (json!({ "grant_type": "all" }), "value_invalid"),
+        (json!({ "expires_at": "2020-01-01T00:00:00Z" }), "value_invalid"),
+        (
+            json!({ "grant_type": "spawn", "details": { "child_agent_id": "nobody" } }),
+            "value_invalid",
+        ),
+    ];
+    for (more, code) in cases {
+        let refused = api.grant(more.clone()).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        let errors = refused.json()["errors"].clone();
+        assert_eq!(
+            (errors.as_array().unwrap().len(), &errors[0]["code"]),
+            (1, &json!(code)),
+            "{more}"
+        );
+    }
+    let all = json!({ "details": { "scope": "x" }, "scope": "run", "session_id": "ses_000000000001",
+                      "agent_subject_id": "a", "expires_at": "soon" });
+    let refused = api.grant(all).await;
+    assert_eq!(refused.json()["errors"].as_array().unwrap().len(), 5, "{}", refused.text());
+    assert_eq!(api.get(ALL).await["items"], json!([]));
+}
+
+/// X-M58, X-E79, D15: neither services nor runs write a grant, whatever role they have.
+#[tokio::test]
+async fn x_m58_only_humans_grant() {
+    let tenants = Tenants::with(&["team"]).await;
+    let put =
+        tenants.send(ADMIN, "PUT", "/api/workspaces/team/agents/reader", r#"{"name":"reader"}"#);
+    put.await.succeeded();
+    let path = "/api/workspaces/team/grants";
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "a.b" },
+                        "scope": "persistent", "agent_subject_id": "reader" })
+    .to_string();
+    for role in Role::ALL {
+        let refused = tenants.send(tenants.token("team", role), "POST", path, &grant).await;
+        refused.problem(StatusCode::FORBIDDEN, "denied");
+    }
+    let refused = tenants.send(tenants.token("team", Role::Admin), "POST", path, &grant).await;
+    assert_eq!(refused.json()["code"], "admin_denied");
+    let run =
+        tenants.send(ADMIN, "POST", "/api/workspaces/team/runs", r#"{"agent_name":"reader"}"#);
+    let token = run.await.succeeded()["token"].as_str().unwrap().to_owned();
+    for (method, path) in
+        [("POST", path.to_owned()), ("DELETE", format!("{path}/gra_0000000000000001"))]
+    {
+        let refused = tenants.send(&token, method, &path, &grant).await;
+        refused.problem(StatusCode::FORBIDDEN, "denied");
+    }
+    let made = tenants.send(ADMIN, "POST", path, &grant).await;
+    assert_eq!(made.status, StatusCode::CREATED);
+    // Another agent of its name gets nothing of what this one was granted.
+    let place = "/api/workspaces/team/agents/reader";
+    assert_eq!(tenants.send(ADMIN, "DELETE", place, "").await.status, StatusCode::NO_CONTENT);
+    assert!(tenants.items(ADMIN, path).await.is_empty());
+}
+
+/// D15: a run asks, a human decides, and what is approved lets the next call of that run through.
+#[tokio::test]
+async fn d15_a_run_asks_and_a_human_decides() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let (token, _) = run(&api, json!({})).await;
+    let view = api.world.gateway.runs().identify(&token).unwrap();
+    let wanted = wanted("demo.write", "to write");
+    let first = api.control.request_grant(&view, wanted.clone()).await.unwrap();
+    let again = api.control.request_grant(&view, wanted.clone()).await.unwrap();
+    assert_eq!((first.is_new, again.is_new, again.row.id), (true, false, first.row.id));
+    assert!(!api.may_echo(&token).await);
+    let all = "/api/workspaces/default/grant-requests";
+    let waiting = api.get(all).await;
+    assert_eq!(waiting["items"][0]["reason"], "to write");
+    let at = |what: &str| format!("{all}/{}/{what}", first.row.id);
+    let body = r#"{"scope": "once", "reason": "but only once"}"#;
+    let approved = api.send("POST", &at("approve"), body).await.succeeded();
+    assert_eq!(approved["status"], "approved");
+    assert!(approved["grant_id"].is_string());
+    assert!(api.may_echo(&token).await && !api.may_echo(&token).await);
+    let late = api.send("POST", &at("deny"), "{}").await;
+    late.problem(StatusCode::CONFLICT, "conflict");
+    assert_eq!(late.json()["code"], "grant_request_decided");
+    assert_eq!(api.get(all).await["items"], json!([]));
+
+    let second = api.control.request_grant(&view, wanted).await.unwrap();
+    assert!(second.is_new, "what was decided may be asked again");
+    let denied = format!("{all}/{}/deny", second.row.id);
+    let denied = api.send("POST", &denied, r#"{"reason": "no"}"#).await.succeeded();
+    assert_eq!((&denied["status"], &denied["decision_reason"]), (&json!("denied"), &json!("no")));
+    assert!(!api.may_echo(&token).await);
+    let audit = api.get("/api/workspaces/default/audit?limit=100").await.to_string();
+    for kind in ["granted", "denied", "requested", "consumed"] {
+        assert!(audit.contains(&format!("permission.{kind}")), "{kind}");
+    }
+}
+
+/// X-E76: another daemon on the same store sees what was granted and what was revoked.
+#[tokio::test]
+async fn x_e76_other_daemons_see_grants_come_and_go() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, other) = (gated(&place).await, gated(&place).await);
+    let (token, _) = run(&api, json!({})).await;
+    assert!(!other.may_echo(&token).await);
+    let id = api.granted(json!({})).await;
+    let deadline = tokio::time::Instant::now() + super::world::SOON;
+    let until = async |wanted: bool| {
+        while other.may_echo(&token).await != wanted {
+            assert!(tokio::time::Instant::now() < deadline, "it was never seen");
+            tokio::task::yield_now().await;
+        }
+    };
+    until(true).await;
+    assert_eq!(api.revoke(&id).await, StatusCode::NO_CONTENT);
+    until(false).await;
+}

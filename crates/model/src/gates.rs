@@ -1,0 +1,149 @@
+//! What the tools, resources and prompts of a server require of whoever uses them (D14).
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use wildmatch::WildMatch;
+
+use crate::{
+    ToolScope,
+    exposed::{has_steps, percent_decoded},
+};
+
+/// The tool scopes that something requires: all of them.
+pub type ToolScopes = BTreeSet<ToolScope>;
+
+/// What requires tool scopes. What is not named requires none (X-M57).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gates {
+    /// Of tools, by the server's own names.
+    tools: BTreeMap<String, ToolScopes>,
+    /// Of prompts, by the server's own names.
+    prompts: BTreeMap<String, ToolScopes>,
+    /// Of resources, by patterns of URIs, and of templates, by patterns of their texts.
+    resources: Vec<(WildMatch, ToolScopes)>,
+}
+
+/// The gates of a server that has none.
+pub static NO_GATES: Gates =
+    Gates { tools: BTreeMap::new(), prompts: BTreeMap::new(), resources: Vec::new() };
+
+static NOTHING: ToolScopes = BTreeSet::new();
+
+impl Gates {
+    /// Gates by name and, for resources, by pattern: `*` is any number of characters and `?` is
+    /// one. A name without a scope requires none.
+    #[must_use]
+    pub fn new(
+        tools: BTreeMap<String, ToolScopes>,
+        resources: &BTreeMap<String, ToolScopes>,
+        prompts: BTreeMap<String, ToolScopes>,
+    ) -> Self {
+        let named = |mut gates: BTreeMap<String, ToolScopes>| {
+            gates.retain(|_, scopes| !scopes.is_empty());
+            gates
+        };
+        let resources = resources.iter().filter(|(_, scopes)| !scopes.is_empty());
+        let resources = resources.map(|(text, scopes)| (WildMatch::new(text), scopes.clone()));
+        Self { tools: named(tools), prompts: named(prompts), resources: resources.collect() }
+    }
+
+    /// Whether nothing requires anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.prompts.is_empty() && self.resources.is_empty()
+    }
+
+    /// What a tool requires, by the server's own name for it.
+    #[must_use]
+    pub fn of_tool(&self, name: &str) -> &ToolScopes {
+        self.tools.get(name).unwrap_or(&NOTHING)
+    }
+
+    /// What a prompt requires, by the server's own name for it.
+    #[must_use]
+    pub fn of_prompt(&self, name: &str) -> &ToolScopes {
+        self.prompts.get(name).unwrap_or(&NOTHING)
+    }
+
+    /// What a resource requires, by its URI, or a template, by its text: the scopes of all patterns
+    /// that match as it is written or percent-decoded. One with steps such as `..` may mean any
+    /// resource of the server, and requires what all of them do.
+    #[must_use]
+    pub fn of_resource(&self, uri: &str) -> Cow<'_, ToolScopes> {
+        if self.resources.is_empty() {
+            return Cow::Borrowed(&NOTHING);
+        }
+        let decoded = percent_decoded(uri);
+        let means_any = has_steps(&decoded);
+        let is_meant =
+            |pattern: &WildMatch| means_any || pattern.matches(uri) || pattern.matches(&decoded);
+        let mut meant = self.resources.iter().filter(|(pattern, _)| is_meant(pattern));
+        let Some((_, first)) = meant.next() else { return Cow::Borrowed(&NOTHING) };
+        let mut all = Cow::Borrowed(first);
+        for (_, scopes) in meant {
+            all.to_mut().extend(scopes.iter().cloned());
+        }
+        all
+    }
+
+    /// The names of the tools that require something.
+    pub fn tools(&self) -> impl Iterator<Item = (&str, &ToolScopes)> {
+        self.tools.iter().map(|(name, scopes)| (name.as_str(), scopes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scopes(names: &[&str]) -> ToolScopes {
+        names.iter().map(|name| ToolScope::new(name).unwrap()).collect()
+    }
+
+    fn map(entries: &[(&str, &[&str])]) -> BTreeMap<String, ToolScopes> {
+        entries.iter().map(|(name, all)| ((*name).to_owned(), scopes(all))).collect()
+    }
+
+    /// X-M57, D14: what is not named requires nothing; what is named requires all of its scopes.
+    #[test]
+    fn x_m57_gates_are_by_name() {
+        let gates = Gates::new(
+            map(&[("write", &["a.write", "a.read"]), ("open", &[])]),
+            &map(&[]),
+            map(&[("brief", &["a.read"])]),
+        );
+        assert_eq!(*gates.of_tool("write"), scopes(&["a.read", "a.write"]));
+        assert_eq!(*gates.of_prompt("brief"), scopes(&["a.read"]));
+        for free in ["open", "brief", "Write", "write ", ""] {
+            assert!(gates.of_tool(free).is_empty(), "{free}");
+        }
+        assert!(gates.of_prompt("write").is_empty() && gates.of_resource("a:write").is_empty());
+        assert!(!gates.is_empty() && NO_GATES.is_empty());
+        assert!(Gates::new(map(&[("open", &[])]), &map(&[("*", &[])]), map(&[])).is_empty());
+    }
+
+    /// D5: no spelling of a URI gets around a gate.
+    #[test]
+    fn d5_no_spelling_of_a_uri_gets_around_a_gate() {
+        let gates = Gates::new(
+            map(&[]),
+            &map(&[("file:///secret/*", &["s.read"]), ("file:///*.key", &["k.read"])]),
+            map(&[]),
+        );
+        for (uri, required) in [
+            ("file:///docs/a", &[][..]),
+            ("file:///secret/a", &["s.read"]),
+            ("file:///%73ecret/a", &["s.read"]),
+            ("file:///secret/a.key", &["s.read", "k.read"]),
+            ("file:///docs/a%2Ekey", &["k.read"]),
+            ("file:///docs/../secret/a", &["s.read", "k.read"]),
+            ("file:///docs/%2e%2e/secret/a", &["s.read", "k.read"]),
+            ("file:///secret/{path}", &["s.read"]),
+        ] {
+            assert_eq!(*gates.of_resource(uri), scopes(required), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! What a human allows a user or an agent to do (D14).
+
+use std::{fmt, time::SystemTime};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    AgentName, Alias, PrincipalId, RunId, SessionId, ToolScope,
+    ids::{id, unhex},
+};
+
+id! {
+    /// The id of a grant, such as `gra_0a1b2c3d4e5f6071`; no secret.
+    GrantId, "gra_", 8
+}
+id! {
+    /// The id of a request for a grant, such as `grq_0a1b2c3d4e5f6071`; no secret.
+    GrantRequestId, "grq_", 8
+}
+
+/// Whom a grant is for: exactly one user or one agent (X-E71).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum GrantSubject {
+    /// A human, in each run that they drive.
+    User(PrincipalId),
+    /// An agent, whoever drives it.
+    Agent(AgentName),
+}
+
+/// What a grant allows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum GrantOf {
+    /// To use what requires this tool scope.
+    ToolScope(ToolScopeGrant),
+    /// To start runs of an agent.
+    Spawn(SpawnGrant),
+}
+
+/// A tool scope, as far as a grant allows it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ToolScopeGrant {
+    /// The tool scope.
+    pub scope: ToolScope,
+    /// At this server only.
+    pub server: Option<Alias>,
+    /// For this tool, prompt or resource only, under the server's own name.
+    pub tool: Option<String>,
+    /// With exactly these arguments only.
+    pub arguments: Option<ArgumentsDigest>,
+}
+
+/// Which runs may be started.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SpawnGrant {
+    /// The agent of the runs.
+    pub child_agent: AgentName,
+    /// The runtimes in which they may run; `None` for all.
+    pub allowed_runtime_types: Option<Vec<String>>,
+    /// The models that they may use; `None` for all.
+    pub allowed_models: Option<Vec<String>>,
+}
+
+/// How often, or how long, a grant allows something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GrantDuration {
+    /// For one call.
+    Once,
+    /// Until this run ends.
+    Run(RunId),
+    /// Until this session ends.
+    Session(SessionId),
+    /// Until it is revoked.
+    Persistent,
+}
+
+/// What a human has allowed. It never changes; whether it still counts is kept beside it (X-E78).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Its id.
+    pub id: GrantId,
+    /// For whom.
+    pub subject: GrantSubject,
+    /// What.
+    pub of: GrantOf,
+    /// How often, or how long.
+    pub duration: GrantDuration,
+    /// When it stops counting in any case.
+    pub expires_at: Option<SystemTime>,
+}
+
+impl GrantOf {
+    /// The words for types of grants.
+    pub const WORDS: [&'static str; 2] = ["tool_scope", "spawn"];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::ToolScope(_) => "tool_scope",
+            Self::Spawn(_) => "spawn",
+        }
+    }
+
+    /// What it allows, as documents say it; without what is not said.
+    #[must_use]
+    pub fn details(&self) -> Value {
+        let details = match self {
+            Self::ToolScope(ToolScopeGrant { scope, server, tool, arguments }) => [
+                ("scope", json!(scope)),
+                ("server", json!(server)),
+                ("tool", json!(tool)),
+                ("arguments_digest", json!(arguments.map(|digest| digest.to_string()))),
+            ]
+            .to_vec(),
+            Self::Spawn(SpawnGrant { child_agent, allowed_runtime_types, allowed_models }) => [
+                ("child_agent_id", json!(child_agent)),
+                ("allowed_runtime_types", json!(allowed_runtime_types)),
+                ("allowed_models", json!(allowed_models)),
+            ]
+            .to_vec(),
+        };
+        let said = details.into_iter().filter(|(_, value)| !value.is_null());
+        said.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
+    }
+
+    /// Reads what [`GrantOf::word`] and [`GrantOf::details`] have written; `None` for anything
+    /// else.
+    #[must_use]
+    pub fn read(word: &str, details: &Value) -> Option<Self> {
+        let text = |name| match details.get(name) {
+            None => Some(None),
+            Some(value) => value.as_str().map(Some),
+        };
+        let list = |name| match details.get(name) {
+            None => Some(None),
+            Some(value) => serde_json::from_value(value.clone()).ok().map(Some),
+        };
+        let [tool_scope, spawn] = Self::WORDS;
+        if word == tool_scope {
+            let arguments = match text("arguments_digest")? {
+                None => None,
+                Some(digest) => Some(ArgumentsDigest::parse(digest)?),
+            };
+            let server = text("server")?.map(Alias::new).transpose().ok()?;
+            return Some(Self::ToolScope(ToolScopeGrant {
+                scope: ToolScope::new(text("scope")??).ok()?,
+                server,
+                tool: text("tool")?.map(str::to_owned),
+                arguments,
+            }));
+        }
+        (word == spawn).then_some(())?;
+        Some(Self::Spawn(SpawnGrant {
+            child_agent: AgentName::new(text("child_agent_id")??).ok()?,
+            allowed_runtime_types: list("allowed_runtime_types")?,
+            allowed_models: list("allowed_models")?,
+        }))
+    }
+}
+
+impl GrantDuration {
+    /// The words for durations.
+    pub const WORDS: [&'static str; 4] = ["once", "run", "session", "persistent"];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Run(_) => "run",
+            Self::Session(_) => "session",
+            Self::Persistent => "persistent",
+        }
+    }
+
+    /// The run and the session that it is bound to.
+    #[must_use]
+    pub fn places(self) -> (Option<RunId>, Option<SessionId>) {
+        match self {
+            Self::Once | Self::Persistent => (None, None),
+            Self::Run(run) => (Some(run), None),
+            Self::Session(session) => (None, Some(session)),
+        }
+    }
+
+    /// Reads what [`GrantDuration::word`] and [`GrantDuration::places`] have told.
+    #[must_use]
+    pub fn read(word: &str, run: Option<RunId>, session: Option<SessionId>) -> Option<Self> {
+        match (word, run, session) {
+            ("once", None, None) => Some(Self::Once),
+            ("run", Some(run), None) => Some(Self::Run(run)),
+            ("session", None, Some(session)) => Some(Self::Session(session)),
+            ("persistent", None, None) => Some(Self::Persistent),
+            _ => None,
+        }
+    }
+}
+
+/// The SHA-256 of arguments in the canonical form of RFC 8785.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ArgumentsDigest([u8; 32]);
+
+impl ArgumentsDigest {
+    /// The digest of these bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// Reads one as it is written: `sha256:` and 64 of 0-9 and a-f.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        unhex(text.strip_prefix("sha256:")?).map(Self)
+    }
+}
+
+impl fmt::Display for ArgumentsDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sha256:")?;
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ArgumentsDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ArgumentsDigest({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-E74: what is written of a grant is what is read, and nothing else is one.
+    #[test]
+    fn x_e74_details_are_read_as_they_are_written() {
+        let digest = ArgumentsDigest::new([7; 32]).to_string();
+        for (word, details) in [
+            ("tool_scope", json!({ "scope": "linear.write" })),
+            (
+                "tool_scope",
+                json!({ "scope": "a.b", "server": "git", "tool": "T", "arguments_digest": digest }),
+            ),
+            ("spawn", json!({ "child_agent_id": "reader" })),
+            (
+                "spawn",
+                json!({ "child_agent_id": "r", "allowed_models": ["m"],
+                        "allowed_runtime_types": [] }),
+            ),
+        ] {
+            let of = GrantOf::read(word, &details).unwrap();
+            assert_eq!((of.word(), of.details()), (word, details));
+        }
+        for (word, details) in [
+            ("tool_scope", json!({})),
+            ("tool_scope", json!({ "scope": "Linear" })),
+            ("tool_scope", json!({ "scope": "a.b", "tool": 1 })),
+            ("tool_scope", json!({ "scope": "a.b", "arguments_digest": "sha256:00" })),
+            ("spawn", json!({ "scope": "a.b" })),
+            ("spawn", json!({ "child_agent_id": "r", "allowed_models": [1] })),
+            ("other", json!({ "scope": "a.b" })),
+        ] {
+            assert_eq!(GrantOf::read(word, &details), None, "{word} {details}");
+        }
+    }
+
+    /// X-E73: each duration has its place, and no other.
+    #[test]
+    fn x_e73_durations_are_read_as_they_are_written() {
+        let (run, session) = (RunId::new([1; 6]), SessionId::new([2; 6]));
+        for duration in [
+            GrantDuration::Once,
+            GrantDuration::Run(run),
+            GrantDuration::Session(session),
+            GrantDuration::Persistent,
+        ] {
+            let (of_run, of_session) = duration.places();
+            assert_eq!(GrantDuration::read(duration.word(), of_run, of_session), Some(duration));
+            let wrong = (of_run.is_none().then_some(run), of_session);
+            assert_eq!(GrantDuration::read(duration.word(), wrong.0, wrong.1), None);
+        }
+    }
+}

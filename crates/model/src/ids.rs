@@ -1,0 +1,72 @@
+//! Ids that are short enough to be typed: random bytes, with what they are of in front.
+
+/// An id: its type, what it is of, what it is written with in front, and how many bytes it has.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $bytes:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name([u8; $bytes]);
+
+        impl $name {
+            /// How many bytes an id has, which are twice as many digits.
+            pub const BYTES: usize = $bytes;
+
+            /// The id of these bytes.
+            #[must_use]
+            pub fn new(bytes: [u8; $bytes]) -> Self {
+                Self(bytes)
+            }
+
+            /// Its bytes.
+            #[must_use]
+            pub fn bytes(self) -> [u8; $bytes] {
+                self.0
+            }
+
+            /// Reads an id as it is written; `None` if the text is none.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                $crate::ids::unhex(text.strip_prefix($prefix)?).map(Self)
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn to_text(self) -> String {
+                self.to_string()
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str($prefix)?;
+                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+    };
+}
+
+pub(crate) use id;
+
+/// The bytes that lowercase hexadecimal digits stand for; `None` for any other text.
+pub(crate) fn unhex<const BYTES: usize>(text: &str) -> Option<[u8; BYTES]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let pairs = text.as_bytes().chunks_exact(2);
+    let mut bytes = [0; BYTES];
+    if text.len() != 2 * BYTES {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(pairs) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}

@@ -1,0 +1,169 @@
+//! `narthex grants`: what users and agents are allowed, and what runs ask for, through the daemon.
+
+use std::process::ExitCode;
+
+use http::Method;
+use serde_json::{Map, Value, json};
+
+use super::waiting::waiting;
+use crate::{
+    cli::{Context, CreateGrantArgs, GrantArgs, GrantsCommand, WorkspaceArgs},
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    match command {
+        GrantsCommand::List { all, place } => {
+            let query = if all { "?include_revoked=true" } else { "" };
+            let path = workspace_path(&place.workspace, &format!("/grants{query}"));
+            let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
+            let header = ["id", "for", "what", "how long", "by", "used", "revoked"];
+            table::list(&items, &header, row, "Nothing is granted.", &context)
+        }
+        GrantsCommand::Show(GrantArgs { id, place }) => {
+            let path = workspace_path(&place.workspace, &format!("/grants/{}", segment(&id)));
+            let asked = client.api(ApiRequest::new(Method::GET, path));
+            let grant = waiting("asking the daemon", &context, asked).await?;
+            output::told(&grant, &sentence(&grant), context.format)
+        }
+        GrantsCommand::Create(args) => create(&client, &args, &context).await,
+        GrantsCommand::Revoke(GrantArgs { id, place }) => {
+            let path = workspace_path(&place.workspace, &format!("/grants/{}", segment(&id)));
+            let asked = client.api(ApiRequest::new(Method::DELETE, path));
+            waiting("revoking the grant", &context, asked).await?;
+            let text = format!("{} counts no more", harmless(&id));
+            output::told(&json!({ "id": id }), &text, context.format)
+        }
+        GrantsCommand::Pending { place } => {
+            let path = workspace_path(&place.workspace, "/grant-requests");
+            let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
+            let header = ["id", "run", "what", "how long", "why", "until"];
+            table::list(&items, &header, request_row, "No run waits for a grant.", &context)
+        }
+        GrantsCommand::Approve { id, once, reason, place } => {
+            let scope = once.then_some("once");
+            let body = said([("scope", scope), ("reason", reason.as_deref())]);
+            decide(&client, (&id, "approve"), &body, &place, &context).await
+        }
+        GrantsCommand::Deny { id, reason, place } => {
+            let body = said([("reason", reason.as_deref())]);
+            decide(&client, (&id, "deny"), &body, &place, &context).await
+        }
+    }
+}
+
+async fn create(
+    client: &DaemonClient,
+    args: &CreateGrantArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let CreateGrantArgs { scope, subject, duration, server, tool, expires_at, .. } = args;
+    let details = said([
+        ("scope", Some(scope.as_str())),
+        ("server", server.as_deref()),
+        ("tool", tool.as_deref()),
+    ]);
+    let word = match (duration.once, &duration.run, &duration.session) {
+        (true, ..) => "once",
+        (_, Some(_), _) => "run",
+        (_, _, Some(_)) => "session",
+        (..) => "persistent",
+    };
+    let mut body = said([
+        ("grant_type", Some("tool_scope")),
+        ("scope", Some(word)),
+        ("run_id", duration.run.as_deref()),
+        ("session_id", duration.session.as_deref()),
+        ("user_subject_id", subject.user.as_deref()),
+        ("agent_subject_id", subject.agent.as_deref()),
+        ("expires_at", expires_at.as_deref()),
+        ("reason", args.reason.as_deref()),
+    ]);
+    body["details"] = details;
+    let path = workspace_path(&args.place.workspace, "/grants");
+    let body = body.to_string();
+    let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body));
+    let made = waiting("granting it", context, asked).await?;
+    output::told(&made, &sentence(&made), context.format)
+}
+
+async fn decide(
+    client: &DaemonClient,
+    (id, verb): (&str, &str),
+    body: &Value,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let rest = format!("/grant-requests/{}/{verb}", segment(id));
+    let path = workspace_path(&place.workspace, &rest);
+    let body = body.to_string();
+    let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body));
+    let decided = waiting("deciding", context, asked).await?;
+    let text = match decided["grant_id"].as_str() {
+        Some(grant) => format!("{} is granted as {grant}", harmless(id)),
+        None => format!("{} is refused", harmless(id)),
+    };
+    output::told(&decided, &text, context.format)
+}
+
+/// An object of what is said.
+fn said<const N: usize>(fields: [(&str, Option<&str>); N]) -> Value {
+    let fields =
+        fields.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?.into())));
+    fields.collect::<Map<_, _>>().into()
+}
+
+fn sentence(grant: &Value) -> String {
+    let text = |member| table::text(grant, member);
+    let (id, how_long, by) = (text("id"), text("scope"), text("granted_by"));
+    let (subject, what) = (subject(grant), what(grant));
+    let advisory = match grant["is_advisory"].as_bool() {
+        Some(true) => "; advisory, as nothing proved that this was a human",
+        _ => "",
+    };
+    format!("{id}: {what} for {subject}, {how_long}, by {by}{advisory}")
+}
+
+fn subject(grant: &Value) -> String {
+    let of = |kind: &str, member: &str| {
+        grant[member].as_str().map(|id| format!("{kind} {}", harmless(id)))
+    };
+    let user = of("user", "user_subject_id");
+    user.or_else(|| of("agent", "agent_subject_id")).unwrap_or_default()
+}
+
+fn what(grant: &Value) -> String {
+    let details = &grant["details"];
+    let names = ["scope", "child_agent_id", "server", "tool", "arguments_digest"];
+    let texts = names.iter().filter_map(|name| details[*name].as_str());
+    texts.map(harmless).collect::<Vec<_>>().join(" ")
+}
+
+fn row(grant: &Value) -> Vec<String> {
+    let text = |member| table::text(grant, member);
+    vec![
+        text("id"),
+        subject(grant),
+        what(grant),
+        text("scope"),
+        text("granted_by"),
+        text("consumed_at"),
+        text("revoked_at"),
+    ]
+}
+
+fn request_row(request: &Value) -> Vec<String> {
+    let text = |member| table::text(request, member);
+    vec![
+        text("id"),
+        text("run_id"),
+        what(request),
+        text("scope"),
+        text("reason"),
+        text("expires_at"),
+    ]
+}

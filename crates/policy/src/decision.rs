@@ -1,0 +1,290 @@
+//! The one decision function (D13): what a run may send, and by which grants.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+    time::SystemTime,
+};
+
+use narthex_model::{
+    ArgumentsDigest, EVERYTHING, Exposed, Gates, GrantDuration, GrantId, NO_GATES, ToolScopes,
+};
+
+use narthex_wire::method;
+
+use crate::{
+    Actors, Denial, Grants, Item, LiveGrant, Request, RunPolicy, digest::digest_of, grants::Use,
+    rules::Permitted,
+};
+
+/// The checks that a request passes, in their order: the first that fails refuses it, and is named
+/// in the audit.
+pub const CHECKS: [&str; 3] = ["attached", "exposed", "grants"];
+
+/// What there is to know of a request's server: its rules, as they are frozen with the run.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerRules<'a> {
+    /// What callers may see of it.
+    pub exposed: &'a Exposed,
+    /// What of it requires tool scopes.
+    pub gates: &'a Gates,
+}
+
+/// Whom a run acts for, and what they have been granted.
+#[derive(Debug, Clone)]
+pub struct Authority {
+    /// Whom it acts for.
+    pub actors: Actors,
+    /// The grants of its workspace.
+    pub grants: Arc<Grants>,
+}
+
+/// What whoever has been granted nothing has: one for all, as a table of grants is not small.
+static NO_GRANTS: LazyLock<Arc<Grants>> = LazyLock::new(Arc::default);
+
+impl Default for Authority {
+    /// A run that acts for nobody.
+    fn default() -> Self {
+        Self { actors: Actors::default(), grants: NO_GRANTS.clone() }
+    }
+}
+
+/// What is known of one try beside its request.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempt<'a> {
+    /// Tells the time; not asked where nothing is gated.
+    pub now: fn() -> SystemTime,
+    /// The grants for a single call that an earlier try or round of the same call has taken.
+    pub paid: &'a [GrantId],
+}
+
+/// By which grants something is allowed; without any, where nothing requires one.
+#[derive(Debug, Clone, Default)]
+pub struct Basis(Vec<Arc<LiveGrant>>);
+
+/// What is decided.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It may go.
+    Permit(Permitted<Request>),
+    /// It may go when these grants for a single call are used up, which nobody else has then.
+    Unpaid(Unpaid),
+}
+
+/// A request that uses grants up. They are taken: until this is settled, no other call has them,
+/// and if it is dropped they are gone.
+#[derive(Debug)]
+pub struct Unpaid {
+    request: Request,
+    basis: Basis,
+    taken: Vec<Arc<LiveGrant>>,
+}
+
+impl ServerRules<'static> {
+    /// The rules of a server that hides nothing and requires nothing.
+    pub const OPEN: Self = Self { exposed: &EVERYTHING, gates: &NO_GATES };
+}
+
+impl Verdict {
+    /// What may go already.
+    #[must_use]
+    pub fn permitted(self) -> Option<Permitted<Request>> {
+        match self {
+            Self::Permit(permitted) => Some(permitted),
+            Self::Unpaid(_) => None,
+        }
+    }
+}
+
+impl Basis {
+    /// The ids of the grants.
+    pub fn ids(&self) -> impl Iterator<Item = GrantId> {
+        self.0.iter().map(|live| live.grant().id)
+    }
+
+    /// Whether nothing was required.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Those that are for a single call.
+    pub fn single(&self) -> impl Iterator<Item = GrantId> {
+        let is_single = |live: &&Arc<LiveGrant>| live.grant().duration == GrantDuration::Once;
+        self.0.iter().filter(is_single).map(|live| live.grant().id)
+    }
+
+    /// Whether all of them still count.
+    #[must_use]
+    pub fn counts(&self, now: SystemTime) -> bool {
+        self.0.iter().all(|live| live.counts(now))
+    }
+
+    /// Takes in what allows something else as well.
+    pub fn join(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
+    /// When the first of them stops counting by itself.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<SystemTime> {
+        self.0.iter().filter_map(|live| live.grant().expires_at).min()
+    }
+}
+
+impl Unpaid {
+    /// The grants to be used up, in the store as well.
+    pub fn ids(&self) -> impl Iterator<Item = GrantId> {
+        self.taken.iter().map(|live| live.grant().id)
+    }
+
+    /// It is paid for: the store has used all of them up for this call.
+    #[must_use]
+    pub fn paid(self) -> Permitted<Request> {
+        Permitted::new(self.request, self.basis)
+    }
+
+    /// The store has used none of them up, since these do not count any more: somebody else has
+    /// them, or they were revoked. The others are there for the next call.
+    #[must_use]
+    pub fn gone(self, gone: &[GrantId]) -> Request {
+        for live in &self.taken {
+            match gone.contains(&live.grant().id) {
+                true => live.end(),
+                false => live.put_back(),
+            }
+        }
+        self.request
+    }
+
+    /// The store could not be asked, and has not been: they are there for the next call.
+    #[must_use]
+    pub fn put_back(self) -> Request {
+        self.taken.iter().for_each(|live| live.put_back());
+        self.request
+    }
+}
+
+impl RunPolicy {
+    /// Decides on one request, and seals it if it may go. The same inputs decide alike, whatever
+    /// door they came by; a grant for a single call is taken for this one.
+    ///
+    /// # Errors
+    /// The reason for a refusal; the request is given up.
+    pub fn authorize(
+        &self,
+        request: Request,
+        rules: ServerRules<'_>,
+        authority: &Authority,
+        attempt: Attempt<'_>,
+    ) -> Result<Verdict, Denial> {
+        if !self.is_attached(&request.alias) {
+            return Err(Denial::NotAttached(request.alias));
+        }
+        if !request.item.is_exposed(rules.exposed) {
+            return Err(Denial::Hidden(request.item));
+        }
+        let required = request.required(rules.gates);
+        if required.is_empty() {
+            return Ok(Verdict::Permit(Permitted::new(request, Basis::default())));
+        }
+        let (basis, taken) = authority.pay(&request, &required, attempt)?;
+        if taken.is_empty() {
+            return Ok(Verdict::Permit(Permitted::new(request, basis)));
+        }
+        Ok(Verdict::Unpaid(Unpaid { request, basis, taken }))
+    }
+}
+
+impl Authority {
+    /// Finds a grant for each scope. Those for a single call are taken, all of them or none.
+    fn pay(
+        &self,
+        request: &Request,
+        required: &ToolScopes,
+        attempt: Attempt<'_>,
+    ) -> Result<(Basis, Vec<Arc<LiveGrant>>), Denial> {
+        let wanted = Use {
+            server: &request.alias,
+            name: request.granted_name(),
+            arguments: request.arguments_digest(),
+            at: (attempt.now)(),
+        };
+        let origin = request.origin.as_ref().map_or(&[][..], |origin| &origin.paid);
+        let paid = [attempt.paid, origin].concat();
+        loop {
+            let mut found: Vec<Arc<LiveGrant>> = Vec::with_capacity(required.len());
+            let mut missing = Vec::new();
+            for scope in required {
+                let grant = self.grants.taken(&self.actors, scope, &wanted, &paid);
+                let grant =
+                    grant.or_else(|| self.grants.find(&self.actors, scope, &wanted, &found));
+                match grant {
+                    Some(grant) => found.push(grant),
+                    None => missing.push(scope.clone()),
+                }
+            }
+            if !missing.is_empty() {
+                let has_digest = wanted.arguments.is_some();
+                let item = request.item.clone();
+                return Err(Denial::Ungranted { item, missing, has_digest });
+            }
+            let is_paid = |live: &Arc<LiveGrant>| paid.contains(&live.grant().id);
+            let is_single = |live: &&Arc<LiveGrant>| live.grant().duration == GrantDuration::Once;
+            let to_take: Vec<_> =
+                found.iter().filter(is_single).filter(|live| !is_paid(live)).cloned().collect();
+            match take_all(&to_take) {
+                true => return Ok((Basis(found), to_take)),
+                // Another call was quicker; there may be further ones.
+                false => continue,
+            }
+        }
+    }
+}
+
+/// Takes all, or none.
+fn take_all(grants: &[Arc<LiveGrant>]) -> bool {
+    for (index, live) in grants.iter().enumerate() {
+        if !live.take() {
+            grants[..index].iter().for_each(|taken| taken.put_back());
+            return false;
+        }
+    }
+    true
+}
+
+impl Request {
+    /// The tool scopes that it requires by these gates (D14). What is asked of a task requires what
+    /// the call did that made it.
+    #[must_use]
+    pub fn required<'a>(&self, gates: &'a Gates) -> Cow<'a, ToolScopes> {
+        match (&self.item, &self.origin) {
+            // Whoever gives something up needs no permission.
+            _ if self.message.method() == method::RESOURCES_UNSUBSCRIBE => {
+                Cow::Owned(ToolScopes::new())
+            }
+            (Item::Tool(name), _) => Cow::Borrowed(gates.of_tool(name)),
+            (Item::Prompt(name), _) => Cow::Borrowed(gates.of_prompt(name)),
+            (Item::Resource(uri), _) => gates.of_resource(uri),
+            (Item::Task(_), Some(origin)) => Cow::Borrowed(gates.of_tool(&origin.tool)),
+            (Item::Task(_), None) | (Item::Server, _) => Cow::Owned(ToolScopes::new()),
+        }
+    }
+
+    /// The digest of the arguments that it comes with, if they have one.
+    #[must_use]
+    pub fn arguments_digest(&self) -> Option<ArgumentsDigest> {
+        match &self.origin {
+            Some(origin) => origin.arguments,
+            None => digest_of(self.message.get("arguments")),
+        }
+    }
+
+    /// The name under which grants know it: a task goes by the tool that made it.
+    fn granted_name(&self) -> &str {
+        self.origin.as_ref().map_or_else(|| self.item.name(), |origin| &origin.tool)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! Tests of the decision: whom a grant is for, what it allows, and how often.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use narthex_model::{
+    AgentName, Alias, ErrorKind, Grant, GrantOf, GrantSubject, NameRule, PrincipalId, RunId,
+    SessionId, ToolScope, ToolScopeGrant,
+};
+use narthex_wire::{Limits, Message};
+
+use super::*;
+use crate::Origin;
+
+fn alias(name: &str) -> Alias {
+    Alias::new(name).unwrap()
+}
+
+fn scope(name: &str) -> ToolScope {
+    ToolScope::new(name).unwrap()
+}
+
+fn user(digit: char) -> PrincipalId {
+    PrincipalId::new(&format!("prn_{}", String::from(digit).repeat(16))).unwrap()
+}
+
+/// A call of the tool `write` of the server `git`.
+fn call(arguments: &str) -> Request {
+    let params = format!(r#"{{"name":"write","arguments":{arguments}}}"#);
+    let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+    let message = Message::parse(Bytes::from(text), &Limits::default()).unwrap();
+    Request::new(alias("git"), message, Item::Tool("write".into()))
+}
+
+fn gates(scopes: &[&str]) -> Gates {
+    let scopes = scopes.iter().map(|name| scope(name)).collect();
+    Gates::new([("write".to_owned(), scopes)].into(), &[].into(), [].into())
+}
+
+fn grant(number: u8, subject: GrantSubject, of: ToolScopeGrant, duration: GrantDuration) -> Grant {
+    let id = GrantId::new([number; 8]);
+    Grant { id, subject, of: GrantOf::ToolScope(of), duration, expires_at: None }
+}
+
+fn of(name: &str) -> ToolScopeGrant {
+    ToolScopeGrant { scope: scope(name), server: None, tool: None, arguments: None }
+}
+
+/// A run of the agent `writer`, which the user 1 drives.
+fn authority() -> Authority {
+    let actors = Actors {
+        user: Some(user('1')),
+        agent: Some(AgentName::new("writer").unwrap()),
+        session: Some(SessionId::new([1; 6])),
+        run: Some(RunId::new([1; 6])),
+    };
+    Authority { actors, grants: Arc::default() }
+}
+
+fn at(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+fn decide(authority: &Authority, gates: &Gates, request: Request) -> Result<Verdict, Denial> {
+    decide_paid(authority, gates, request, &[])
+}
+
+fn decide_paid(
+    authority: &Authority,
+    gates: &Gates,
+    request: Request,
+    paid: &[GrantId],
+) -> Result<Verdict, Denial> {
+    let exposed = Exposed::default();
+    let rules = ServerRules { exposed: &exposed, gates };
+    RunPolicy::AllAttached.authorize(request, rules, authority, Attempt { now: || at(100), paid })
+}
+
+fn is_permit(verdict: Result<Verdict, Denial>) -> bool {
+    matches!(verdict, Ok(Verdict::Permit(_)))
+}
+
+fn unpaid(verdict: Result<Verdict, Denial>) -> Unpaid {
+    match verdict.unwrap() {
+        Verdict::Unpaid(unpaid) => unpaid,
+        Verdict::Permit(_) => panic!("nothing is used up"),
+    }
+}
+
+/// D13: only an attached server's requests get through, and with the bytes that were checked.
+#[test]
+fn d13_permits_attached_servers_only() {
+    let policy = RunPolicy::Attached([alias("git")].into());
+    let (open, gates) = (Exposed::default(), Gates::default());
+    let rules = ServerRules { exposed: &open, gates: &gates };
+    let attempt = Attempt { now: || at(0), paid: &[] };
+    let sent = call("{}");
+    let bytes = sent.message.bytes().clone();
+    match policy.authorize(sent, rules, &Authority::default(), attempt).unwrap() {
+        Verdict::Permit(permitted) => {
+            assert!(permitted.basis().is_empty());
+            assert_eq!(permitted.into_inner().message.bytes(), &bytes);
+        }
+        Verdict::Unpaid(_) => panic!("nothing is required"),
+    }
+    let other = Request { alias: alias("time"), ..call("{}") };
+    let denial = policy.authorize(other, rules, &Authority::default(), attempt).unwrap_err();
+    assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "attached"));
+}
+
+/// D5, E151: what a server's rules hide is not permitted, whatever the run has; nor does a grant
+/// show it, and the refusal does not tell that there is a gate.
+#[test]
+fn d5_permits_nothing_that_a_rule_hides() {
+    let deny = |pattern| NameRule::new(None, &[pattern]);
+    let hides_tool = Exposed { tools: deny("write"), ..Exposed::default() };
+    let rules = ServerRules { exposed: &hides_tool, gates: &gates(&["git.write"]) };
+    let authority = authority();
+    let subject = GrantSubject::User(user('1'));
+    authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Persistent));
+    let attempt = Attempt { now: || at(0), paid: &[] };
+    let denial =
+        RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt).unwrap_err();
+    assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "exposed"));
+    assert_eq!(denial, Denial::Hidden(Item::Tool("write".into())));
+    let hides_all = Exposed { tools: deny("*"), resources: deny("*"), prompts: deny("*") };
+    for (item, is_exposed) in [
+        (Item::Tool("a".into()), false),
+        (Item::Prompt("a".into()), false),
+        (Item::Resource("a:b".into()), false),
+        (Item::Task("a".into()), true),
+        (Item::Server, true),
+    ] {
+        assert_eq!(item.is_exposed(&hides_all), is_exposed, "{item:?}");
+    }
+}
+
+/// X-M55, X-M57, D14: all scopes are required, and the refusal names those that nobody granted.
+#[test]
+fn x_m55_a_gated_call_requires_a_grant_for_each_scope() {
+    let authority = authority();
+    let two = gates(&["git.write", "git.push"]);
+    let missing = |verdict: Result<Verdict, Denial>| match verdict.unwrap_err() {
+        Denial::Ungranted { missing, .. } => missing,
+        other => panic!("{other}"),
+    };
+    assert!(is_permit(decide(&authority, &Gates::default(), call("{}"))));
+    let both = missing(decide(&authority, &two, call("{}")));
+    assert_eq!(both, [scope("git.push"), scope("git.write")]);
+    let subject = GrantSubject::User(user('1'));
+    authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Persistent));
+    assert_eq!(missing(decide(&authority, &two, call("{}"))), [scope("git.push")]);
+    let subject = GrantSubject::Agent(AgentName::new("writer").unwrap());
+    authority.grants.add(grant(2, subject, of("git.push"), GrantDuration::Persistent));
+    let Ok(Verdict::Permit(permitted)) = decide(&authority, &two, call("{}")) else { panic!() };
+    let mut by: Vec<_> = permitted.basis().ids().collect();
+    by.sort();
+    assert_eq!(by, [GrantId::new([1; 8]), GrantId::new([2; 8])]);
+    assert!(authority.grants.remove(GrantId::new([1; 8])), "revoked");
+    assert_eq!(missing(decide(&authority, &two, call("{}"))), [scope("git.write")]);
+}
+
+/// D14, X-E81: a grant counts for whom, what, where and how long it says, and for nothing else.
+#[test]
+fn d14_a_grant_is_bound_to_what_it_names() {
+    let one = gates(&["git.write"]);
+    let arguments = r#"{"path":"a"}"#;
+    let digest = call(arguments).arguments_digest();
+    let me = GrantSubject::User(user('1'));
+    let agent = |name| GrantSubject::Agent(AgentName::new(name).unwrap());
+    let at_server = |name| ToolScopeGrant { server: Some(alias(name)), ..of("git.write") };
+    let for_tool = |name: &str| ToolScopeGrant { tool: Some(name.to_owned()), ..of("git.write") };
+    let with = |digest| ToolScopeGrant { arguments: digest, ..of("git.write") };
+    let other_digest = call("{}").arguments_digest();
+    let long = GrantDuration::Persistent;
+    for (subject, granted, duration, counts) in [
+        (me.clone(), of("git.write"), long, true),
+        (GrantSubject::User(user('2')), of("git.write"), long, false),
+        (agent("writer"), of("git.write"), long, true),
+        (agent("reader"), of("git.write"), long, false),
+        (me.clone(), of("git.push"), long, false),
+        (me.clone(), at_server("git"), long, true),
+        (me.clone(), at_server("hub"), long, false),
+        (me.clone(), for_tool("write"), long, true),
+        (me.clone(), for_tool("read"), long, false),
+        (me.clone(), with(digest), long, true),
+        (me.clone(), with(other_digest), long, false),
+        (me.clone(), of("git.write"), GrantDuration::Run(RunId::new([1; 6])), true),
+        (me.clone(), of("git.write"), GrantDuration::Run(RunId::new([2; 6])), false),
+        (me.clone(), of("git.write"), GrantDuration::Session(SessionId::new([1; 6])), true),
+        (me.clone(), of("git.write"), GrantDuration::Session(SessionId::new([2; 6])), false),
+    ] {
+        let authority = authority();
+        let given = grant(1, subject, granted, duration);
+        authority.grants.add(given.clone());
+        assert_eq!(is_permit(decide(&authority, &one, call(arguments))), counts, "{given:?}");
+    }
+    for (end, counts) in [(99, false), (100, false), (101, true)] {
+        let authority = authority();
+        let given = grant(1, me.clone(), of("git.write"), long);
+        authority.grants.add(Grant { expires_at: Some(at(end)), ..given });
+        assert_eq!(is_permit(decide(&authority, &one, call(arguments))), counts, "until {end}");
+    }
+    // A number that readers round: these arguments are never the exact ones.
+    let authority = authority();
+    authority.grants.add(grant(1, me, with(digest), long));
+    let denial = decide(&authority, &one, call("{\"path\":9007199254740993}")).unwrap_err();
+    assert!(matches!(denial, Denial::Ungranted { has_digest: false, .. }));
+}
+
+/// X-E75: a grant for a single call is for one call, whichever comes first; what lasts is used
+/// before it, and a call that needs several takes all or none.
+#[test]
+fn x_e75_a_single_call_is_taken_once() {
+    let me = GrantSubject::User(user('1'));
+    let (one, authority) = (gates(&["git.write"]), authority());
+    authority.grants.add(grant(1, me.clone(), of("git.write"), GrantDuration::Once));
+    let first = unpaid(decide(&authority, &one, call("{}")));
+    assert!(decide(&authority, &one, call("{}")).is_err(), "it is being taken");
+    let back = first.put_back();
+    let first = unpaid(decide(&authority, &one, back));
+    let paid = first.ids().collect::<Vec<_>>();
+    let permitted = first.paid();
+    assert_eq!(permitted.basis().single().collect::<Vec<_>>(), paid);
+    assert!(decide(&authority, &one, call("{}")).is_err(), "it is used up");
+    // The later rounds of the call have it, while nobody revokes it.
+    assert!(is_permit(decide_paid(&authority, &one, call("{}"), &paid)));
+    authority.grants.remove(paid[0]);
+    assert!(decide_paid(&authority, &one, call("{}"), &paid).is_err(), "it is revoked");
+    // Two scopes, one of them used up by somebody else meanwhile: the other is still there.
+    let two = gates(&["git.push", "git.write"]);
+    authority.grants.add(grant(2, me.clone(), of("git.push"), GrantDuration::Once));
+    assert!(decide(&authority, &two, call("{}")).is_err());
+    authority.grants.add(grant(3, me.clone(), of("git.write"), GrantDuration::Once));
+    let both = unpaid(decide(&authority, &two, call("{}")));
+    assert_eq!(both.ids().count(), 2);
+    let again = both.gone(&[GrantId::new([3; 8])]);
+    assert!(decide(&authority, &two, again).is_err(), "the store says that one is over");
+    assert!(!is_permit(decide(&authority, &gates(&["git.push"]), call("{}"))));
+    authority.grants.add(grant(4, me.clone(), of("git.write"), GrantDuration::Once));
+    authority.grants.add(grant(5, me, of("git.write"), GrantDuration::Persistent));
+    assert!(is_permit(decide(&authority, &one, call("{}"))), "what lasts comes first");
+}
+
+/// D14: grants that were given for the same scope are used up one after the other.
+#[test]
+fn d14_two_single_calls_are_two_calls() {
+    let me = GrantSubject::User(user('1'));
+    let (one, authority) = (gates(&["git.write"]), authority());
+    for number in [1, 2] {
+        authority.grants.add(grant(number, me.clone(), of("git.write"), GrantDuration::Once));
+    }
+    let first = unpaid(decide(&authority, &one, call("{}")));
+    let second = unpaid(decide(&authority, &one, call("{}")));
+    assert_ne!(first.ids().next(), second.ids().next());
+    assert!(decide(&authority, &one, call("{}")).is_err());
+}
+
+/// S14: what is asked of a task requires what the call did that made it.
+#[test]
+fn s14_a_task_is_gated_like_its_call() {
+    let me = GrantSubject::User(user('1'));
+    let (one, authority) = (gates(&["git.write"]), authority());
+    let bound =
+        ToolScopeGrant { arguments: call("{\"a\":1}").arguments_digest(), ..of("git.write") };
+    authority.grants.add(grant(1, me, bound, GrantDuration::Once));
+    let started = unpaid(decide(&authority, &one, call("{\"a\":1}")));
+    let arguments = call("{\"a\":1}").arguments_digest();
+    let origin = Origin { tool: "write".into(), arguments, paid: started.ids().collect() };
+    drop(started.paid());
+    let ask = |origin: &Origin| Request {
+        item: Item::Task("t1".into()),
+        origin: Some(Arc::new(origin.clone())),
+        ..call("{}")
+    };
+    assert!(is_permit(decide(&authority, &one, ask(&origin))));
+    assert!(decide(&authority, &one, ask(&Origin { paid: Vec::new(), ..origin.clone() })).is_err());
+    assert!(is_permit(decide(&authority, &one, ask(&Origin { tool: "read".into(), ..origin }))));
+}
+
+/// X-E75: of many threads at once, exactly one takes a grant for a single call.
+#[test]
+fn x_e75_of_many_at_once_one_takes_it() {
+    let (one, authority) = (gates(&["git.write"]), authority());
+    let subject = GrantSubject::User(user('1'));
+    authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Once));
+    let decide = || decide(&authority, &one, call("{}")).is_ok();
+    let taken = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(decide)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|is_ok| *is_ok).count()
+    });
+    assert_eq!(taken, 1);
+}

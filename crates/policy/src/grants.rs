@@ -1,0 +1,247 @@
+//! The grants of a workspace, looked up by whom and what they are for.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::SystemTime,
+};
+
+use narthex_model::{
+    AgentName, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantSubject,
+    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
+};
+
+/// Whom a run acts for, and which run it is: what grants are for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Actors {
+    /// The human who drives it; their grants count in it, and nobody else's (X-E81).
+    pub user: Option<PrincipalId>,
+    /// Its agent.
+    pub agent: Option<AgentName>,
+    /// Its session.
+    pub session: Option<SessionId>,
+    /// The run itself.
+    pub run: Option<RunId>,
+}
+
+/// What is to be used, as far as grants look at it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Use<'a> {
+    pub(crate) server: &'a Alias,
+    pub(crate) name: &'a str,
+    pub(crate) arguments: Option<ArgumentsDigest>,
+    pub(crate) at: SystemTime,
+}
+
+/// A grant, and whether it still counts.
+#[derive(Debug)]
+pub struct LiveGrant {
+    grant: Grant,
+    state: AtomicU8,
+}
+
+/// It counts.
+const OPEN: u8 = 0;
+/// A call is taking it, or has taken it.
+const TAKEN: u8 = 1;
+/// It does not count any more.
+const OVER: u8 = 2;
+
+/// What tool-scope grants are found by. Two parts, so that a look allocates nothing.
+type Key = (GrantSubject, ToolScope);
+
+/// All grants of one workspace that may still count. Looking takes no lock.
+#[derive(Debug, Default)]
+pub struct Grants {
+    by_key: papaya::HashMap<Key, Arc<[Arc<LiveGrant>]>>,
+    by_id: papaya::HashMap<GrantId, Arc<LiveGrant>>,
+}
+
+impl LiveGrant {
+    fn new(grant: Grant, state: u8) -> Self {
+        Self { grant, state: AtomicU8::new(state) }
+    }
+
+    /// What was granted.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    fn is(&self, state: u8) -> bool {
+        self.state.load(Ordering::Acquire) == state
+    }
+
+    /// Whether what it allows may go on: it is neither revoked nor out of time.
+    pub(crate) fn counts(&self, now: SystemTime) -> bool {
+        !self.is(OVER) && self.has_time(now)
+    }
+
+    /// Whether it was taken by a call, and not revoked since.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.is(TAKEN)
+    }
+
+    /// Takes it for one call: of several at once, one succeeds.
+    pub(crate) fn take(&self) -> bool {
+        let taken = self.state.compare_exchange(OPEN, TAKEN, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok()
+    }
+
+    /// Gives it back untouched.
+    pub(crate) fn put_back(&self) {
+        // What is over stays over.
+        let _was = self.state.compare_exchange(TAKEN, OPEN, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// It counts no more.
+    pub(crate) fn end(&self) {
+        self.state.store(OVER, Ordering::Release);
+    }
+
+    fn is_for_run(&self, actors: &Actors) -> bool {
+        match self.grant.duration {
+            GrantDuration::Once | GrantDuration::Persistent => true,
+            GrantDuration::Run(run) => actors.run == Some(run),
+            GrantDuration::Session(session) => actors.session == Some(session),
+        }
+    }
+
+    fn has_time(&self, now: SystemTime) -> bool {
+        self.grant.expires_at.is_none_or(|end| now < end)
+    }
+
+    /// Whether it allows this, if it still counts.
+    fn allows(&self, actors: &Actors, wanted: &Use<'_>) -> bool {
+        let GrantOf::ToolScope(of) = &self.grant.of else { return false };
+        let ToolScopeGrant { scope: _, server, tool, arguments } = of;
+        self.has_time(wanted.at)
+            && self.is_for_run(actors)
+            && server.as_ref().is_none_or(|server| server == wanted.server)
+            && tool.as_ref().is_none_or(|tool| tool == wanted.name)
+            && arguments.is_none_or(|arguments| wanted.arguments == Some(arguments))
+    }
+}
+
+impl Grants {
+    /// Adds one that counts; one that is there already stays as it is.
+    pub fn add(&self, grant: Grant) {
+        self.put(grant, OPEN);
+    }
+
+    /// Adds one that a call has taken already, here or elsewhere: for the later rounds of that
+    /// call. One that is there is taken from now on.
+    pub fn add_taken(&self, grant: Grant) {
+        let id = grant.id;
+        self.put(grant, TAKEN);
+        if let Some(live) = self.get(id) {
+            // It may be taken already.
+            let _ = live.take();
+        }
+    }
+
+    fn put(&self, grant: Grant, state: u8) {
+        let (id, live) = (grant.id, Arc::new(LiveGrant::new(grant, state)));
+        let by_id = self.by_id.pin();
+        if by_id.try_insert(id, live.clone()).is_err() {
+            return;
+        }
+        let GrantOf::ToolScope(of) = &live.grant.of else { return };
+        let key = (live.grant.subject.clone(), of.scope.clone());
+        let with = |others: &[Arc<LiveGrant>]| others.iter().chain([&live]).cloned().collect();
+        self.by_key.pin().update_or_insert_with(key, |others| with(others), || with(&[]));
+    }
+
+    /// Takes one out: it counts no more, also for a call that is about to take it. `false` if it
+    /// was not there.
+    pub fn remove(&self, id: GrantId) -> bool {
+        let by_id = self.by_id.pin();
+        let Some(live) = by_id.remove(&id) else { return false };
+        live.end();
+        if let GrantOf::ToolScope(of) = &live.grant.of {
+            let key = (live.grant.subject.clone(), of.scope.clone());
+            let without = |others: &[Arc<LiveGrant>]| {
+                others.iter().filter(|other| other.grant.id != id).cloned().collect::<Arc<[_]>>()
+            };
+            let by_key = self.by_key.pin();
+            by_key.update(key.clone(), |others| without(others));
+            // Somebody may have put one there meanwhile.
+            let _removed = by_key.remove_if(&key, |_, others| others.is_empty());
+        }
+        true
+    }
+
+    /// One by its id.
+    #[must_use]
+    pub fn get(&self, id: GrantId) -> Option<Arc<LiveGrant>> {
+        self.by_id.pin().get(&id).cloned()
+    }
+
+    /// The ids of all.
+    #[must_use]
+    pub fn ids(&self) -> Vec<GrantId> {
+        self.by_id.pin().keys().copied().collect()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The grant by which `scope` may be used: one that lasts if there is one, else one for a
+    /// single call that is not among `besides`.
+    pub(crate) fn find(
+        &self,
+        actors: &Actors,
+        scope: &ToolScope,
+        wanted: &Use<'_>,
+        besides: &[Arc<LiveGrant>],
+    ) -> Option<Arc<LiveGrant>> {
+        let user = actors.user.clone().map(GrantSubject::User);
+        let agent = actors.agent.clone().map(GrantSubject::Agent);
+        let by_key = self.by_key.pin();
+        let mut single = None;
+        for subject in [user, agent].into_iter().flatten() {
+            let Some(granted) = by_key.get(&(subject, scope.clone())) else { continue };
+            for live in granted.iter().filter(|live| live.is(OPEN)) {
+                if !live.allows(actors, wanted) {
+                    continue;
+                }
+                if live.grant.duration != GrantDuration::Once {
+                    return Some(live.clone());
+                }
+                let is_free = !besides.iter().any(|other| Arc::ptr_eq(other, live));
+                if single.is_none() && is_free {
+                    single = Some(live.clone());
+                }
+            }
+        }
+        single
+    }
+
+    /// A grant for a single call that this call has taken before, if it covers `scope` still.
+    pub(crate) fn taken(
+        &self,
+        actors: &Actors,
+        scope: &ToolScope,
+        wanted: &Use<'_>,
+        paid: &[GrantId],
+    ) -> Option<Arc<LiveGrant>> {
+        let by_id = self.by_id.pin();
+        let mut mine = paid.iter().filter_map(|id| by_id.get(id));
+        let covers = |live: &&Arc<LiveGrant>| {
+            let is_scope = matches!(&live.grant.of, GrantOf::ToolScope(of) if of.scope == *scope);
+            is_scope && live.is_taken() && live.allows(actors, wanted)
+        };
+        mine.find(covers).cloned()
+    }
+}

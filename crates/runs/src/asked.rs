@@ -1,0 +1,185 @@
+//! What a document asks for that begins a run.
+
+use std::{collections::BTreeSet, fmt, path::Path, sync::Arc};
+
+use narthex_model::ErrorKind;
+use narthex_policy::RunPolicy;
+use narthex_registry::{
+    Mountable, Sharing, Snapshot,
+    config::{self, Entry, LoadContext},
+};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{RunError, RunFault, RunsOptions, prepare::Prepared};
+
+/// What messages call the document.
+const PLACE: &str = "the request";
+/// What an entry of a run may have besides what one of a file has (D17).
+const OPTIONAL: &str = "optional";
+
+/// Its other members have been read before.
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    servers: Members,
+    #[serde(default)]
+    tools: Vec<String>,
+}
+
+/// The members of an object in their order, also those of one name.
+#[derive(Default)]
+struct Members(Vec<(String, Box<RawValue>)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+impl Members {
+    fn to_text(&self) -> String {
+        let member = |(name, value): &(String, Box<RawValue>)| {
+            format!("{}:{}", serde_json::Value::from(name.as_str()), value.get())
+        };
+        format!("{{{}}}", self.0.iter().map(member).collect::<Vec<_>>().join(","))
+    }
+}
+
+/// Reads a document, and finds everything that is wrong with its entries.
+///
+/// # Errors
+/// Every fault of an entry. Of a run that began `before`, whose entries were looked at then, an
+/// alias may be that of a server which all share since.
+pub(crate) fn read(
+    text: &str,
+    options: &RunsOptions,
+    taken: Option<&Snapshot>,
+    isolation: u64,
+) -> Result<Prepared, RunError> {
+    let malformed = |error: serde_json::Error| {
+        let text = format!(
+            "the request is no {{\"servers\": {{\"NAME\": {{…}}}}, \"tools\": [\"NAME\"]}}: {error}"
+        );
+        RunError::Malformed(text)
+    };
+    let Document { servers, tools } = serde_json::from_str(text).map_err(malformed)?;
+    let policy = RunPolicy::of(&tools).map_err(|error| RunError::Malformed(error.to_string()))?;
+    if servers.0.is_empty() && tools.is_empty() {
+        let text = "a run needs `servers` of its own, or `tools`, the names of shared servers";
+        return Err(RunError::Malformed(text.to_owned()));
+    }
+    let mut faults = Vec::new();
+    let (plain, optional) = without_optional(servers, &mut faults)?;
+    if plain.0.is_empty() {
+        return Ok(prepared(Vec::new(), policy, Vec::new()));
+    }
+    let text = format!("{{\"servers\":{}}}", plain.to_text());
+    let context = LoadContext {
+        file: Path::new(PLACE),
+        workspace_root: &options.workspace_root,
+        env: &*options.env,
+    };
+    let loaded = config::parse(text.as_bytes(), &context)
+        .map_err(|error| RunError::Malformed(error.to_string()))?;
+    let mut servers = Vec::new();
+    for entry in loaded.entries {
+        if let Some(fault) = fault(&entry, taken) {
+            faults.push(fault);
+        }
+        if let Entry::Server(definition) = entry {
+            let is_optional = optional.contains(definition.alias.as_str());
+            // What a run has for itself is connected for it alone (D12).
+            let sharing = Sharing::Only(isolation);
+            let one = Mountable::new(Arc::new(definition));
+            servers.push(Mountable { is_optional, sharing, ..one });
+        }
+    }
+    match faults.is_empty() {
+        true => {
+            let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+            Ok(prepared(servers, policy, warnings))
+        }
+        false => Err(RunError::Entries(faults)),
+    }
+}
+
+/// What such a run has for itself is counted in it alone.
+fn prepared(servers: Vec<Mountable>, policy: RunPolicy, warnings: Vec<String>) -> Prepared {
+    Prepared { servers, policy, warnings, ..Prepared::default() }
+}
+
+/// Takes out of the entries what only those of a run have.
+fn without_optional(
+    servers: Members,
+    faults: &mut Vec<RunFault>,
+) -> Result<(Members, BTreeSet<String>), RunError> {
+    let mut optional = BTreeSet::new();
+    let mut plain = Vec::new();
+    for (name, entry) in servers.0 {
+        // What is no object is a fault that the reader of entries tells.
+        let Ok(Members(mut members)) = serde_json::from_str(entry.get()) else {
+            plain.push((name, entry));
+            continue;
+        };
+        let at = members.iter().position(|(key, _)| key == OPTIONAL);
+        let value = at.map(|at| members.remove(at).1);
+        match value.as_deref().map(RawValue::get) {
+            None | Some("false" | "null") => {}
+            Some("true") => _ = optional.insert(name.clone()),
+            Some(_) => faults.push(RunFault {
+                server: name.clone(),
+                kind: ErrorKind::Invalid.as_str(),
+                message: "`optional` must be true or false".to_owned(),
+                details: None,
+            }),
+        }
+        let entry = RawValue::from_string(Members(members).to_text());
+        plain.push((name, entry.map_err(|error| RunError::Malformed(error.to_string()))?));
+    }
+    Ok((Members(plain), optional))
+}
+
+/// Why an entry cannot be a run's own server.
+fn fault(entry: &Entry, taken: Option<&Snapshot>) -> Option<RunFault> {
+    let (kind, message, details) = match entry {
+        Entry::Fault(fault) => {
+            let error = &fault.error;
+            (ErrorKind::Invalid, error.message.clone(), error.details.clone())
+        }
+        Entry::Server(definition)
+            if taken.is_some_and(|taken| taken.get(definition.alias.as_str()).is_some()) =>
+        {
+            let text =
+                "there is a shared server of this name; choose another, or name it in `tools`";
+            (ErrorKind::Conflict, text.to_owned(), None)
+        }
+        Entry::Server(definition) if definition.is_disabled => {
+            let text = "it is switched off by `disabled`; leave it out of the run";
+            (ErrorKind::Invalid, text.to_owned(), None)
+        }
+        Entry::Server(_) => return None,
+    };
+    Some(RunFault { server: entry.name().to_owned(), kind: kind.as_str(), message, details })
+}

@@ -1,0 +1,392 @@
+//! A run's creation: all that is wrong is told at once, and a run that is refused leaves nothing.
+
+use std::{
+    collections::BTreeMap,
+    mem::take,
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use narthex_audit::ActorKind;
+use narthex_control::{By, CatalogError, Control, ControlError};
+use narthex_gateway::{RunToken, RunView};
+use narthex_model::{
+    AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, SessionId, WorkspaceId,
+};
+use narthex_policy::RunPolicy;
+use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
+use narthex_resolve::{Parsed, RunKind, RunRequest};
+use narthex_store::{RunRow, SessionRow};
+use narthex_traffic::RunMeters;
+
+use crate::{
+    DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
+    driver::{Creator, Place},
+    family::Parent,
+    frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
+    instant,
+    keep::Told,
+    prepare::{self, Failed, Of, Opened, Prepared},
+};
+
+/// How long a run lives whose creator does not say.
+const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often a run is made anew because what it is made of was taken away meanwhile.
+pub(crate) const ATTEMPTS: usize = 3;
+
+/// A run that has begun.
+#[derive(Debug)]
+pub struct Created {
+    /// The run as it is stored.
+    pub row: RunRow,
+    /// The run as the data plane sees it.
+    pub run: Arc<RunView>,
+    /// What opens it; kept nowhere else.
+    pub token: RunToken,
+    /// The optional servers that did not start.
+    pub faults: Vec<MountFault>,
+    /// The optional servers whose configuration could not be made.
+    pub skipped: Vec<RunFault>,
+    /// What a person should know.
+    pub warnings: Vec<String>,
+    /// The shared servers that the run asks for and that there are none of.
+    pub missing: Vec<Alias>,
+    /// The servers with all values, if that was asked for (C19).
+    pub direct: Option<DirectServers>,
+    /// Its Unix sockets, if that was asked for (D2).
+    pub sockets: Option<OpenSockets>,
+    /// The values for the agent's own environment; empty for a run that was created by another.
+    pub agent_env: AgentEnv,
+}
+
+/// What is to be created.
+pub(crate) struct Draft {
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) request: RunRequest,
+    /// As it was sent.
+    pub(crate) text: String,
+    pub(crate) by: By,
+    pub(crate) driver: Option<PrincipalId>,
+    pub(crate) parent: Option<Parent>,
+    pub(crate) token: RunToken,
+    pub(crate) session: SessionRow,
+    pub(crate) inputs: Inputs,
+    pub(crate) expires_at: SystemTime,
+}
+
+/// What a run consists of before it begins.
+struct Making {
+    set: MountSet,
+    /// Without what is mounted.
+    prepared: Prepared,
+    meters: RunMeters,
+    made: Made,
+    agent_env: AgentEnv,
+}
+
+impl Runs {
+    /// Creates a run as a JSON document asks for it, and lets it begin. Waits until every server is
+    /// ready or has failed. Whoever goes away meanwhile does not leave half a run.
+    ///
+    /// # Errors
+    /// When the document or what it refers to is faulty, its creator may not have what it asks for,
+    /// a secret is not set, a server that is not optional does not start, or the store or the vault
+    /// fails: then nothing is left, and everything of one kind that is wrong is told at once (D9).
+    pub async fn create(
+        &self,
+        workspace: &WorkspaceId,
+        text: &str,
+        by: Creator,
+    ) -> Result<Created, RunError> {
+        let (runs, workspace, text) = (self.clone(), workspace.clone(), text.to_owned());
+        let making = async move { runs.make(workspace, text, by).await };
+        let made = self.control().spawn(making).await;
+        made.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+    }
+
+    async fn make(
+        &self,
+        workspace: WorkspaceId,
+        text: String,
+        by: Creator,
+    ) -> Result<Created, RunError> {
+        self.control().catalog_store(&workspace).await?;
+        let parsed = RunRequest::parse(text.as_bytes()).map_err(RunError::Refused)?;
+        let Parsed { value: request, warnings } = parsed;
+        if self.shared.gateway.runs().len() >= RUNS_MAX {
+            return Err(RunError::TooMany(RUNS_MAX));
+        }
+        let draft = self.draft(workspace, request, text, by).await?;
+        for _ in 0..ATTEMPTS {
+            let cuts = self.control().cuts();
+            let making = self.making(&draft).await?;
+            // What was cut off before it was mounted here was not cut off here.
+            if self.control().cuts() == cuts {
+                let warnings = warnings.iter().map(|one| one.message.clone());
+                return self.begin(draft, making, warnings.collect()).await;
+            }
+            making.set.unmount().await;
+        }
+        Err(RunError::Changed)
+    }
+
+    async fn draft(
+        &self,
+        workspace: WorkspaceId,
+        request: RunRequest,
+        text: String,
+        by: Creator,
+    ) -> Result<Draft, RunError> {
+        let parent = self.parent(&workspace, &request, &by).await?;
+        let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
+        let by = match by {
+            Creator::Operator(by, _) | Creator::Member(by, _) => by,
+            Creator::Run(run) => By::new(ActorKind::Run, run.id.to_text()),
+        };
+        let token = RunToken::generate().map_err(RunError::Randomness)?;
+        let life = request.expires_in.map_or(LIFE, Duration::from_secs);
+        let mut expires_at = SystemTime::now() + life;
+        if let Some(parent) = &parent {
+            expires_at = expires_at.min(parent.row.expires_at);
+        }
+        let (session, inputs) = match request.kind {
+            RunKind::StartSession => (self.new_session(&workspace, &request, &by.id)?, None),
+            RunKind::ResumeSession => {
+                let (session, inputs) = self.resumed(&workspace, &request).await?;
+                (session, Some(inputs))
+            }
+        };
+        let parent_id = parent.as_ref().map(|parent| parent.row.id);
+        let depth = parent.as_ref().map_or(session.depth, |parent| parent.depth + 1);
+        let session = match inputs {
+            None => SessionRow { parent: parent_id, depth, ..session },
+            Some(_) => session,
+        };
+        let inputs = inputs.unwrap_or_default();
+        Ok(Draft {
+            workspace,
+            request,
+            text,
+            by,
+            driver,
+            parent,
+            token,
+            session,
+            inputs,
+            expires_at,
+        })
+    }
+
+    fn new_session(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        by: &str,
+    ) -> Result<SessionRow, RunError> {
+        let id = match &request.session_id {
+            Some(text) => SessionId::parse(text).ok_or_else(|| {
+                let text = "`session_id` is no id of a session, such as ses_0a1b2c3d4e5f; leave it \
+                            out to have one made";
+                RunError::Malformed(text.to_owned())
+            })?,
+            None => {
+                let mut bytes = [0; SessionId::BYTES];
+                getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+                SessionId::new(bytes)
+            }
+        };
+        let agent = request.agent_name.as_ref().map(ToString::to_string).unwrap_or_default();
+        Ok(SessionRow {
+            workspace: workspace.clone(),
+            id,
+            agent,
+            parent: None,
+            depth: 0,
+            sealed: String::new(),
+            created_at: SystemTime::now(),
+            created_by: by.to_owned(),
+            ended_at: None,
+        })
+    }
+
+    /// Has everything ready that the run needs, with its servers mounted.
+    async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
+        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let (mut prepared, made, agent_env) = match draft.request.has_own_servers {
+            true => self.own(draft, isolation)?,
+            false => self.of_agent(draft, isolation).await?,
+        };
+        let (optional, failed): (Vec<_>, Vec<_>) =
+            take(&mut prepared.failed).into_iter().partition(|server| server.is_optional);
+        if !failed.is_empty() {
+            return Err(RunError::Entries(failed.iter().map(Failed::fault).collect()));
+        }
+        prepared.skipped.extend(optional.iter().map(Failed::fault));
+        let agent = made.agent().map(|agent| agent.name.as_str());
+        let counted = take(&mut prepared.counted);
+        let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
+        let set = self.mount(take(&mut prepared.servers), true).await?;
+        Ok(Making { set, prepared, meters, made, agent_env })
+    }
+
+    fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made, AgentEnv), RunError> {
+        let snapshot = self.shared.gateway.registry().snapshot();
+        let options = &self.shared.options;
+        let prepared = asked::read(&draft.text, options, Some(&snapshot), isolation)?;
+        if prepared.policy != RunPolicy::default() && !self.is_home(&draft.workspace) {
+            let text = "`tools` names servers of the local configuration, which other workspaces \
+                        do not have; give the run servers of its own";
+            return Err(RunError::Malformed(text.to_owned()));
+        }
+        Ok((prepared, Made::Own(draft.text.clone()), AgentEnv::default()))
+    }
+
+    async fn of_agent(
+        &self,
+        draft: &Draft,
+        isolation: u64,
+    ) -> Result<(Prepared, Made, AgentEnv), RunError> {
+        let Draft { workspace, request, session, .. } = draft;
+        let name = match &request.agent_name {
+            Some(name) => name.clone(),
+            None => AgentName::new(&session.agent)
+                .map_err(|_unfit| RunError::SessionOver { id: session.id, why: OWN_SERVERS })?,
+        };
+        let parts = Control::agent_parts(self.store()?, workspace, &name).await.map_err(
+            |error| match error.kind() {
+                ErrorKind::NotFound if is_unknown_object(&error) => RunError::NoAgent(name),
+                _ => error.into(),
+            },
+        )?;
+        let inputs = match request.kind {
+            RunKind::StartSession => {
+                // A child works where its parent does.
+                let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
+                let project_dir = request.project_dir.clone().or(inherited);
+                Inputs { params: request.params_for(&parts.agent), project_dir }
+            }
+            RunKind::ResumeSession => draft.inputs.clone(),
+        };
+        let scope = match &draft.parent {
+            Some(parent) => parent.scope.of_child(&request.scope),
+            None => request.scope.clone(),
+        };
+        let vault = self.vault()?;
+        let variables = self.control().variables();
+        let env = self.bound_env(draft, &parts.agent.name).await?;
+        let opened = Opened::newest(vault, workspace, &parts, variables, &env).await;
+        let opened = opened.map_err(ControlError::from)?;
+        let (run, session) = (draft.token.run_id(), session.id);
+        let (inputs, scope, is_direct) = (&inputs, &scope, request.is_direct);
+        let built_in_url = self.shared.options.built_in_url.as_deref();
+        let env_names = &env;
+        let of = Of {
+            workspace,
+            run,
+            session,
+            inputs,
+            scope,
+            variables,
+            driver: draft.driver.as_ref(),
+            env: env_names,
+            is_direct,
+            built_in_url,
+        };
+        let prepared = prepare::agent(of, &parts, &opened, isolation)?;
+        let agent_env = opened.agent_env(&env);
+        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env);
+        Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
+    }
+
+    /// What the agent gets into its own environment. A run that creates another is told no values
+    /// (X-M32): it could hand them on to whom they are not meant for.
+    async fn bound_env(
+        &self,
+        draft: &Draft,
+        agent: &AgentName,
+    ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
+        match draft.by.kind {
+            ActorKind::Run => Ok(BTreeMap::new()),
+            _ => Ok(self.control().env_names(&draft.workspace).await?.secrets(agent)),
+        }
+    }
+
+    /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
+    async fn begin(
+        &self,
+        draft: Draft,
+        making: Making,
+        mut warnings: Vec<String>,
+    ) -> Result<Created, RunError> {
+        let Making { set, prepared, meters, made, agent_env } = making;
+        let Prepared { policy, skipped, direct, built_in, secrets, withheld, .. } = prepared;
+        warnings.extend(prepared.warnings);
+        let id = draft.token.run_id();
+        let inputs = made.agent().map(|agent| agent.inputs.text());
+        let first = FirstLists::of(&set);
+        let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
+        let frozen = Frozen { prompt, of: made, lists, further: KeptFurther::default() };
+        let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
+        let mut session = draft.session.clone();
+        if let Some(inputs) = inputs
+            && draft.request.kind == RunKind::StartSession
+        {
+            let place = session_place(session.id);
+            session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;
+        }
+        let faults = set.faults().to_vec();
+        let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
+        let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
+        let run = run.with_built_in(built_in).with_failed(withheld);
+        let run = run.frozen_to(first).with_meters(meters);
+        let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
+        let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
+        let run = Arc::new(run.with_secrets(secrets));
+        self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        let told = Told { direct: direct.as_ref(), env: &agent_env };
+        let beginning = async {
+            let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
+            let row = self.keep_noted(&draft, &session, &sealed, told).await?;
+            Ok((row, sockets))
+        };
+        let (row, sockets) = match beginning.await {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.shared.gateway.end_run(id).await;
+                return Err(error);
+            }
+        };
+        self.shared.expiries.add(instant(row.expires_at), id);
+        let token = draft.token;
+        Ok(Created {
+            row,
+            run,
+            token,
+            faults,
+            skipped,
+            warnings,
+            missing,
+            direct,
+            sockets,
+            agent_env,
+        })
+    }
+}
+
+/// Why a session without an agent does not go on.
+pub(crate) const OWN_SERVERS: &str = "its run had servers of its own; create a new one";
+
+fn is_unknown_object(error: &ControlError) -> bool {
+    matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
+}
+
+fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
+    match policy {
+        RunPolicy::AllAttached => Vec::new(),
+        RunPolicy::Attached(named) => {
+            let is_missing =
+                |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();
+            named.iter().filter(is_missing).cloned().collect()
+        }
+    }
+}

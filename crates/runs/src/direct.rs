@@ -1,0 +1,50 @@
+//! Direct mode: a run's servers with all values, for a runner that starts them itself (C19, O24).
+
+use std::fmt;
+
+use narthex_model::Alias;
+use narthex_resolve::{OpenError, Opening, ResolvedServer};
+use serde_json::{Map, Value, json};
+
+/// The servers of a run by alias, each with type, place and config as it is with all values in it,
+/// those of secrets too. For the answer to whoever created the run, and for nothing else.
+#[derive(Clone, Default)]
+pub struct DirectServers(Map<String, Value>);
+
+impl DirectServers {
+    /// The servers, to be told.
+    #[must_use]
+    pub fn expose(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// With the built-in server, which every run has.
+    pub(crate) fn new(built_in_url: Option<&str>) -> Self {
+        let mut servers = Map::new();
+        if let Some(url) = built_in_url {
+            let built_in = json!({ "type": "http", "url": url, "config": {} });
+            servers.insert(Alias::built_in().to_string(), built_in);
+        }
+        Self(servers)
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        server: &ResolvedServer,
+        opening: Opening<'_>,
+    ) -> Result<(), OpenError> {
+        self.0.insert(server.alias.to_string(), server.payload(opening)?);
+        Ok(())
+    }
+
+    /// Which there are.
+    pub(crate) fn aliases(&self) -> Vec<&str> {
+        self.0.keys().map(String::as_str).collect()
+    }
+}
+
+impl fmt::Debug for DirectServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DirectServers").field(&self.aliases()).finish()
+    }
+}

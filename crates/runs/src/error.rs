@@ -1,0 +1,207 @@
+//! Why a run does not begin, or is not found.
+
+use narthex_audit::AuditFull;
+use narthex_model::{AgentName, ErrorKind, RunId, SessionId};
+use narthex_registry::MountFault;
+use narthex_resolve::Faults;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use narthex_control::ControlError;
+
+use crate::SocketsError;
+
+/// Nothing of what was asked for has happened.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The document is not what it should be.
+    #[error("{0}")]
+    Malformed(String),
+    /// What was asked for does not fit: everything that is wrong with it.
+    #[error("no run was begun: {}", first_of(.0))]
+    Refused(Faults),
+    /// There is no such agent.
+    #[error("there is no agent `{0}` in this workspace")]
+    NoAgent(AgentName),
+    /// Whoever asks may not say this.
+    #[error("`{field}`: {message}")]
+    Denied {
+        /// The field of the request.
+        field: &'static str,
+        /// Why not.
+        message: String,
+    },
+    /// The run that should be its parent does not live here.
+    #[error("`parent_run_id`: there is no such run here that lives")]
+    NoParent,
+    /// The session has ended, or cannot go on.
+    #[error("the session `{id}` does not go on: {why}")]
+    SessionOver {
+        /// Which session.
+        id: SessionId,
+        /// Why not.
+        why: &'static str,
+    },
+    /// There is no such session.
+    #[error("there is no session `{0}`")]
+    UnknownSession(String),
+    /// The run has come to its end before.
+    #[error("the run `{0}` has ended already")]
+    HasEnded(RunId),
+    /// What runs are made of changed all the time.
+    #[error("servers or secrets were taken away at the same time; try again")]
+    Changed,
+    /// The store, the vault or the catalog does not do it.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// Entries cannot be used, or have aliases that are taken.
+    #[error("no run was begun: {}", told(.0))]
+    Entries(Vec<RunFault>),
+    /// Servers did not start.
+    #[error("no run was begun, and nothing of it is left: {}", told(&RunFault::of_all(.0)))]
+    Mount(Vec<MountFault>),
+    /// There are as many as there may be.
+    #[error("there are {0} runs already, which is the most; end some first")]
+    TooMany(usize),
+    /// It cannot have sockets.
+    #[error("no run was begun, since its sockets cannot be opened: {0}")]
+    Sockets(#[source] SocketsError),
+    /// It cannot be recorded.
+    #[error("no run was begun, since it cannot be recorded: {0}")]
+    Record(#[source] AuditFull),
+    /// The system has no randomness to give.
+    #[error("the system has no randomness for a token")]
+    Randomness(#[source] getrandom::Error),
+    /// There is no such run.
+    #[error("there is no run `{0}`")]
+    Unknown(String),
+    /// It is the one of the process itself.
+    #[error(
+        "the run of the daemon itself ends with the daemon; stop that with `narthex daemon stop`"
+    )]
+    Local,
+}
+
+/// What is wrong with one server of a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunFault {
+    /// Its name as it was given.
+    pub server: String,
+    /// What kind of failure it is.
+    pub kind: &'static str,
+    /// For a person.
+    pub message: String,
+    /// For a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+impl RunFault {
+    pub(crate) fn invalid(server: String, message: String) -> Self {
+        Self { server, kind: ErrorKind::Invalid.as_str(), message, details: None }
+    }
+
+    pub(crate) fn of_all(faults: &[MountFault]) -> Vec<Self> {
+        let fault = |MountFault { alias, error }: &MountFault| Self {
+            server: alias.as_str().to_owned(),
+            kind: error.kind.as_str(),
+            message: error.message.clone(),
+            details: error.details.clone(),
+        };
+        faults.iter().map(fault).collect()
+    }
+}
+
+impl RunError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Malformed(_) | Self::NoAgent(_) | Self::NoParent => ErrorKind::Invalid,
+            Self::Refused(faults) => faults.kind(),
+            Self::Denied { .. } => ErrorKind::Denied,
+            Self::UnknownSession(_) => ErrorKind::NotFound,
+            Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
+            Self::Control(error) => error.kind(),
+            Self::Entries(faults) => {
+                let taken = ErrorKind::Conflict.as_str();
+                match faults.iter().all(|fault| fault.kind == taken) {
+                    true => ErrorKind::Conflict,
+                    false => ErrorKind::Invalid,
+                }
+            }
+            Self::Mount(_) | Self::Randomness(_) => ErrorKind::Unavailable,
+            Self::TooMany(_) => ErrorKind::Exhausted,
+            Self::Sockets(error) => error.kind,
+            Self::Record(full) => full.kind(),
+            Self::Unknown(_) => ErrorKind::NotFound,
+            Self::Local => ErrorKind::Conflict,
+        }
+    }
+
+    /// What readers of one error want to see beside it, as members of the answer (O61): `error` and
+    /// `code` of the first, what it concerns, and all of them.
+    #[must_use]
+    pub fn members(&self) -> Option<Value> {
+        match self {
+            Self::Refused(faults) => Some(faults.rejection()),
+            Self::NoAgent(_) => {
+                Some(json!({ "error": self.to_string(), "code": "agent_not_found" }))
+            }
+            Self::Denied { field, .. } => {
+                Some(json!({ "error": self.to_string(), "code": "denied", "field": field }))
+            }
+            Self::Entries(faults) => {
+                let server = faults.first().map(|fault| &fault.server);
+                Some(json!({ "error": self.to_string(), "server_name": server }))
+            }
+            Self::Mount(faults) => {
+                let first = faults.first();
+                let (server, kind) =
+                    (first.map(|one| &one.alias), first.map(|one| one.error.kind.as_str()));
+                let error = self.to_string();
+                Some(json!({ "error": error, "code": kind, "server_name": server }))
+            }
+            _ => None,
+        }
+    }
+
+    /// Every fault of a server.
+    #[must_use]
+    pub fn faults(&self) -> Vec<RunFault> {
+        match self {
+            Self::Entries(faults) => faults.clone(),
+            Self::Mount(faults) => RunFault::of_all(faults),
+            Self::Malformed(_)
+            | Self::Refused(_)
+            | Self::NoAgent(_)
+            | Self::Denied { .. }
+            | Self::NoParent
+            | Self::SessionOver { .. }
+            | Self::UnknownSession(_)
+            | Self::HasEnded(_)
+            | Self::Changed
+            | Self::Control(_)
+            | Self::TooMany(_)
+            | Self::Sockets(_)
+            | Self::Record(_)
+            | Self::Randomness(_)
+            | Self::Unknown(_)
+            | Self::Local => Vec::new(),
+        }
+    }
+}
+
+fn first_of(faults: &Faults) -> String {
+    let mut told = faults.iter().map(ToString::to_string);
+    let first = told.next().unwrap_or_default();
+    match told.count() {
+        0 => first,
+        more => format!("{first} (and {more} more)"),
+    }
+}
+
+fn told(faults: &[RunFault]) -> String {
+    let told = |fault: &RunFault| format!("server `{}`: {}", fault.server, fault.message);
+    faults.iter().map(told).collect::<Vec<_>>().join("; ")
+}

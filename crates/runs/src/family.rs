@@ -1,0 +1,187 @@
+//! What a run takes from an earlier one: a child its parent's scope, the next of a session its
+//! parameters.
+
+use std::sync::Arc;
+
+use narthex_control::{CatalogError, ControlError};
+use narthex_gateway::RunView;
+use narthex_model::{RunId, RunScope, SessionId, WorkspaceId};
+use narthex_resolve::{RunKind, RunRequest};
+use narthex_store::{RunRow, SessionRow};
+
+use crate::{
+    RunError, Runs,
+    create::OWN_SERVERS,
+    driver::Creator,
+    frozen::{Frozen, Inputs, Made, run_place, session_place},
+};
+
+/// How many runs may stand above one.
+const DEPTH_MAX: u32 = 8;
+
+/// The run that a new one is a child of.
+pub(crate) struct Parent {
+    pub(crate) row: RunRow,
+    /// How many sessions are above its own.
+    pub(crate) depth: u32,
+    pub(crate) scope: RunScope,
+    /// The folder that it was given.
+    pub(crate) project_dir: Option<String>,
+}
+
+fn denied(field: &'static str, message: &str) -> RunError {
+    RunError::Denied { field, message: message.to_owned() }
+}
+
+/// Servers of a request's own run what it says on this host, with its variables, and a folder of
+/// the host may be anybody's: neither is for those who are no operators (S2).
+fn check_member(request: &RunRequest) -> Result<(), RunError> {
+    if request.has_own_servers {
+        return Err(denied(
+            "servers",
+            "only operators give a run servers of its own; ask for an agent, by `agent_name`",
+        ));
+    }
+    if request.project_dir.is_some() {
+        return Err(denied(
+            "project_dir",
+            "only operators choose a folder; leave it out, or have an operator create the run",
+        ));
+    }
+    Ok(())
+}
+
+impl Runs {
+    /// The parent of a run that is to be created: the run whose token was shown, or the one that an
+    /// operator names (O75, O78).
+    pub(crate) async fn parent(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        by: &Creator,
+    ) -> Result<Option<Parent>, RunError> {
+        let named = request.parent_run_id.as_deref();
+        if let Creator::Member(..) = by {
+            check_member(request)?;
+        }
+        match by {
+            Creator::Run(run) => self.of_token(workspace, request, run).await.map(Some),
+            Creator::Operator(..) | Creator::Member(..) => match named {
+                None => Ok(None),
+                Some(id) => {
+                    let id = RunId::parse(id).ok_or(RunError::NoParent)?;
+                    let (parent, _) = self.living(workspace, id).await?;
+                    Ok(Some(parent))
+                }
+            },
+        }
+    }
+
+    /// What a run may begin by itself: a new session of an agent that its own may start, with
+    /// exactly its scope (O22, O76).
+    async fn of_token(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        run: &Arc<RunView>,
+    ) -> Result<Parent, RunError> {
+        if request.has_scope {
+            let text = "a run hands its own scope on, and no other; leave it out";
+            return Err(denied("scope", text));
+        }
+        if request.parent_run_id.as_ref().is_some_and(|id| *id != run.id.to_text()) {
+            let text = "the parent is the run whose token was shown; leave it out";
+            return Err(denied("parent_run_id", text));
+        }
+        if request.kind == RunKind::ResumeSession {
+            return Err(denied("type", "a run begins new sessions only"));
+        }
+        if request.is_direct {
+            let text = "a run is never told the values of its servers; leave it out";
+            return Err(denied("direct", text));
+        }
+        check_member(request)?;
+        let Some(agent) = &request.agent_name else {
+            return Err(denied("agent_name", "say which agent is to be started"));
+        };
+        let no_agent = || denied("agent_name", "this run has no agent that could start others");
+        if self.is_local(run) && self.is_home(workspace) {
+            return Err(no_agent());
+        }
+        if self.stored(workspace, run.id).await?.is_none() {
+            // A workspace of others is not there.
+            let absent = CatalogError::NoWorkspace(workspace.clone());
+            return Err(ControlError::from(absent).into());
+        }
+        let (parent, frozen) = self.living(workspace, run.id).await?;
+        let Made::Agent(of) = frozen.of else { return Err(no_agent()) };
+        let may_start =
+            of.parts().is_some_and(|parts| parts.agent.spawnable_agents.contains(agent));
+        if !may_start {
+            let text = format!("agent `{}` may not start `{agent}`", of.name);
+            return Err(denied("agent_name", &text));
+        }
+        Ok(parent)
+    }
+
+    /// A run of the workspace that lives, and what it is frozen with.
+    async fn living(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+    ) -> Result<(Parent, Frozen), RunError> {
+        let row = self.stored(workspace, id).await?.filter(|row| row.ended.is_none());
+        let row = row.ok_or(RunError::NoParent)?;
+        let frozen = self.frozen(&row).await?;
+        let of_agent = frozen.of.agent();
+        let scope = of_agent.map(|agent| agent.scope()).unwrap_or_default();
+        let sessions = self.store()?.sessions();
+        let session = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
+        let depth = session.map_or(0, |session| session.depth);
+        if depth >= DEPTH_MAX {
+            let message = format!("a run may have {DEPTH_MAX} others above it at most");
+            return Err(RunError::Denied { field: "parent_run_id", message });
+        }
+        let project_dir = match &frozen.of {
+            Made::Agent(of) => of.inputs.project_dir.clone(),
+            Made::Own(_) => None,
+        };
+        Ok((Parent { row, depth, scope, project_dir }, frozen))
+    }
+
+    /// The session that goes on, and what it began with (O85).
+    pub(crate) async fn resumed(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+    ) -> Result<(SessionRow, Inputs), RunError> {
+        let text = request.session_id.as_deref().unwrap_or_default();
+        let unknown = || RunError::UnknownSession(text.chars().take(100).collect());
+        let id = SessionId::parse(text).ok_or_else(unknown)?;
+        let sessions = self.store()?.sessions();
+        let found = sessions.find(workspace, id).await.map_err(ControlError::Store)?;
+        let session = found.ok_or_else(unknown)?;
+        let over = |why| RunError::SessionOver { id, why };
+        if session.ended_at.is_some() {
+            return Err(over("it has ended"));
+        }
+        if session.agent.is_empty() {
+            return Err(over(OWN_SERVERS));
+        }
+        if request.agent_name.as_ref().is_some_and(|name| name.as_str() != session.agent) {
+            return Err(over("it is another agent's; leave `agent_name` out"));
+        }
+        let place = session_place(id);
+        let opened = self.vault()?.open_document(workspace, &place, &session.sealed).await;
+        let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
+        let inputs = inputs.ok_or_else(|| over("what it began with cannot be read any more"))?;
+        Ok((session, inputs))
+    }
+
+    /// What a run that lives is frozen with.
+    pub(crate) async fn frozen(&self, row: &RunRow) -> Result<Frozen, RunError> {
+        let place = run_place(row.id);
+        let opened = self.vault()?.open_document(&row.workspace, &place, &row.sealed).await;
+        Frozen::read(&opened.map_err(ControlError::from)?).ok_or(RunError::HasEnded(row.id))
+    }
+}

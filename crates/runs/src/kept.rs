@@ -1,0 +1,252 @@
+//! Runs that have begun before this process did: each begins again when its token is first shown,
+//! from what it was frozen with (D10).
+
+use std::{
+    collections::HashMap,
+    mem::take,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use narthex_control::ControlError;
+use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
+use narthex_model::RunId;
+use narthex_registry::{FirstLists, MountFault, MountSet};
+use narthex_store::RunRow;
+use tokio::time::Instant;
+
+use crate::{
+    RunError, Runs, Shared, asked,
+    create::ATTEMPTS,
+    driver::Place,
+    frozen::{Frozen, Made, run_place},
+    prepare::{self, Failed, Of, Opened, Prepared},
+};
+
+/// For how long a token that opens nothing is not looked for again.
+const ABSENT_FOR: Duration = Duration::from_secs(30);
+/// How many of these are remembered.
+const ABSENT_MAX: usize = 4096;
+
+/// What is known of runs that are not in the gateway's table.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Ids of tokens that open nothing, and until when that is believed.
+    absent: Mutex<HashMap<RunId, Instant>>,
+    /// Held by whoever has a run begin again.
+    beginning: Mutex<HashMap<RunId, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Kept {
+    fn is_absent(&self, id: RunId) -> bool {
+        self.absent().get(&id).is_some_and(|until| Instant::now() < *until)
+    }
+
+    fn note_absent(&self, id: RunId) {
+        let (mut absent, now) = (self.absent(), Instant::now());
+        if absent.len() >= ABSENT_MAX {
+            absent.retain(|_, until| now < *until);
+        }
+        // Whoever sends more than that is looked for in the store each time.
+        if absent.len() < ABSENT_MAX {
+            absent.insert(id, now + ABSENT_FOR);
+        }
+    }
+
+    fn turn(&self, id: RunId) -> Arc<tokio::sync::Mutex<()>> {
+        let mut beginning = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = beginning.get(&id).and_then(Weak::upgrade) {
+            return turn;
+        }
+        beginning.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        beginning.insert(id, Arc::downgrade(&turn));
+        turn
+    }
+
+    fn absent(&self) -> MutexGuard<'_, HashMap<RunId, Instant>> {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a run has of its servers after a restart.
+struct Mounted {
+    set: MountSet,
+    /// Without what is mounted.
+    prepared: Prepared,
+    failed: Vec<MountFault>,
+}
+
+impl RunSource for Shared {
+    fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
+        Box::pin(async move {
+            if self.kept.is_absent(token.run_id()) {
+                return None;
+            }
+            let (token, id) = (token.clone(), token.run_id());
+            let runs = Runs { shared: self.this.upgrade()? };
+            let again = async move { runs.again(&token).await };
+            // To its end, also if whoever asks goes away: others wait for it.
+            match self.control.spawn(again).await {
+                Ok(Ok(found)) => found,
+                Ok(Err(error)) => {
+                    tracing::warn!(run.id = %id, "a run could not begin again: {error}");
+                    None
+                }
+                Err(error) => {
+                    tracing::error!(run.id = %id, %error, "a run did not begin again");
+                    None
+                }
+            }
+        })
+    }
+
+    fn keep_lists(&self, run: &Arc<RunView>) {
+        let (this, run) = (self.this.upgrade(), run.clone());
+        self.control.spawn(async move {
+            let Some(shared) = this else { return };
+            if let Err(error) = (Runs { shared }).keep_further_lists(&run).await {
+                tracing::warn!(run.id = %run.id, "what a run is frozen to is not kept: {error}");
+            }
+        });
+    }
+}
+
+impl Runs {
+    /// Keeps what a run was listed first by now, unless it is one that is not stored.
+    async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
+        let turn = self.shared.kept.turn(run.id);
+        let _turn = turn.lock().await;
+        let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
+        let frozen = Frozen { further: run.further_lists(), ..self.frozen(&row).await? };
+        let sealed = self.seal(&row.workspace, &run_place(row.id), &frozen.text()).await?;
+        let stored = self.store()?.runs().freeze(&row.workspace, row.id, &sealed).await;
+        stored.map(drop).map_err(|error| ControlError::Store(error).into())
+    }
+
+    async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
+        let id = token.run_id();
+        let turn = self.shared.kept.turn(id);
+        let _turn = turn.lock().await;
+        if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
+            return Ok(Some(run));
+        }
+        // Hashes of random tokens tell nothing by the time that they take to be compared.
+        let hash = hex::encode(token.hash());
+        let Some(row) = self.living_row(id).await?.filter(|row| row.token == hash) else {
+            self.shared.kept.note_absent(id);
+            return Ok(None);
+        };
+        self.begin_again_if_living(&row).await
+    }
+
+    /// The same for a run whose token nobody has shown.
+    pub(crate) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
+        let turn = self.shared.kept.turn(id);
+        let _turn = turn.lock().await;
+        if let Some(run) = self.shared.gateway.runs().get(id) {
+            return Ok(Some(run));
+        }
+        match self.living_row(id).await? {
+            Some(row) => self.begin_again_if_living(&row).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn begin_again_if_living(&self, row: &RunRow) -> Result<Option<Arc<RunView>>, RunError> {
+        let run = self.begin_again(row).await?;
+        // It may have been ended meanwhile, by somebody who found nothing in the table.
+        if self.living_row(row.id).await?.is_none() {
+            self.shared.gateway.end_run(row.id).await;
+            return Ok(None);
+        }
+        Ok(Some(run))
+    }
+
+    /// The row of a run, if it lives.
+    async fn living_row(&self, id: RunId) -> Result<Option<RunRow>, RunError> {
+        let row = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
+        let now = SystemTime::now();
+        Ok(row.filter(|row| row.ended.is_none() && now < row.expires_at))
+    }
+
+    async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
+        let hash = token_hash(&row.token).ok_or(RunError::HasEnded(row.id))?;
+        let frozen = self.frozen(row).await?;
+        let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
+        let Prepared { policy, counted, built_in, secrets, .. } = prepared;
+        for fault in &failed {
+            tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
+        }
+        let agent = frozen.of.agent().map(|agent| agent.name.as_str());
+        let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
+        let first = FirstLists::again(&frozen.lists, &set);
+        let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
+        let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
+        let place = Place { run: row.id, session: row.session, agent: &row.agent };
+        let run = run.with_authority(self.authority(&row.workspace, place, row.driver.clone()));
+        let run = run.with_meters(meters).with_further_lists(frozen.further);
+        let mut run = run.with_secrets(secrets);
+        run.began = row.created_at;
+        let run = Arc::new(run);
+        self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        if let Err(error) = self.open_sockets(&run, row.has_sockets) {
+            tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
+        }
+        tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
+        Ok(run)
+    }
+
+    /// Mounts the servers that a run was frozen with, as far as they start: calls of the others say
+    /// why they do not.
+    async fn mounted_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Mounted, RunError> {
+        for _ in 0..ATTEMPTS {
+            let cuts = self.control().cuts();
+            let mut prepared = self.prepared_again(row, frozen).await?;
+            for fault in &prepared.skipped {
+                tracing::warn!(run.id = %row.id, "{}: {}", fault.server, fault.message);
+            }
+            let set = self.mount(take(&mut prepared.servers), false).await?;
+            // What was cut off before it was mounted here was not cut off here.
+            if self.control().cuts() == cuts {
+                let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);
+                let failed = failed.chain(take(&mut prepared.withheld));
+                let failed = failed.chain(set.faults().iter().cloned()).collect();
+                return Ok(Mounted { set, prepared, failed });
+            }
+            set.unmount().await;
+        }
+        Err(RunError::Changed)
+    }
+
+    async fn prepared_again(&self, row: &RunRow, frozen: &Frozen) -> Result<Prepared, RunError> {
+        let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
+        let agent = match &frozen.of {
+            Made::Own(text) => return asked::read(text, &self.shared.options, None, isolation),
+            Made::Agent(agent) => agent,
+        };
+        let mut parts = agent.parts().ok_or(RunError::HasEnded(row.id))?;
+        self.control().switch_off(&row.workspace, &mut parts).await?;
+        let vault = self.vault()?;
+        let opened = Opened::pinned(vault, &row.workspace, &agent.secrets).await;
+        let of = Of {
+            workspace: &row.workspace,
+            run: row.id,
+            session: row.session,
+            inputs: &agent.inputs,
+            scope: &agent.scope(),
+            variables: self.control().variables(),
+            driver: row.driver.as_ref(),
+            env: &agent.env,
+            is_direct: false,
+            built_in_url: self.shared.options.built_in_url.as_deref(),
+        };
+        prepare::agent(of, &parts, &opened.map_err(ControlError::from)?, isolation)
+    }
+}
+
+/// What is kept of a token, as it is written in the store.
+fn token_hash(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)
+}

@@ -1,0 +1,255 @@
+//! Runs of workspaces: of agents of the catalog (O24, X-M50), or with servers of their own (E7).
+//! All of a run begins, or nothing (D17); what it is frozen with outlives the daemon (D10).
+
+mod asked;
+mod attended;
+mod create;
+mod deleting;
+mod direct;
+mod driver;
+mod error;
+mod expiry;
+mod family;
+mod frozen;
+mod keep;
+mod kept;
+mod prepare;
+mod seen;
+mod sockets;
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Weak, atomic::AtomicU64},
+    time::{Duration, SystemTime},
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, CatalogError, Control, ControlError};
+use narthex_gateway::{Gateway, RunView};
+use narthex_model::{RunEnd, RunId, WorkspaceId};
+use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
+use narthex_store::Store;
+use narthex_vault::Vault;
+use tokio::time::Instant;
+
+pub use narthex_store::{RunFilter, RunRow, SessionRow};
+
+pub use self::{
+    create::Created,
+    direct::DirectServers,
+    driver::Creator,
+    error::{RunError, RunFault},
+    seen::{RunPage, RunStatus, SeenRun, SessionPage},
+    sockets::{OpenSockets, RunSockets, SocketsError},
+};
+use self::{expiry::Expiries, kept::Kept};
+
+/// The most runs at one time.
+const RUNS_MAX: usize = 20_000;
+/// How long until the end of a run is tried again that could not be stored.
+const END_AGAIN: Duration = Duration::from_secs(60);
+/// How many runs are read at a time.
+const BATCH: u32 = 1000;
+
+/// What runs are begun with.
+#[derive(Clone)]
+pub struct RunsOptions {
+    /// What `${workspaceRoot}` stands for in entries.
+    pub workspace_root: PathBuf,
+    /// Looks up the daemon's variables, for `${env:NAME}` in entries.
+    pub env: Variables,
+    /// How long a server may take to connect, and again to list, whose entry does not say.
+    pub start_timeout: Duration,
+    /// The run of the process itself, which lives as long.
+    pub local: RunId,
+    /// Where callers reach the built-in server; `None` if nobody from outside comes in.
+    pub built_in_url: Option<String>,
+    /// Opens Unix sockets for runs; `None` if there are none.
+    pub sockets: Option<Arc<dyn RunSockets>>,
+}
+
+/// The runs of all workspaces. Clones are handles to the same ones.
+#[derive(Debug, Clone)]
+pub struct Runs {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// For tasks that outlive who asked for them.
+    this: Weak<Self>,
+    gateway: Gateway,
+    control: Control,
+    options: RunsOptions,
+    /// Gives each run a number, by which nobody shares what it has for itself.
+    numbers: AtomicU64,
+    expiries: Expiries,
+    kept: Kept,
+}
+
+impl Runs {
+    /// The runs of this gateway. Those that have begun before, and live, go on when their token is
+    /// shown; the time of all of them is watched from here on.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn start(
+        gateway: Gateway,
+        control: Control,
+        options: RunsOptions,
+    ) -> Result<Self, ControlError> {
+        let shared = Arc::new_cyclic(|this| Shared {
+            this: this.clone(),
+            gateway,
+            control,
+            options,
+            numbers: AtomicU64::new(1),
+            expiries: Expiries::default(),
+            kept: Kept::default(),
+        });
+        let runs = Self { shared };
+        if let Some(store) = runs.shared.control.store() {
+            let with_sockets = runs.load(store).await?;
+            runs.open_again(with_sockets);
+            let (watching, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
+            });
+            runs.shared.gateway.set_run_source(runs.shared.clone());
+        }
+        Ok(runs)
+    }
+
+    /// Notes when the runs end that live. Gives those that have sockets.
+    async fn load(&self, store: &Store) -> Result<Vec<RunId>, ControlError> {
+        let mut with_sockets = Vec::new();
+        let mut after = None;
+        loop {
+            let batch = store.runs().live(after, BATCH).await.map_err(ControlError::Store)?;
+            let Some(last) = batch.last() else { return Ok(with_sockets) };
+            after = Some(last.id);
+            for run in &batch {
+                self.shared.expiries.add(instant(run.expires_at), run.id);
+            }
+            with_sockets.extend(batch.iter().filter(|run| run.has_sockets).map(|run| run.id));
+        }
+    }
+
+    /// Ends runs whose time is over, for as long as it is polled.
+    async fn end_in_time(&self) {
+        loop {
+            let id = self.shared.expiries.next().await;
+            if let Err(error) = self.expire(id).await {
+                tracing::warn!(run.id = %id, "a run could not be ended in time: {error}");
+                self.shared.expiries.add(Instant::now() + END_AGAIN, id);
+            }
+        }
+    }
+
+    async fn expire(&self, id: RunId) -> Result<(), RunError> {
+        let found = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
+        match found {
+            Some(run) if run.ended.is_none() => {
+                let ended =
+                    self.end_stored(&run.workspace, id, RunEnd::Expired, By::system()).await;
+                ended.map(drop)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Whether a run is the one of the process itself.
+    #[must_use]
+    pub fn is_local(&self, run: &RunView) -> bool {
+        run.id == self.shared.options.local
+    }
+
+    /// Ends a run: its token opens nothing any more, its sessions and streams end, and its servers
+    /// do after the calls that are open. What it was frozen with is forgotten (O82).
+    ///
+    /// # Errors
+    /// When the workspace has no such run, it has ended before, it is the one of the process
+    /// itself, or the store fails.
+    pub async fn end(&self, workspace: &WorkspaceId, id: &str, by: &By) -> Result<(), RunError> {
+        let unknown = || RunError::Unknown(id.chars().take(100).collect());
+        let id = RunId::parse(id).ok_or_else(unknown)?;
+        if id == self.shared.options.local && self.is_home(workspace) {
+            return Err(RunError::Local);
+        }
+        self.stored(workspace, id).await?.ok_or_else(unknown)?;
+        match self.end_stored(workspace, id, RunEnd::Ended, by.clone()).await? {
+            true => Ok(()),
+            false => Err(RunError::HasEnded(id)),
+        }
+    }
+
+    /// Ends a run that is stored; `false` if it had ended before.
+    async fn end_stored(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        how: RunEnd,
+        by: By,
+    ) -> Result<bool, RunError> {
+        let (runs, workspace) = (self.clone(), workspace.clone());
+        let ending = self.control().to_the_end(async move |control: Control| {
+            let store = control.catalog_store(&workspace).await?;
+            let noted = control.note(run_ended(&workspace, id, how, by)).await?;
+            // First: whoever shows the token from now on finds nothing to begin again.
+            let is_ended = store.runs().end(&workspace, id, how).await;
+            if !is_ended.map_err(ControlError::Store)? {
+                return Ok(false);
+            }
+            runs.shared.gateway.end_run(id).await;
+            noted.done().await;
+            Ok(true)
+        });
+        Ok(ending.await?)
+    }
+
+    async fn mount(&self, servers: Vec<Mountable>, is_strict: bool) -> Result<MountSet, RunError> {
+        let options = MountOptions { timeout: self.shared.options.start_timeout, is_strict };
+        let mounted = self.shared.gateway.registry().mount(servers, &options).await;
+        mounted.map_err(|error| RunError::Mount(error.faults))
+    }
+
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+
+    fn store(&self) -> Result<&Store, RunError> {
+        let store = self.control().store();
+        Ok(store.ok_or(CatalogError::NoStore).map_err(ControlError::from)?)
+    }
+
+    fn vault(&self) -> Result<&Vault, RunError> {
+        Ok(self.control().vault()?)
+    }
+
+    /// Whether a workspace is the one whose servers the live configuration has.
+    fn is_home(&self, workspace: &WorkspaceId) -> bool {
+        workspace == self.control().home()
+    }
+}
+
+fn run_ended(workspace: &WorkspaceId, id: RunId, how: RunEnd, by: By) -> AuditEvent<'static> {
+    let event = AuditEvent::new(kind::RUN_ENDED, by).in_workspace(workspace);
+    event.of_run(id.to_text()).with("how", how.as_str())
+}
+
+/// The time on the clock of timers.
+fn instant(at: SystemTime) -> Instant {
+    Instant::now() + at.duration_since(SystemTime::now()).unwrap_or_default()
+}
+
+impl fmt::Debug for RunsOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunsOptions")
+            .field("workspace_root", &self.workspace_root)
+            .field("start_timeout", &self.start_timeout)
+            .field("local", &self.local)
+            .field("built_in_url", &self.built_in_url)
+            .finish_non_exhaustive()
+    }
+}

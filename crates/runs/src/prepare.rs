@@ -1,0 +1,280 @@
+//! From what a run is made of to what is mounted for it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use narthex_control::{AgentParts, secret_key, server_key};
+use narthex_model::{
+    AgentEnv, Alias, CallError, CallErrorKind, EnvName, PrincipalId, RunId, RunScope, Secret,
+    SecretName, SecretReference, SecretVersion, SessionId, WorkspaceId,
+};
+use narthex_policy::RunPolicy;
+use narthex_registry::{MountFault, MountIdentity, Mountable, Sharing};
+use narthex_resolve::{
+    BUILT_IN_URL, EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun,
+    ResolvedServer, RunInputs, Surroundings, Variables,
+};
+use narthex_vault::{Vault, VaultError};
+
+use crate::{DirectServers, RunError, RunFault, attended::withheld, frozen::Inputs};
+
+/// What is to be mounted, and what a person should know of it.
+#[derive(Debug, Default)]
+pub(crate) struct Prepared {
+    pub(crate) servers: Vec<Mountable>,
+    pub(crate) policy: RunPolicy,
+    /// The servers of the catalog among them, by alias.
+    pub(crate) counted: Vec<(Alias, String)>,
+    pub(crate) warnings: Vec<String>,
+    /// Optional servers that the run does without, and why.
+    pub(crate) skipped: Vec<RunFault>,
+    /// Servers whose configuration cannot be opened now.
+    pub(crate) failed: Vec<Failed>,
+    /// Servers that the run may not have as it is, each with what calls of it are told.
+    pub(crate) withheld: Vec<MountFault>,
+    /// The values of all secrets that it was made with.
+    pub(crate) secrets: Vec<Secret>,
+    /// The servers with all values, if whoever creates the run is to be told them.
+    pub(crate) direct: Option<DirectServers>,
+    /// What the run calls the built-in server besides its own name.
+    pub(crate) built_in: BTreeSet<Alias>,
+}
+
+/// A server whose configuration cannot be opened.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) alias: Alias,
+    /// Whether a run begins without it.
+    pub(crate) is_optional: bool,
+    pub(crate) error: OpenError,
+}
+
+impl Failed {
+    /// As whoever creates a run is told.
+    pub(crate) fn fault(&self) -> RunFault {
+        RunFault::invalid(self.alias.to_string(), self.error.to_string())
+    }
+
+    /// As calls of a run are told that had the server before.
+    pub(crate) fn into_mount_fault(self) -> MountFault {
+        let kind = match &self.error {
+            OpenError::Secret { .. } => CallErrorKind::SecretCleared,
+            OpenError::Unknown { .. } | OpenError::Unfit { .. } | OpenError::NotStarted { .. } => {
+                CallErrorKind::TransportError
+            }
+        };
+        MountFault { alias: self.alias, error: CallError::new(kind, self.error.to_string()) }
+    }
+}
+
+/// Which run it is, and of what.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    pub(crate) workspace: &'a WorkspaceId,
+    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) scope: &'a RunScope,
+    pub(crate) variables: &'a Variables,
+    /// The human who drives it.
+    pub(crate) driver: Option<&'a PrincipalId>,
+    /// What the agent gets into its own environment.
+    pub(crate) env: &'a BTreeMap<EnvName, SecretName>,
+    /// Whether the servers are told with all values.
+    pub(crate) is_direct: bool,
+    /// Where the built-in server is, if anybody from outside comes in.
+    pub(crate) built_in_url: Option<&'a str>,
+}
+
+/// Values of secrets, each of one version.
+#[derive(Debug, Default)]
+pub(crate) struct Opened {
+    values: BTreeMap<SecretName, (Secret, SecretVersion)>,
+    /// Those that the run was made with; some may have been cleared since.
+    bound: BTreeSet<SecretName>,
+}
+
+impl Opened {
+    /// Opens the newest values of what an agent and its servers may need; what is not set is not
+    /// there.
+    ///
+    /// # Errors
+    /// When the vault fails.
+    pub(crate) async fn newest(
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        parts: &AgentParts,
+        variables: &Variables,
+        agent_env: &BTreeMap<EnvName, SecretName>,
+    ) -> Result<Self, VaultError> {
+        // Which there are is not known yet.
+        let env = |name: &str| variables.find(name);
+        let surroundings = Surroundings { env: &env, is_secret_set: &|_| true };
+        let needed = Plan::new(&parts.catalog, &parts.agent, surroundings).secrets();
+        let mut opened = Self::default();
+        let needed = needed.into_iter().map(|needed| needed.name);
+        for name in needed.chain(agent_env.values().cloned()) {
+            if !opened.values.contains_key(&name) {
+                opened.open(vault, workspace, SecretReference::newest(name)).await?;
+            }
+        }
+        opened.bound = opened.values.keys().cloned().collect();
+        Ok(opened)
+    }
+
+    /// Opens the values that a run is bound to; what was cleared since is not there.
+    ///
+    /// # Errors
+    /// When the vault fails.
+    pub(crate) async fn pinned(
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        versions: &BTreeMap<SecretName, u64>,
+    ) -> Result<Self, VaultError> {
+        let bound = versions.keys().cloned().collect();
+        let mut opened = Self { bound, ..Self::default() };
+        for (name, version) in versions {
+            let Some(version) = SecretVersion::new(*version) else { continue };
+            let reference = SecretReference::pinned(name.clone(), version);
+            opened.open(vault, workspace, reference).await?;
+        }
+        Ok(opened)
+    }
+
+    async fn open(
+        &mut self,
+        vault: &Vault,
+        workspace: &WorkspaceId,
+        reference: SecretReference,
+    ) -> Result<(), VaultError> {
+        match vault.open(workspace, &reference).await {
+            Ok(opened) => {
+                self.values.insert(reference.name, (opened.value, opened.version));
+                Ok(())
+            }
+            Err(VaultError::NotSet(_) | VaultError::VersionGone { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The versions of what a run of these servers needs.
+    pub(crate) fn versions(&self) -> BTreeMap<SecretName, u64> {
+        self.values.iter().map(|(name, (_, version))| (name.clone(), version.get())).collect()
+    }
+
+    /// The values that the agent itself is to have.
+    pub(crate) fn agent_env(&self, env: &BTreeMap<EnvName, SecretName>) -> AgentEnv {
+        let value = |(name, secret): (&EnvName, _)| Some((name.clone(), self.value(secret)?));
+        AgentEnv::new(env.iter().filter_map(value).collect())
+    }
+
+    fn value(&self, name: &SecretName) -> Option<Secret> {
+        self.values.get(name).map(|(value, _)| value.clone())
+    }
+}
+
+/// The servers of a run of an agent, with all values in them. `isolation` is a number that no
+/// other run has.
+///
+/// # Errors
+/// Everything that is wrong with the run: parameters, and all servers that are not optional. What
+/// cannot be opened is no error here: it is among the `failed`.
+pub(crate) fn agent(
+    of: Of<'_>,
+    parts: &AgentParts,
+    opened: &Opened,
+    isolation: u64,
+) -> Result<Prepared, RunError> {
+    let is_secret_set = |name: &SecretName| opened.bound.contains(name);
+    let env = |name: &str| of.variables.find(name);
+    let surroundings = Surroundings { env: &env, is_secret_set: &is_secret_set };
+    let (run_id, session_id) = (of.run.to_text(), of.session.to_text());
+    let plan = Plan::new(&parts.catalog, &parts.agent, surroundings).with_agent_env(of.env);
+    let resolved = plan.resolve(RunInputs {
+        run_id: &run_id,
+        session_id: &session_id,
+        project_dir: of.inputs.project_dir.as_deref(),
+        params: &of.inputs.params,
+        scope: of.scope,
+    });
+    let ResolvedRun { servers, skipped, warnings, .. } = resolved.map_err(RunError::Refused)?;
+    let counted =
+        servers.values().map(|server| (server.alias.clone(), server.reference.to_string()));
+    let mut prepared = Prepared {
+        counted: counted.collect(),
+        warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
+        skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
+        secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),
+        direct: of.is_direct.then(|| DirectServers::new(of.built_in_url)),
+        ..Prepared::default()
+    };
+    for server in servers.values() {
+        if let Some(fault) = withheld(parts, of.driver, server) {
+            prepared.withheld.push(fault);
+            continue;
+        }
+        match add(&mut prepared, of, server, opened, isolation) {
+            Ok(()) => {}
+            Err(error) => {
+                let (alias, is_optional) = (server.alias.clone(), server.is_optional);
+                prepared.failed.push(Failed { alias, is_optional, error });
+            }
+        }
+    }
+    Ok(prepared)
+}
+
+fn add(
+    prepared: &mut Prepared,
+    of: Of<'_>,
+    server: &ResolvedServer,
+    opened: &Opened,
+    isolation: u64,
+) -> Result<(), OpenError> {
+    let opening = Opening {
+        secret: &|name| opened.value(name),
+        env: &|name| match of.variables.find(name) {
+            EnvValue::Set(value) => Some(value),
+            EnvValue::Unset | EnvValue::NotAllowed => None,
+        },
+        // There is no folder of scripts.
+        runner: &|key| of.built_in_url.filter(|_| key == BUILT_IN_URL).map(str::to_owned),
+    };
+    let definition = server.definition(opening)?;
+    if let Some(direct) = &mut prepared.direct {
+        direct.add(server, opening)?;
+    }
+    // It is asked in process, with the run that the caller's token is for.
+    if server.is_built_in() && !definition.is_disabled {
+        prepared.built_in.insert(server.alias.clone());
+        return Ok(());
+    }
+    let secrets = server.secrets().into_iter().filter_map(|needed| {
+        let (_, version) = opened.values.get(&needed.name)?;
+        Some((secret_key(of.workspace, &needed.name), version.get()))
+    });
+    let identity = MountIdentity {
+        server: Some(server_key(of.workspace, server.reference.as_str())),
+        secrets: secrets.collect(),
+        credential: None,
+    };
+    // A program reads its environment once, and may keep what it was told by one run (O91, D12).
+    let sharing = match server.isolation() {
+        Isolation::Run => Sharing::Only(isolation),
+        Isolation::Shared => Sharing::Everybody,
+    };
+    prepared.servers.push(Mountable {
+        definition: Arc::new(definition),
+        is_optional: server.is_optional,
+        sharing,
+        identity: Arc::new(identity),
+    });
+    Ok(())
+}
+
+fn of_fault(fault: &Fault) -> RunFault {
+    let server = fault.alias.as_ref().map(Alias::to_string).unwrap_or_default();
+    RunFault::invalid(server, fault.to_string())
+}

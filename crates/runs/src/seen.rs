@@ -1,0 +1,239 @@
+//! What there is of runs and sessions, as their workspace may see it: never a scope, a prompt or a
+//! configuration (O81).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, Control, ControlError};
+use narthex_gateway::RunView;
+use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_store::{RunFilter, RunRow, SessionRow};
+
+use crate::{RunError, Runs, run_ended};
+
+/// One run.
+#[derive(Debug, Clone)]
+pub struct SeenRun {
+    /// As it is stored; `None` for the run of the process itself.
+    pub row: Option<RunRow>,
+    /// As the data plane sees it; `None` if it has ended, or was not used since the start of the
+    /// process.
+    pub view: Option<Arc<RunView>>,
+}
+
+/// Some runs.
+#[derive(Debug)]
+pub struct RunPage {
+    /// In the order of their numbers; the run of the process itself is the first of the first page.
+    pub items: Vec<SeenRun>,
+    /// After which number the next page begins. `None`: there is no further one.
+    pub next: Option<u64>,
+}
+
+/// Some sessions.
+#[derive(Debug)]
+pub struct SessionPage {
+    /// In the order of their ids.
+    pub items: Vec<SessionRow>,
+    /// The variables that their runs' creators were told for the agent, where there are any.
+    pub agent_env: BTreeMap<SessionId, BTreeSet<EnvName>>,
+    /// After which id the next page begins. `None`: there is no further one.
+    pub next: Option<SessionId>,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunStatus {
+    /// It lives.
+    Running,
+    /// It does not any more.
+    Over(RunEnd),
+}
+
+impl RunStatus {
+    /// The spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Over(how) => how.as_str(),
+        }
+    }
+}
+
+impl SeenRun {
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        let ended = self.row.as_ref().and_then(|row| row.ended);
+        ended.map_or(RunStatus::Running, |(_, how)| RunStatus::Over(how))
+    }
+}
+
+impl Runs {
+    /// The first `limit` runs of a workspace whose numbers come after `after`.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn list(
+        &self,
+        workspace: &WorkspaceId,
+        filter: RunFilter,
+        after: u64,
+        limit: u32,
+    ) -> Result<RunPage, RunError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let rows = store.runs().page(workspace, filter, after, limit.saturating_add(1)).await;
+        let mut rows = rows.map_err(ControlError::Store)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let next = rows.last().filter(|_| has_more).map(|row| row.pid.get());
+        let is_first = after == 0 && filter.session.is_none();
+        let local = self.local(workspace).filter(|_| is_first && filter.is_of_living());
+        let items = local.into_iter().chain(rows.into_iter().map(|row| self.seen(row)));
+        Ok(RunPage { items: items.collect(), next })
+    }
+
+    /// One run of a workspace.
+    ///
+    /// # Errors
+    /// When there is none of this id, or the store fails.
+    pub async fn get(&self, workspace: &WorkspaceId, id: &str) -> Result<SeenRun, RunError> {
+        let unknown = || RunError::Unknown(id.chars().take(100).collect());
+        let id = RunId::parse(id).ok_or_else(unknown)?;
+        if let Some(local) = self.local(workspace).filter(|_| id == self.shared.options.local) {
+            return Ok(local);
+        }
+        self.stored(workspace, id).await?.map(|row| self.seen(row)).ok_or_else(unknown)
+    }
+
+    /// The first `limit` sessions of a workspace whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn sessions(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<SessionPage, RunError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let rows = store.sessions().page(workspace, after, limit.saturating_add(1)).await;
+        let mut items = rows.map_err(ControlError::Store)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| has_more).map(|row| row.id);
+        let agent_env = match (items.first(), items.last()) {
+            (Some(first), Some(last)) => {
+                let told = store.env_bindings().of_sessions(workspace, first.id, last.id).await;
+                told.map_err(ControlError::Store)?
+            }
+            _ => BTreeMap::new(),
+        };
+        Ok(SessionPage { items, agent_env, next })
+    }
+
+    /// One session of a workspace with its runs; the numbers of all of them stand for it.
+    ///
+    /// # Errors
+    /// When there is none of this id, or the store fails.
+    pub async fn session(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<(SessionRow, Vec<RunRow>), RunError> {
+        let unknown = || RunError::UnknownSession(id.chars().take(100).collect());
+        let id = SessionId::parse(id).ok_or_else(unknown)?;
+        let store = self.control().catalog_store(workspace).await?;
+        let found = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
+        let session = found.ok_or_else(unknown)?;
+        let runs = store.runs().all(workspace, RunFilter::of_session(id)).await;
+        Ok((session, runs.map_err(ControlError::Store)?))
+    }
+
+    /// Ends a session and all its runs: none begins in it any more, and what it began with is
+    /// forgotten.
+    ///
+    /// # Errors
+    /// When there is none of this id, it has ended before, or the store fails.
+    pub async fn session_end(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), RunError> {
+        let (session, _) = self.session(workspace, id).await?;
+        let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
+        let id = session.id;
+        let ending =
+            async move |control: Control| runs.end_with_runs(&control, &workspace, id, by).await;
+        match self.control().to_the_end(ending).await? {
+            true => Ok(()),
+            false => Err(RunError::SessionOver { id, why: "it has ended" }),
+        }
+    }
+
+    /// Ends a session and its runs, in the store at one moment; `false` if it had ended before.
+    async fn end_with_runs(
+        &self,
+        control: &Control,
+        workspace: &WorkspaceId,
+        id: SessionId,
+        by: By,
+    ) -> Result<bool, ControlError> {
+        let store = control.catalog_store(workspace).await?;
+        let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
+        let noted = control.note(event.of_session(id.to_text())).await?;
+        let of_run = |run: RunId| run_ended(workspace, run, RunEnd::Ended, by.clone());
+        let of_session = RunFilter::of_session(id);
+        let living = RunFilter { status: Some(None), ..of_session };
+        let mut noted_runs = BTreeMap::new();
+        for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
+            noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
+        }
+        if !store.sessions().end(workspace, id).await.map_err(ControlError::Store)? {
+            return Ok(false);
+        }
+        let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
+        let at = session.and_then(|session| session.ended_at);
+        for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
+            self.shared.gateway.end_run(run.id).await;
+            let noted = match noted_runs.remove(&run.id.to_text()) {
+                // Others were ended by somebody else.
+                _ if run.ended.map(|(at, _)| at) != at => continue,
+                Some(noted) => noted,
+                // It began after the others were looked for.
+                None => control.note(of_run(run.id)).await?,
+            };
+            noted.done().await;
+        }
+        noted.done().await;
+        Ok(true)
+    }
+
+    /// The row of a run of a workspace.
+    pub(crate) async fn stored(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+    ) -> Result<Option<RunRow>, RunError> {
+        let found = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
+        Ok(found.filter(|row| row.workspace == *workspace))
+    }
+
+    fn seen(&self, row: RunRow) -> SeenRun {
+        let view = self.shared.gateway.runs().get(row.id);
+        SeenRun { row: Some(row), view }
+    }
+
+    /// The run of the process itself, as one of the workspace of the live configuration.
+    fn local(&self, workspace: &WorkspaceId) -> Option<SeenRun> {
+        let view = self.shared.gateway.runs().get(self.shared.options.local)?;
+        self.is_home(workspace).then_some(SeenRun { row: None, view: Some(view) })
+    }
+}

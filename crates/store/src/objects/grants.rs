@@ -1,0 +1,238 @@
+//! What humans have granted: written, used up and revoked.
+
+mod reading;
+
+use std::time::SystemTime;
+
+use narthex_model::{Grant, GrantId, GrantSubject, RunId, SessionId, WorkspaceId};
+
+pub use self::reading::GrantChanges;
+pub(super) use self::reading::maybe;
+use super::{ms, now_ms};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Statement, Value},
+};
+
+/// Before each change of a row, which gets the new number.
+const COUNT: Statement =
+    Statement { name: "grants.count", sql: "UPDATE grant_changes SET n = n + 1 WHERE id = 1" };
+/// Only for an agent, a run and a session that are there and go on.
+const CREATE: Statement = Statement {
+    name: "grants.create",
+    sql: "INSERT INTO grants (id, workspace, user_subject, agent_subject, grant_type, details, \
+          duration, run, session, expires_at, reason, granted_at, granted_by, is_advisory, \
+          consumed_at, consumed_by, revoked_at, revoked_by, change) \
+          SELECT $2, $1, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, '', 0, '', n \
+          FROM grant_changes WHERE id = 1 \
+          AND ($4 = '' OR EXISTS (SELECT 1 FROM agents WHERE workspace = $1 AND id = $4)) \
+          AND ($8 = '' OR EXISTS \
+          (SELECT 1 FROM runs WHERE workspace = $1 AND id = $8 AND ended_at = 0)) \
+          AND ($9 = '' OR EXISTS \
+          (SELECT 1 FROM sessions WHERE workspace = $1 AND id = $9 AND ended_at = 0))",
+};
+const REVOKE: Statement = Statement {
+    name: "grants.revoke",
+    sql: "UPDATE grants SET revoked_at = $3, revoked_by = $4, \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND id = $2 AND revoked_at = 0",
+};
+const CONSUME: Statement = Statement {
+    name: "grants.consume",
+    sql: "UPDATE grants SET consumed_at = $3, consumed_by = $4, \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND id = $2 AND duration = 'once' AND consumed_at = 0 \
+          AND revoked_at = 0 AND (expires_at = 0 OR expires_at > $3)",
+};
+const END_OF_RUN: Statement = Statement {
+    name: "grants.end_of_run",
+    sql: "UPDATE grants SET revoked_at = $3, revoked_by = 'narthex', \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND run = $2 AND revoked_at = 0",
+};
+const END_OF_SESSION: Statement = Statement {
+    name: "grants.end_of_session",
+    sql: "UPDATE grants SET revoked_at = $3, revoked_by = 'narthex', \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND revoked_at = 0 AND (session = $2 OR run IN \
+          (SELECT id FROM runs WHERE workspace = $1 AND session = $2))",
+};
+const END_OF_AGENT: Statement = Statement {
+    name: "grants.end_of_agent",
+    sql: "UPDATE grants SET revoked_at = $3, revoked_by = 'narthex', \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND agent_subject = $2 AND revoked_at = 0",
+};
+const END_OF_USER: Statement = Statement {
+    name: "grants.end_of_user",
+    sql: "UPDATE grants SET revoked_at = $3, revoked_by = 'narthex', \
+          change = (SELECT n FROM grant_changes WHERE id = 1) \
+          WHERE workspace = $1 AND user_subject = $2 AND revoked_at = 0",
+};
+
+/// A grant as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantRow {
+    /// What was granted.
+    pub grant: Grant,
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// Why, for people.
+    pub reason: String,
+    /// When it was made.
+    pub granted_at: SystemTime,
+    /// Who did that.
+    pub granted_by: String,
+    /// Whether nothing proved that this was a human (D15).
+    pub is_advisory: bool,
+    /// When a call used it up, and of which run.
+    pub consumed: Option<(SystemTime, String)>,
+    /// Since when it does not count any more, and by whom.
+    pub revoked: Option<(SystemTime, String)>,
+}
+
+/// Access to grants.
+#[derive(Debug, Clone, Copy)]
+pub struct GrantRows<'a> {
+    database: &'a Database,
+}
+
+impl<'a> GrantRows<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Stores a new one, which counts. `false`, and nothing happens, if its agent is not there or
+    /// its run or session does not go on.
+    ///
+    /// # Errors
+    /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when a
+    /// statement fails.
+    pub async fn create(&self, row: &GrantRow) -> Result<bool, StatementError> {
+        self.database.write_steps(&create(row, &texts(row))).await
+    }
+
+    /// Lets one count no more; whether it was used up stays. `false`, and nothing happens, if it
+    /// counted no more, or there is none.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn revoke(
+        &self,
+        workspace: &WorkspaceId,
+        id: GrantId,
+        by: &str,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Integer(now_ms()),
+            Value::Text(by),
+        ];
+        let steps = [Step::new(COUNT, Vec::new()), Step::must_change(REVOKE, values)];
+        self.database.write_steps(&steps).await
+    }
+
+    /// Uses up all of these for one call of a run, or none: gives those that do not count any more
+    /// and are in the way.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn consume(
+        &self,
+        workspace: &WorkspaceId,
+        grants: &[GrantId],
+        run: RunId,
+    ) -> Result<Vec<GrantId>, StatementError> {
+        let (now, run) = (now_ms(), run.to_text());
+        let ids: Vec<_> = grants.iter().map(|id| id.to_text()).collect();
+        let mut steps = vec![Step::new(COUNT, Vec::new())];
+        for id in &ids {
+            let place = [Value::Text(workspace.as_str()), Value::Text(id)];
+            let values = [&place[..], &[Value::Integer(now), Value::Text(&run)]].concat();
+            steps.push(Step::must_change(CONSUME, values));
+        }
+        if self.database.write_steps(&steps).await? {
+            return Ok(Vec::new());
+        }
+        let mut gone = Vec::new();
+        for id in grants {
+            let found = self.find(workspace, *id).await?;
+            if !found.is_some_and(|row| row.is_open(now)) {
+                gone.push(*id);
+            }
+        }
+        // One that stands here twice is there once.
+        Ok(if gone.is_empty() { grants.to_vec() } else { gone })
+    }
+
+    /// Ends what was granted to a user in a workspace.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn end_of_user(
+        &self,
+        workspace: &WorkspaceId,
+        user: &str,
+    ) -> Result<(), StatementError> {
+        let steps = end(END_OF_USER, Value::Text(workspace.as_str()), Value::Text(user));
+        self.database.write_steps(&steps).await.map(drop)
+    }
+}
+
+/// Id, details, run and session of a grant, as they are stored.
+pub(super) fn texts(row: &GrantRow) -> [String; 4] {
+    let (run, session) = row.grant.duration.places();
+    let run = run.map(RunId::to_text).unwrap_or_default();
+    let session = session.map(SessionId::to_text).unwrap_or_default();
+    [row.grant.id.to_text(), row.grant.of.details().to_string(), run, session]
+}
+
+/// The steps that store a grant, with its [`texts`].
+pub(super) fn create<'v>(row: &'v GrantRow, texts: &'v [String; 4]) -> [Step<'v>; 2] {
+    let GrantRow { grant, workspace, reason, granted_at, granted_by, is_advisory, .. } = row;
+    let [id, details, run, session] = texts;
+    let (user, agent) = match &grant.subject {
+        GrantSubject::User(user) => (user.as_str(), ""),
+        GrantSubject::Agent(agent) => ("", agent.as_str()),
+    };
+    let values = vec![
+        Value::Text(workspace.as_str()),
+        Value::Text(id),
+        Value::Text(user),
+        Value::Text(agent),
+        Value::Text(grant.of.word()),
+        Value::Text(details),
+        Value::Text(grant.duration.word()),
+        Value::Text(run),
+        Value::Text(session),
+        Value::Integer(grant.expires_at.map_or(0, ms)),
+        Value::Text(reason),
+        Value::Integer(ms(*granted_at)),
+        Value::Text(granted_by),
+        Value::Integer((*is_advisory).into()),
+    ];
+    [Step::new(COUNT, Vec::new()), Step::must_change(CREATE, values)]
+}
+
+/// The steps that end what was granted for a run.
+pub(super) fn end_of_run<'v>(workspace: Value<'v>, run: Value<'v>) -> [Step<'v>; 2] {
+    end(END_OF_RUN, workspace, run)
+}
+
+/// The same for a session and its runs.
+pub(super) fn end_of_session<'v>(workspace: Value<'v>, session: Value<'v>) -> [Step<'v>; 2] {
+    end(END_OF_SESSION, workspace, session)
+}
+
+/// The same for an agent: another one of its name gets nothing of it.
+pub(super) fn end_of_agent<'v>(workspace: Value<'v>, agent: Value<'v>) -> [Step<'v>; 2] {
+    end(END_OF_AGENT, workspace, agent)
+}
+
+fn end<'v>(statement: Statement, workspace: Value<'v>, of: Value<'v>) -> [Step<'v>; 2] {
+    let values = vec![workspace, of, Value::Integer(now_ms())];
+    [Step::new(COUNT, Vec::new()), Step::new(statement, values)]
+}
