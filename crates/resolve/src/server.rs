@@ -386,9 +386,7 @@ impl ServerEntry {
             match carrier_of(self, key) {
                 Err(found) => reader.fault(at, found.code, found.message, found.remedy),
                 Ok(carrier) => {
-                    if let Some(told) = mistaken(self, key) {
-                        reader.warn(at, told);
-                    }
+                    mistaken(self, key).into_iter().for_each(|told| reader.warn(at, told));
                     if let Some(other) = seen.insert(carrier.identity(), key) {
                         let message = format!("`{key}` and `{other}` both travel as {carrier}");
                         let remedy = "give one of them another `header` or `env`";
