@@ -27,6 +27,7 @@ mod secrets;
 mod server;
 mod timestamp;
 mod traffic;
+pub mod variable;
 mod workspace;
 
 pub use agent_env::AgentEnv;

@@ -15,7 +15,7 @@ use crate::{
     commands::waiting::waiting,
     daemon_client::{DaemonClient, workspace_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
 };
 
 /// Where the audit is of what belongs to no workspace.
@@ -94,8 +94,8 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if !report.is_whole() {
         let told: Vec<_> = report.broken.iter().map(|one| harmless(&one.to_string())).collect();
         let text = format!(
-            "the audit is not as it was written; of {events} events in {chains} chains, these are \
-             the first that are not:\n  {}",
+            "the audit is not as it was written; of {}, these are the first that are not:\n  {}",
+            found(events, chains),
             told.join("\n  ")
         );
         let details = serde_json::to_value(report).ok();
@@ -105,7 +105,8 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         output::done(&json!(report))?;
     } else if !context.format.is_quiet() {
-        output::line(&format!("{events} events in {chains} chains are as they were written"))?;
+        let are = if events == 1 { "is as it was" } else { "are as they were" };
+        output::line(&format!("{} {are} written", found(events, chains)))?;
         if unsure > 0 {
             output::notice(&format!(
                 "where {unsure} of the chains end is vouched for by no key that is at hand here"
@@ -113,6 +114,10 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn found(events: u64, chains: usize) -> String {
+    format!("{} in {}", counted(events, "event"), counted(chains as u64, "chain"))
 }
 
 /// Whether an export ended as it should.
