@@ -208,6 +208,102 @@ async fn a_change_under_way_goes_with_the_newest_file() {
     assert_eq!(secrets(&lines), [("OPEN".to_owned(), "interrupted".to_owned())]);
 }
 
+/// A writer's folder as it is when the process is killed now.
+fn killed(folder: &Path) -> tempfile::TempDir {
+    let killed = tempfile::tempdir().unwrap();
+    let mut paths = spool::asides(folder).unwrap();
+    paths.extend(spool::current_paths(folder));
+    for path in paths {
+        fs_err::copy(&path, killed.path().join(path.file_name().unwrap())).unwrap();
+    }
+    killed
+}
+
+/// However much is under way when a file is set aside: the next one is read, and none is lost.
+#[tokio::test]
+async fn thousands_of_changes_under_way_go_over_to_the_next_file() {
+    const CHANGES: usize = 3_500;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 100_000, ..Default::default() };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    let events = (0..CHANGES).map(|number| change(&format!("SECRET_{number}")));
+    let open = audit.begin_all(events.collect()).await.unwrap();
+    let mut reader = audit.reader().unwrap();
+    let rotations = || spool::asides(folder.path()).unwrap().len();
+    assert!(rotations() > 0);
+    // Much more of these than there is of news, and no file for each bit of news.
+    for _ in 0..20 {
+        audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+        audit.flush().await;
+    }
+    assert!(rotations() < 10, "{}", rotations());
+    let text = fs_err::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    assert!(text.lines().count() > CHANGES);
+    assert!(text.lines().all(|line| line.len() < 10_000));
+    let killed = killed(folder.path());
+
+    let before = read_all(&mut reader);
+    assert_eq!(before.iter().filter(|line| line["tool"] == "tool").count(), 20);
+    Noted::all_done(open).await;
+    audit.close().await;
+    let mut lines = before;
+    lines.extend(read_all(&mut reader));
+    verify(&lines);
+    assert_eq!(secrets(&lines).iter().filter(|(_, outcome)| outcome == "ok").count(), CHANGES);
+    assert_eq!(audit.waiting().unwrap().0, 0);
+
+    let next = Audit::open(killed.path(), &settings).unwrap();
+    next.close().await;
+    let lines = read_all(&mut next.reader().unwrap());
+    verify(&lines);
+    let ends = secrets(&lines);
+    assert_eq!(ends.len(), CHANGES);
+    assert!(ends.iter().all(|(_, outcome)| outcome == "interrupted"));
+}
+
+/// Files of version 2 had all that was under way in one line, which nothing bounded.
+#[tokio::test]
+async fn a_header_of_megabytes_that_is_there_already_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = (0..6_000).map(|number| (format!("aabbccddeeff.1.1.{number}"), number));
+    let intents: BTreeMap<_, _> =
+        events.map(|(id, number)| (id, json!(change(&format!("SECRET_{number}"))))).collect();
+    let intents = json!(intents);
+    let header = format!("{{\"spool\":2,\"heads\":{{}},\"intents\":{intents}}}");
+    assert!(header.len() > 1_100_000, "{}", header.len());
+    fs_err::write(folder.path().join("audit.jsonl"), format!("{header}\n")).unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    let lines = read_all(&mut audit.reader().unwrap());
+    verify(&lines);
+    assert_eq!(lines.iter().filter(|line| line["tool"] == "tool").count(), 1);
+    assert_eq!(secrets(&lines).len(), 6_000);
+    assert_eq!(audit.waiting().unwrap(), (0, Duration::ZERO));
+}
+
+/// The lag is that of the oldest event that waits, also if another process has written it.
+#[tokio::test]
+async fn the_lag_outlives_a_restart() {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings::default();
+    let first = Audit::open(folder.path(), &settings).unwrap();
+    let mut old = change("OLD");
+    old.time = SystemTime::now() - DAY;
+    first.note(old).unwrap();
+    ended(first).await;
+    // The chain's first event has the time of the first that stands in it.
+    let next = Audit::open(folder.path(), &settings).unwrap();
+    let mut reader = next.reader().unwrap();
+    let batch = reader.next_batch().unwrap().unwrap();
+    assert!(next.waiting().unwrap().1 >= DAY, "{:?}", next.waiting());
+    reader.moved(&batch);
+    read_all(&mut reader);
+    assert_eq!(next.waiting().unwrap(), (0, Duration::ZERO));
+    next.close().await;
+}
+
 #[tokio::test]
 async fn a_file_of_an_earlier_version_is_kept() {
     let folder = tempfile::tempdir().unwrap();
