@@ -65,6 +65,8 @@ kinds! {
     CONTENTS_ON = "workspace.audit_contents.enabled";
     /// And is not any more.
     CONTENTS_OFF = "workspace.audit_contents.disabled";
+    /// Which agents may have servers that each person signs in to; `details.value` says it.
+    OAUTH_UPDATED = "workspace.oauth_on_orchestrators.updated";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

@@ -35,7 +35,7 @@ pub(crate) use self::principals::{new_id, of_principal};
 use self::table::AccessTable;
 pub(crate) use self::token::{hex, unhex};
 pub use self::{
-    agent_env::{AgentEnv, EnvNames},
+    agent_env::EnvNames,
     error::AccessError,
     table::{Account, KnownToken},
     token::ServiceToken,
@@ -126,7 +126,7 @@ impl Access {
             self.confirmed_ms.store(0, Ordering::Release);
             ControlError::Store(error)
         })?;
-        let audited = table.workspaces.values().filter(|one| one.audits_contents);
+        let audited = table.workspaces.values().filter(|one| one.settings.audits_contents);
         self.audit.keep_contents_of(&audited.map(|one| one.id.clone()).collect());
         self.table.store(Arc::new(table));
         self.confirm();

@@ -129,6 +129,8 @@ impl Control {
     /// Everything that a workspace has, and which of its secrets are set.
     async fn catalog_stored(&self, workspace: &WorkspaceId) -> Result<Stored, ControlError> {
         let store = self.catalog_store(workspace).await?;
+        let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
+        let settings = found.map(|found| found.settings).unwrap_or_default();
         let rows = async |kind| {
             let rows = store.catalog(kind).all(workspace).await;
             rows.map_err(ControlError::Store)
@@ -144,6 +146,7 @@ impl Control {
             agents: rows(CatalogKind::Agent).await?,
             secrets: set.map(|secret| secret.name).collect::<BTreeSet<_>>(),
             variables: self.shared.variables.clone(),
+            oauth_on_orchestrators: settings.oauth_on_orchestrators,
         })
     }
 

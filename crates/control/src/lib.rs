@@ -21,10 +21,9 @@ mod secrets;
 mod seeding;
 mod servers;
 mod traffic;
-mod variables;
 
 pub use access::{
-    AccessError, Account, AgentEnv, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
+    AccessError, Account, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -36,10 +35,11 @@ pub use control::{Control, ControlOptions};
 pub use error::ControlError;
 pub use follow::{FileStatus, Reloaded};
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
-pub use login::{
-    Ceremony, CreatedLink, LoginError, LoginOptions, NewSession, ProviderOptions, SignedIn,
-};
+pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_login::{LoginOptions, ProviderOptions};
+pub use narthex_model::AgentEnv;
+pub use narthex_resolve::{LookUp, Variables, VariablesError};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, PasskeyRow, RunFilter, RunRow, SessionRow, Workspace,
 };
@@ -52,4 +52,3 @@ pub use runs::{
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};
-pub use variables::{LookUp, Variables, VariablesError};

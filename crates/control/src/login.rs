@@ -4,14 +4,14 @@
 mod error;
 mod links;
 mod oidc;
-mod options;
 mod passkeys;
 mod session;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use narthex_login::{
-    Passkeys, Pending, PublicOrigin, Registration, SessionLimits, SignIn, TokenHash, oidc::Attempt,
+    LoginOptions, Passkeys, Pending, ProviderOptions, PublicOrigin, Registration, SessionLimits,
+    SignIn, TokenHash, oidc::Attempt,
 };
 use narthex_model::PrincipalId;
 
@@ -20,7 +20,6 @@ pub(crate) use self::session::KnownSession;
 pub use self::{
     error::LoginError,
     links::CreatedLink,
-    options::{LoginOptions, ProviderOptions},
     passkeys::Ceremony,
     session::{NewSession, SignedIn},
 };

@@ -2,6 +2,7 @@
 //! All of a run begins, or nothing (D17); what it is frozen with outlives the daemon (D10).
 
 mod asked;
+mod attended;
 mod create;
 mod direct;
 mod error;

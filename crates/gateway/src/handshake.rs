@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use narthex_model::{ErrorKind, ServerState};
+use narthex_model::{CallErrorKind, ErrorKind, ServerState};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
@@ -207,13 +207,14 @@ impl Shared {
 }
 
 /// What the servers say of themselves, and of which ones nothing is there, as somebody would have
-/// to sign in first (D17): their tools are in no list, so a model learns of it here. A JSON string.
+/// to sign in first (D17), or the run may not have them (X-E122): their tools are in no list, so a
+/// model learns of it here. A JSON string.
 fn instructions(view: &View, snapshot: &Snapshot, policy: &RunPolicy) -> Option<Bytes> {
     let is_attached = |row: &&Arc<ServerRow>| {
         row.alias.as_ref().is_some_and(|alias| policy.is_attached(alias)) && !row.is_overridden
     };
     let waiting = snapshot.servers.iter().filter(is_attached);
-    let waiting = waiting.filter(|row| row.state == ServerState::Authenticating);
+    let waiting = waiting.filter(|row| is_withheld(row));
     let note = |row: &Arc<ServerRow>| {
         let what = row.error.as_ref().map_or("somebody has to sign in", |error| &error.message);
         format!("# {}\n\nIts tools are not there: {what}.", row.name)
@@ -225,6 +226,11 @@ fn instructions(view: &View, snapshot: &Snapshot, policy: &RunPolicy) -> Option<
     let own = view.instructions.as_ref().and_then(|own| Raw::new(own).as_str());
     let own = own.map(|own| format!("{own}\n\n")).unwrap_or_default();
     Some(encode_string(&format!("{own}{}", notes.join("\n\n"))).into())
+}
+
+fn is_withheld(row: &ServerRow) -> bool {
+    let kind = row.error.as_ref().map(|error| error.kind);
+    row.state == ServerState::Authenticating || kind == Some(CallErrorKind::PermissionRequired)
 }
 
 fn add_instructions(text: &mut Vec<u8>, instructions: Option<&[u8]>) {

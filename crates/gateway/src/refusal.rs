@@ -182,6 +182,10 @@ pub(crate) fn unusable(row: &ServerRow) -> Refusal {
             Refusal::call(CallErrorKind::ServerDisabled, format!("server `{name}` is switched off"))
         }
         ServerState::Error => match &row.error {
+            Some(error) if error.kind == CallErrorKind::PermissionRequired => {
+                let text = format!("server `{name}` cannot be used: {}", error.message);
+                Refusal::call(error.kind, text)
+            }
             Some(error) => {
                 Refusal::call(error.kind, format!("server `{name}` is down: {}", error.message))
             }

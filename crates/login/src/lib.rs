@@ -8,12 +8,14 @@
 pub mod oidc;
 
 mod link;
+mod options;
 mod passkey;
 mod pending;
 mod session;
 mod token;
 
 pub use link::{LINK_LIFE, SignInLink};
+pub use options::{LoginOptions, ProviderOptions};
 pub use passkey::{
     Passkey, PasskeyError, Passkeys, PublicOrigin, PublicOriginError, Registration, SignIn,
     UserHandle,

@@ -2,6 +2,8 @@
 //!
 //! No I/O and no async here: this crate is the vocabulary.
 
+mod agent_env;
+mod agent_type;
 mod alias;
 mod auth;
 mod catalog;
@@ -24,6 +26,8 @@ mod timestamp;
 mod traffic;
 mod workspace;
 
+pub use agent_env::AgentEnv;
+pub use agent_type::{AgentType, OauthOnOrchestrators};
 pub use alias::{Alias, AliasError};
 pub use auth::{
     ApiKeyAuth, AuthorizationCodeAuth, ClientCredentialsAuth, OAuth, OAuthClient, OAuthScopes,
@@ -52,7 +56,7 @@ pub use secrets::{
 };
 pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
-    TransportKind, is_secret_variable,
+    TransportKind, is_secret_name, is_secret_variable,
 };
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};

@@ -174,6 +174,12 @@ pub fn is_secret_variable(name: &str) -> bool {
     PARTS.iter().any(|part| name.contains(part)) || name.split(['_', '-']).any(|word| word == "KEY")
 }
 
+/// Whether a config key of this name, of which nothing else is known, holds a secret.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    is_secret_variable(name) || is_secret_header(name)
+}
+
 /// Whether a header of this name holds a secret.
 fn is_secret_header(name: &str) -> bool {
     const PARTS: [&str; 5] = ["authorization", "cookie", "token", "secret", "key"];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use narthex_model::{
-    AgentName, CapabilityName, NameError, TrafficLimits,
+    AgentName, AgentType, CapabilityName, NameError, TrafficLimits,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -13,6 +13,7 @@ use crate::{
     fault::{FaultCode, Faults},
     params::ParamsSchema,
     reader::{Object, Parsed, Reader, parse},
+    schema::word,
 };
 
 /// An agent as its author wrote it.
@@ -25,6 +26,9 @@ pub struct Agent {
     /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
+    /// Whom its runs act for (X-M15).
+    #[serde(skip_serializing_if = "AgentType::is_worker")]
+    pub agent_type: AgentType,
     /// Whether runs of it may be created (O51).
     pub active: bool,
     /// Text that the model sees.
@@ -47,9 +51,10 @@ pub struct Agent {
     pub limits: TrafficLimits,
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 11] = [
     "name",
     "description",
+    "agent_type",
     "active",
     "system_prompt",
     "capabilities",
@@ -96,11 +101,13 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         spawnable_agents.extend(text.and_then(|text| reader.name(&at, text, AgentName::new)));
     }
     let limits = reader.traffic(object, "limits");
+    let agent_type = word(reader, object, "agent_type", &types());
     let description = reader.owned(object, "description");
     let active = reader.flag(object, "active").unwrap_or(true);
     Some(Agent {
         name: name?,
         description,
+        agent_type: agent_type.unwrap_or_default(),
         active,
         system_prompt,
         capabilities,
@@ -109,6 +116,10 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         spawnable_agents,
         limits,
     })
+}
+
+fn types() -> [(&'static str, AgentType); AgentType::ALL.len()] {
+    AgentType::ALL.map(|one| (one.as_str(), one))
 }
 
 fn params_schema(reader: &mut Reader, object: &Object<'_>) -> Option<ParamsSchema> {

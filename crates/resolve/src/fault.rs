@@ -54,6 +54,8 @@ pub enum FaultCode {
     ParamsInvalid,
     /// A required value that is missing, was removed or is unresolved (O16).
     MissingRequiredMcpConfig,
+    /// A server that each person signs in to, on an agent that acts for no one person (X-M15).
+    OauthNotAllowed,
     /// An agent that is switched off (O51).
     AgentInactive,
     /// More text than a run may have.

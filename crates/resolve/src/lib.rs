@@ -38,6 +38,7 @@ mod schema;
 mod server;
 mod surroundings;
 mod template;
+mod variables;
 
 pub use agent::Agent;
 pub use attachment::{AttachRequest, Attachment, Attachments};
@@ -59,3 +60,4 @@ pub use server::{
     ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};
+pub use variables::{LookUp, Variables, VariablesError};

@@ -2,11 +2,14 @@
 
 mod check;
 mod merge;
+mod oauth;
 mod preview;
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, CapabilityName, EnvName, SecretName, ServerId};
+use narthex_model::{
+    Alias, CapabilityName, EnvName, OauthOnOrchestrators, SecretName, ServerId, is_secret_name,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -29,6 +32,8 @@ pub struct Catalog {
     pub servers: BTreeMap<ServerId, ServerEntry>,
     /// The capabilities.
     pub capabilities: BTreeMap<CapabilityName, Capability>,
+    /// Whether agents that are no workers may have servers that each person signs in to.
+    pub oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
 /// The servers of one agent, merged (D6) and checked as far as no run is needed for it.
@@ -87,9 +92,11 @@ pub struct SecretRequirement {
 pub(crate) use preview::HIDDEN;
 
 impl PlannedKey<'_> {
-    /// Whether its value is never shown.
+    /// Whether its value is never shown: by its schema, or by its name if it has none.
     pub(crate) fn is_hidden(&self) -> bool {
-        self.schema.is_some_and(KeySchema::is_hidden)
+        let by_name =
+            || self.carrier.as_ref().is_some_and(|carrier| is_secret_name(carrier.name()));
+        self.schema.map_or_else(by_name, KeySchema::is_hidden)
             || matches!(self.value, ConfigValue::Secret(_))
     }
 

@@ -223,6 +223,12 @@ impl ResolvedServer {
         whole.is_some_and(|at| at.source == Source::Runner && at.key == BUILT_IN_URL)
     }
 
+    /// Whether each person signs in to it by themselves (X-M14).
+    #[must_use]
+    pub fn is_per_user(&self) -> bool {
+        matches!(&self.target, ResolvedTarget::Http { auth, .. } if auth.is_per_user())
+    }
+
     /// What callers may see of it: of tools what its entry and each level show.
     fn exposed(&self) -> Exposed {
         let Exposed { tools, resources, prompts } = self.settings.exposed();

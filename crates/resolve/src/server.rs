@@ -9,7 +9,7 @@ pub(crate) mod url;
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{
-    ServerId, ToolScope,
+    ServerId, ToolScope, is_secret_name,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -274,6 +274,12 @@ fn scope_schema(reader: &mut Reader, object: &Object<'_>) -> BTreeMap<String, Sc
     found
 }
 
+/// Whether two keys differ by case, and by `-` and `_`, alone.
+fn is_spelling_of(known: &str, key: &str) -> bool {
+    let plain = |text: &str| text.replace('-', "_").to_ascii_lowercase();
+    plain(known) == plain(key)
+}
+
 impl ServerEntry {
     /// What its schema says of a key that some level sets. `None`: nobody said anything.
     pub(crate) fn declared(&self, key: &str) -> Result<Option<&KeySchema>, Objection> {
@@ -295,7 +301,11 @@ impl ServerEntry {
         };
         match schema.get(key) {
             Some(schema) => Ok(Some(schema)),
-            None if is_header => Ok(None),
+            None if is_header => match schema.keys().find(|known| is_spelling_of(known, key)) {
+                // A header of its own, where somebody meant the key.
+                Some(meant) => Err(objection(format!("did you mean `{meant}`?"))),
+                None => Ok(None),
+            },
             None => Err(objection(match nearest(key, schema.keys().map(String::as_str)) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => "declare it in the server's `config_schema`".to_owned(),
@@ -327,7 +337,7 @@ impl ServerEntry {
                 reader.fault(&at, FaultCode::PlaceholderNotAllowed, message, remedy);
             }
             let schema = self.config_schema.as_ref().and_then(|schema| schema.get(key));
-            if schema.is_some_and(KeySchema::is_hidden)
+            if schema.map_or_else(|| is_secret_name(key), KeySchema::is_hidden)
                 && matches!(value, ConfigValue::Tree(Tree::Plain(_)))
             {
                 let message = "a sensitive key has a literal value here, for all to read who see \

@@ -36,7 +36,7 @@ pub use objects::service_tokens::{ServiceTokenRow, ServiceTokens};
 pub use objects::sessions::{SessionRow, SessionRows};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
-pub use objects::workspaces::{Workspace, Workspaces};
+pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};
 pub use open::OpenError;
 pub use statement::StatementError;
 pub use store::Store;

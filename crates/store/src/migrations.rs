@@ -25,6 +25,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (13, "env bindings", include_str!("../migrations/0013_env_bindings.sql")),
     (14, "kept answers", include_str!("../migrations/0014_kept_answers.sql")),
     (15, "audit contents", include_str!("../migrations/0015_audit_contents.sql")),
+    (19, "oauth on orchestrators", include_str!("../migrations/0019_oauth_on_orchestrators.sql")),
 ];
 
 /// The version that this program writes.

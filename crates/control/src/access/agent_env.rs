@@ -5,14 +5,11 @@
 //! tokens of runs, of services and of OAuth, and the keys of the daemon, has no such name, so none
 //! of it can be bound (X-E62).
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
-    AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, Secret, SecretName,
+    AgentEnv, AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, SecretName,
     SecretReference, WorkspaceId, json::shortened,
 };
 use narthex_store::{EnvBindingRow, StatementError, Store};
@@ -24,11 +21,6 @@ use crate::{By, CatalogError, Control, ControlError, FieldError, Page};
 /// How many bindings a workspace may have.
 const BINDINGS_MAX: usize = 1000;
 
-/// Values for the environment of one agent. For whoever starts it, and for nobody else: `Debug`
-/// shows the names alone.
-#[derive(Clone, Default)]
-pub struct AgentEnv(BTreeMap<EnvName, Secret>);
-
 /// Which variables the agents of a workspace would get.
 #[derive(Debug, Clone, Default)]
 pub struct EnvNames {
@@ -39,29 +31,6 @@ pub struct EnvNames {
 struct Asked {
     id: EnvBindingId,
     secret: SecretName,
-}
-
-impl AgentEnv {
-    pub(crate) fn new(values: BTreeMap<EnvName, Secret>) -> Self {
-        Self(values)
-    }
-
-    /// The variables, to be told.
-    pub fn expose(&self) -> impl Iterator<Item = (&EnvName, &str)> {
-        self.0.iter().map(|(name, value)| (name, value.expose()))
-    }
-
-    /// Which there are.
-    #[must_use]
-    pub fn names(&self) -> Vec<EnvName> {
-        self.0.keys().cloned().collect()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 impl EnvNames {
@@ -234,7 +203,7 @@ impl Control {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(AgentEnv(values))
+        Ok(AgentEnv::new(values))
     }
 
     async fn env_bind(
@@ -341,10 +310,4 @@ fn event(
     by: By,
 ) -> AuditEvent<'static> {
     AuditEvent::new(kind, by).in_workspace(workspace).on("env_binding", id.to_string())
-}
-
-impl fmt::Debug for AgentEnv {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("AgentEnv").field(&self.0.keys().collect::<Vec<_>>()).finish()
-    }
 }

@@ -99,6 +99,19 @@ impl Fields {
         }
     }
 
+    /// One of some words.
+    pub(super) fn word<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Option<T> {
+        let found = field(&self.fields, name)?;
+        let meant =
+            known.iter().find(|(word, _)| matches!(found, Node::Text(text) if text == word));
+        if meant.is_none() {
+            let words: Vec<_> = known.iter().map(|(word, _)| *word).collect();
+            let remedy = format!("write one of `{}`", words.join("`, `"));
+            self.fault(name, "it is none of the words that may stand here", &remedy);
+        }
+        meant.map(|(_, value)| *value)
+    }
+
     /// A whole number from 1 to `most`.
     pub(super) fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
         let amount = match field(&self.fields, name)? {

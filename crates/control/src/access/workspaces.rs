@@ -1,11 +1,14 @@
 //! Workspaces: made, named and deleted.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::WorkspaceId;
-use narthex_store::Workspace;
+use narthex_model::{OauthOnOrchestrators, WorkspaceId};
+use narthex_store::{Workspace, WorkspaceChange};
 
 use super::{AccessError, change::of_statement, fields::Fields};
 use crate::{By, CatalogError, Control, ControlError};
+
+/// What can be changed of one.
+const CHANGEABLE: [&str; 3] = ["name", "audits_contents", "oauth_on_orchestrators"];
 
 impl Control {
     /// All of them, in the order of their ids.
@@ -38,7 +41,7 @@ impl Control {
         fields.done()?;
         let id = id.expect("what is missing is a fault");
         let name = name.unwrap_or_else(|| id.to_string());
-        let (new, by) = (Workspace { id, name, audits_contents: false }, by.clone());
+        let (new, by) = (Workspace::new(id, name), by.clone());
         self.change_access(async move |this, store| {
             let taken = AccessError::WorkspaceTaken(new.id.clone());
             if this.access().workspaces.contains_key(&new.id) {
@@ -52,8 +55,10 @@ impl Control {
         .await
     }
 
-    /// Gives one another name, or has its audit have what calls carry from now on or not, also of
-    /// runs that live: `{"name": …, "audits_contents": …}`.
+    /// Gives one another name; has its audit have what calls carry from now on or not, also of runs
+    /// that live; says which agents may have servers that each person signs in to, for what is
+    /// saved and for runs that begin from now on:
+    /// `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …}`.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -64,25 +69,26 @@ impl Control {
         by: &By,
     ) -> Result<Workspace, ControlError> {
         self.known_workspace(id)?;
-        let mut fields = Fields::read(text, &["name", "audits_contents"])?;
-        let (name, contents) = (fields.text("name"), fields.flag("audits_contents"));
-        if name.is_none() && contents.is_none() {
-            fields.fault("", "it says nothing", "say `name` or `audits_contents`");
+        let mut fields = Fields::read(text, &CHANGEABLE)?;
+        let words = OauthOnOrchestrators::ALL.map(|one| (one.as_str(), one));
+        let change = WorkspaceChange {
+            name: fields.text("name"),
+            audits_contents: fields.flag("audits_contents"),
+            oauth_on_orchestrators: fields.word("oauth_on_orchestrators", &words),
+        };
+        if change == WorkspaceChange::default() {
+            let remedy = format!("say some of `{}`", CHANGEABLE.join("`, `"));
+            fields.fault("", "it says nothing", &remedy);
         }
         fields.done()?;
         let (of, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
             this.known_workspace(&of)?;
-            let renamed = name.is_some().then_some(kind::WORKSPACE_UPDATED);
-            let switched =
-                contents.map(|is_on| if is_on { kind::CONTENTS_ON } else { kind::CONTENTS_OFF });
             let mut noted = Vec::new();
-            for (kind, field) in [(renamed, "name"), (switched, "audits_contents")] {
-                let Some(kind) = kind else { continue };
-                let event = event(kind, &of, by.clone()).in_workspace(&of);
-                noted.push(this.note(event.changing([field])).await?);
+            for event in changes(&of, &change, &by) {
+                noted.push(this.note(event).await?);
             }
-            let changed = store.workspaces().change(&of, name.as_deref(), contents).await;
+            let changed = store.workspaces().change(&of, &change).await;
             if !changed.map_err(ControlError::Store)? {
                 return Err(CatalogError::NoWorkspace(of).into());
             }
@@ -137,6 +143,23 @@ impl Control {
         })
         .await
     }
+}
+
+/// An event for each thing that is different.
+fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEvent<'static>> {
+    let WorkspaceChange { name, audits_contents, oauth_on_orchestrators } = change;
+    let event = |kind, field| {
+        let event = event(kind, of, by.clone()).in_workspace(of);
+        event.changing([field])
+    };
+    let renamed = name.as_ref().map(|_| event(kind::WORKSPACE_UPDATED, "name"));
+    let switched = audits_contents.map(|is_on| {
+        event(if is_on { kind::CONTENTS_ON } else { kind::CONTENTS_OFF }, "audits_contents")
+    });
+    let oauth = oauth_on_orchestrators.map(|now| {
+        event(kind::OAUTH_UPDATED, "oauth_on_orchestrators").with("value", now.as_str())
+    });
+    [renamed, switched, oauth].into_iter().flatten().collect()
 }
 
 /// What is done to a workspace: of the installation, where it can be read when that is gone.

@@ -1,15 +1,20 @@
 //! Holds an object against everything else in its workspace.
 
+mod definition;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, SecretName, ServerId};
+use narthex_model::{
+    AgentName, CapabilityName, CatalogKind, OauthOnOrchestrators, SecretName, ServerId,
+};
 use narthex_resolve::{
-    Agent, Capability, Catalog, ConfigSchema, Fault, Faults, Parsed, Plan, ServerEntry,
-    Surroundings, Warning, check_capability, check_server, users_of,
+    Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, ServerEntry, Surroundings,
+    Warning, check_capability, check_server, users_of,
 };
 use narthex_store::CatalogRow;
 use serde_json::Value;
 
+pub(super) use self::definition::Definition;
 use super::error::{FieldCode, FieldError, FieldWarning};
 use crate::Variables;
 
@@ -21,14 +26,7 @@ pub(super) struct Stored {
     /// Those that are set.
     pub(super) secrets: BTreeSet<SecretName>,
     pub(super) variables: Variables,
-}
-
-/// One object, read.
-#[derive(Clone)]
-pub(super) enum Definition {
-    Server(Box<ServerEntry>),
-    Capability(Box<Capability>),
-    Agent(Box<Agent>),
+    pub(super) oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
 /// A workspace, as far as it can be read.
@@ -55,7 +53,10 @@ impl Stored {
     /// Reads all objects. What cannot be read is not there: whoever refers to it is told so.
     pub(super) fn read(&self) -> Workspace {
         let mut workspace = Workspace {
-            catalog: Catalog::default(),
+            catalog: Catalog {
+                oauth_on_orchestrators: self.oauth_on_orchestrators,
+                ..Catalog::default()
+            },
             agents: BTreeMap::new(),
             secrets: self.secrets.clone(),
             variables: self.variables.clone(),
@@ -69,91 +70,6 @@ impl Stored {
             }
         }
         workspace
-    }
-}
-
-impl Definition {
-    /// Reads an object, which is the one of `id`, if that is given.
-    pub(super) fn parse(
-        kind: CatalogKind,
-        text: &[u8],
-        id: Option<&str>,
-    ) -> Result<(Self, Vec<FieldWarning>), Vec<FieldError>> {
-        match kind {
-            CatalogKind::Server => {
-                let id = named(id, ServerId::new, "id")?;
-                read(ServerEntry::parse(text, id.as_ref()), Self::Server)
-            }
-            CatalogKind::Capability => {
-                let name = named(id, CapabilityName::new, "name")?;
-                read(Capability::parse(text, name.as_ref()), Self::Capability)
-            }
-            CatalogKind::Agent => {
-                let name = named(id, AgentName::new, "name")?;
-                read(Agent::parse(text, name.as_ref()), Self::Agent)
-            }
-        }
-    }
-
-    pub(super) fn kind(&self) -> CatalogKind {
-        match self {
-            Self::Server(_) => CatalogKind::Server,
-            Self::Capability(_) => CatalogKind::Capability,
-            Self::Agent(_) => CatalogKind::Agent,
-        }
-    }
-
-    pub(super) fn id(&self) -> &str {
-        match self {
-            Self::Server(entry) => entry.id.as_str(),
-            Self::Capability(capability) => capability.name.as_str(),
-            Self::Agent(agent) => agent.name.as_str(),
-        }
-    }
-
-    /// Its normal form.
-    pub(super) fn document(&self) -> String {
-        let text = match self {
-            Self::Server(entry) => serde_json::to_string(entry),
-            Self::Capability(capability) => serde_json::to_string(capability),
-            Self::Agent(agent) => serde_json::to_string(agent),
-        };
-        text.expect("JSON of texts, numbers and maps by text can be written")
-    }
-
-    /// Where faults that concern it say that they are.
-    fn place(&self) -> String {
-        let group = match self {
-            Self::Server(_) => "servers",
-            Self::Capability(_) => "capabilities",
-            Self::Agent(_) => "agents",
-        };
-        format!("{group}.{}", self.id())
-    }
-}
-
-fn named<T>(
-    id: Option<&str>,
-    new: fn(&str) -> Result<T, NameError>,
-    field: &str,
-) -> Result<Option<T>, Vec<FieldError>> {
-    let read = id.map(new).transpose();
-    read.map_err(|error| {
-        vec![FieldError::invalid(field, error.to_string(), "write to another address")]
-    })
-}
-
-fn read<T>(
-    parsed: Result<Parsed<T>, Faults>,
-    definition: fn(Box<T>) -> Definition,
-) -> Result<(Definition, Vec<FieldWarning>), Vec<FieldError>> {
-    match parsed {
-        Ok(Parsed { value, warnings }) => {
-            let warnings = warnings.iter().map(|warning| FieldWarning::of(warning, "")).collect();
-            Ok((definition(Box::new(value)), warnings))
-        }
-        // These say where in the text they are, with nothing in front.
-        Err(faults) => Err(faults.iter().map(|fault| FieldError::of(fault, "")).collect()),
     }
 }
 
@@ -175,17 +91,26 @@ impl Workspace {
 
     /// Puts an object in its place, if it fits the others (D9). Gives what a person should know,
     /// also of others that no longer fit: to refuse these would leave no order in which a server
-    /// and its users could be changed.
+    /// and its users could be changed. Only what an agent would be given that it may not have is
+    /// refused (X-M15).
     pub(super) fn take(
         &mut self,
         definition: Definition,
     ) -> Result<Vec<FieldWarning>, Vec<FieldError>> {
         let users = self.users(&definition);
         let before = self.faults_of(&users);
-        let mut warnings = self.alone(&definition)?;
+        let (alone, place) = (self.alone(&definition), definition.place());
         self.put(definition);
-        warnings.extend(self.broken(&users, &before));
-        Ok(warnings)
+        match (alone, self.broken(&users, &before, &place)) {
+            (Ok(mut warnings), Ok(broken)) => {
+                warnings.extend(broken);
+                Ok(warnings)
+            }
+            (alone, broken) => {
+                let faults = [alone.err(), broken.err()];
+                Err(faults.into_iter().flatten().flatten().collect())
+            }
+        }
     }
 
     /// What is unwise with an object, or everything that is wrong with it beside the others.
@@ -226,22 +151,34 @@ impl Workspace {
         told.collect()
     }
 
-    /// What is wrong with these that was not before.
-    fn broken(&self, users: &Users, before: &[Fault]) -> Vec<FieldWarning> {
+    /// What is wrong with these that was not before: a warning, unless it is something that they
+    /// may not have. `own` is the place of what has changed, if it is one thing.
+    fn broken(
+        &self,
+        users: &Users,
+        before: &[Fault],
+        own: &str,
+    ) -> Result<Vec<FieldWarning>, Vec<FieldError>> {
         let broken = self.faults_of(users).into_iter().filter(|fault| !before.contains(fault));
-        let told = broken.map(|fault| FieldWarning {
+        let (refused, broken): (Vec<_>, Vec<_>) =
+            broken.partition(|fault| fault.code == FaultCode::OauthNotAllowed);
+        if !refused.is_empty() {
+            return Err(refused.iter().map(|fault| FieldError::of(fault, own)).collect());
+        }
+        let told = broken.into_iter().map(|fault| FieldWarning {
             message: format!("runs are refused until this is changed: {}", fault.message),
             field: fault.path,
         });
-        told.collect()
+        Ok(told.collect())
     }
 
     /// What the change of these objects has broken of others, as `old` was the workspace before.
+    /// Refuses what these may not have.
     pub(super) fn broken_since<'d>(
         &self,
         old: &Self,
         changed: impl Iterator<Item = &'d Definition> + Clone,
-    ) -> Vec<FieldWarning> {
+    ) -> Result<Vec<FieldWarning>, Vec<FieldError>> {
         let mut users = Users::default();
         for definition in changed.clone() {
             let Users { capabilities, agents } = old.users(definition);
@@ -256,7 +193,7 @@ impl Workspace {
             }
         }
         let before = old.faults_of(&users);
-        self.broken(&users, &before)
+        self.broken(&users, &before, "")
     }
 
     /// An object that can be read.
@@ -361,8 +298,13 @@ impl Workspace {
         let mut add = |result: Result<(), Faults>| {
             let Err(faults) = result else { return };
             for fault in faults.iter() {
-                // What is wrong with a capability is wrong with each of its agents.
-                let is_known = found.iter().any(|known| known.path == fault.path);
+                // What is wrong with a capability is wrong with each of its agents; what only some
+                // of these may have is told of each.
+                let is_alike = |known: &Fault| match fault.code {
+                    FaultCode::OauthNotAllowed => known == fault,
+                    _ => known.path == fault.path,
+                };
+                let is_known = found.iter().any(is_alike);
                 if !is_known {
                     found.push(fault.clone());
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use narthex_model::{CatalogKind, SecretName, ServerId};
+use narthex_model::{CatalogKind, SecretName, ServerId, is_secret_name};
 use narthex_resolve::{ConfigSchema, KeySchema};
 use serde_json::{Map, Value, json};
 
@@ -143,7 +143,7 @@ fn layer(
     let Some(values) = values.and_then(Value::as_object_mut) else { return };
     for (key, value) in values {
         let of_key = schema.and_then(|schema| schema.get(key));
-        if of_key.is_some_and(KeySchema::is_hidden) {
+        if of_key.map_or_else(|| is_secret_name(key), KeySchema::is_hidden) {
             literal(value, &mut |value| replace(owner, key, value));
         }
     }

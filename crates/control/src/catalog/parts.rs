@@ -38,7 +38,11 @@ impl Control {
         };
         let capabilities = capabilities(store, workspace, &agent).await?;
         let servers = servers(store, workspace, &agent, &capabilities).await?;
-        Ok(AgentParts { agent, catalog: Catalog { servers, capabilities } })
+        let found = store.workspaces().find(workspace).await.map_err(ControlError::Store)?;
+        let settings = found.map(|found| found.settings).unwrap_or_default();
+        let oauth_on_orchestrators = settings.oauth_on_orchestrators;
+        let catalog = Catalog { servers, capabilities, oauth_on_orchestrators };
+        Ok(AgentParts { agent, catalog })
     }
 }
 

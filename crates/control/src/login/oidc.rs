@@ -20,9 +20,9 @@ use narthex_wire::Payload;
 use tokio::{sync::Mutex, time::Instant};
 use url::Url;
 
-use super::{LoginError, NewSession, options::ProviderOptions};
+use super::{LoginError, NewSession};
 use crate::{
-    ActorKind, By, Control, ControlError,
+    ActorKind, By, Control, ControlError, ProviderOptions,
     access::{new_id, of_principal},
 };
 

@@ -254,10 +254,12 @@ impl Runs {
             },
         )?;
         let inputs = match request.kind {
-            RunKind::StartSession => Inputs {
-                params: request.params_for(&parts.agent),
-                project_dir: request.project_dir.clone(),
-            },
+            RunKind::StartSession => {
+                // A child works where its parent does.
+                let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
+                let project_dir = request.project_dir.clone().or(inherited);
+                Inputs { params: request.params_for(&parts.agent), project_dir }
+            }
             RunKind::ResumeSession => draft.inputs.clone(),
         };
         let scope = match &draft.parent {
@@ -280,13 +282,15 @@ impl Runs {
             inputs,
             scope,
             variables,
+            driver: draft.driver(),
             env: env_names,
             is_direct,
             built_in_url,
         };
         let prepared = prepare::agent(of, &parts, &opened, isolation)?;
         let agent_env = opened.agent_env(&env);
-        let frozen = FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env);
+        let frozen =
+            FrozenAgent::new(&parts, inputs.clone(), scope, opened.versions(), env, draft.driver());
         Ok((prepared, Made::Agent(Box::new(frozen)), agent_env))
     }
 
@@ -311,7 +315,7 @@ impl Runs {
         mut warnings: Vec<String>,
     ) -> Result<Created, RunError> {
         let Making { set, prepared, meters, made, agent_env } = making;
-        let Prepared { policy, skipped, direct, built_in, secrets, .. } = prepared;
+        let Prepared { policy, skipped, direct, built_in, secrets, withheld, .. } = prepared;
         warnings.extend(prepared.warnings);
         let id = draft.token.run_id();
         let inputs = made.agent().map(|agent| agent.inputs.text());
@@ -329,7 +333,8 @@ impl Runs {
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
-        let run = run.with_built_in(built_in).frozen_to(first).with_meters(meters);
+        let run = run.with_built_in(built_in).with_failed(withheld);
+        let run = run.frozen_to(first).with_meters(meters);
         let run = Arc::new(run.with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let told = Told { direct: direct.as_ref(), env: &agent_env };

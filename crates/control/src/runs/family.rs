@@ -24,6 +24,10 @@ pub(super) struct Parent {
     /// How many sessions are above its own.
     pub(super) depth: u32,
     pub(super) scope: RunScope,
+    /// The folder that it was given.
+    pub(super) project_dir: Option<String>,
+    /// Who drives it.
+    pub(super) driver: Option<String>,
 }
 
 fn denied(field: &'static str, message: &str) -> RunError {
@@ -124,7 +128,9 @@ impl Runs {
         let row = self.stored(workspace, id).await?.filter(|row| row.ended.is_none());
         let row = row.ok_or(RunError::NoParent)?;
         let frozen = self.frozen(&row).await?;
-        let scope = frozen.of.agent().map(|agent| agent.scope()).unwrap_or_default();
+        let of_agent = frozen.of.agent();
+        let scope = of_agent.map(|agent| agent.scope()).unwrap_or_default();
+        let driver = of_agent.and_then(|agent| agent.driver.clone());
         let sessions = self.store()?.sessions();
         let session = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
         let depth = session.map_or(0, |session| session.depth);
@@ -132,7 +138,11 @@ impl Runs {
             let message = format!("a run may have {DEPTH_MAX} others above it at most");
             return Err(RunError::Denied { field: "parent_run_id", message });
         }
-        Ok((Parent { row, depth, scope }, frozen))
+        let project_dir = match &frozen.of {
+            Made::Agent(of) => of.inputs.project_dir.clone(),
+            Made::Own(_) => None,
+        };
+        Ok((Parent { row, depth, scope, project_dir, driver }, frozen))
     }
 
     /// The session that goes on, and what it began with (O85).

@@ -6,7 +6,8 @@
 use std::{collections::BTreeMap, fmt};
 
 use narthex_model::{
-    AgentName, CapabilityName, EnvName, RunId, RunScope, Secret, SecretName, ServerId, SessionId,
+    AgentName, CapabilityName, EnvName, OauthOnOrchestrators, RunId, RunScope, Secret, SecretName,
+    ServerId, SessionId,
 };
 use narthex_registry::{KeptFurther, KeptLists};
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
@@ -61,6 +62,12 @@ pub(super) struct FrozenAgent {
     /// The variables that whoever created the run was told for the agent, and the secret of each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) env: BTreeMap<EnvName, SecretName>,
+    /// The human who drives it; `None` if nobody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) driver: Option<String>,
+    /// What its workspace said when it was created.
+    #[serde(default)]
+    oauth_on_orchestrators: OauthOnOrchestrators,
 }
 
 /// What a session begins with, and every run of it has.
@@ -78,8 +85,10 @@ impl FrozenAgent {
         scope: &RunScope,
         secrets: BTreeMap<SecretName, u64>,
         env: BTreeMap<EnvName, SecretName>,
+        driver: Option<&str>,
     ) -> Self {
-        let AgentParts { agent, catalog: Catalog { servers, capabilities } } = parts;
+        let AgentParts { agent, catalog } = parts;
+        let Catalog { servers, capabilities, oauth_on_orchestrators } = catalog;
         let capabilities = capabilities.iter().map(|(name, one)| (name.clone(), normal(one)));
         let servers = servers.iter().map(|(id, one)| (id.clone(), normal(one)));
         Self {
@@ -91,6 +100,8 @@ impl FrozenAgent {
             scope: scope.values().clone(),
             secrets,
             env,
+            driver: driver.map(str::to_owned),
+            oauth_on_orchestrators: *oauth_on_orchestrators,
         }
     }
 
@@ -102,7 +113,8 @@ impl FrozenAgent {
     pub(super) fn parts(&self) -> Option<AgentParts> {
         let agent = Agent::parse(self.agent.to_string().as_bytes(), Some(&self.name));
         let Parsed { value: agent, .. } = agent.ok()?;
-        let mut catalog = Catalog::default();
+        let oauth_on_orchestrators = self.oauth_on_orchestrators;
+        let mut catalog = Catalog { oauth_on_orchestrators, ..Catalog::default() };
         for (name, text) in &self.capabilities {
             let parsed = Capability::parse(text.to_string().as_bytes(), Some(name)).ok()?;
             catalog.capabilities.insert(name.clone(), parsed.value);

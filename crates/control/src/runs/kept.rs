@@ -210,6 +210,7 @@ impl Runs {
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
                 let failed = take(&mut prepared.failed).into_iter().map(Failed::into_mount_fault);
+                let failed = failed.chain(take(&mut prepared.withheld));
                 let failed = failed.chain(set.faults().iter().cloned()).collect();
                 return Ok(Mounted { set, prepared, failed });
             }
@@ -235,6 +236,7 @@ impl Runs {
             inputs: &agent.inputs,
             scope: &agent.scope(),
             variables: self.control().variables(),
+            driver: agent.driver.as_deref(),
             env: &agent.env,
             is_direct: false,
             built_in_url: self.shared.options.built_in_url.as_deref(),

@@ -17,7 +17,7 @@ use narthex_resolve::{
 };
 use narthex_vault::{Vault, VaultError};
 
-use super::{DirectServers, RunError, RunFault, frozen::Inputs};
+use super::{DirectServers, RunError, RunFault, attended::withheld, frozen::Inputs};
 use crate::{AgentEnv, Variables, catalog::AgentParts};
 
 /// What is to be mounted, and what a person should know of it.
@@ -32,6 +32,8 @@ pub(super) struct Prepared {
     pub(super) skipped: Vec<RunFault>,
     /// Servers whose configuration cannot be opened now.
     pub(super) failed: Vec<Failed>,
+    /// Servers that the run may not have as it is, each with what calls of it are told.
+    pub(super) withheld: Vec<MountFault>,
     /// The values of all secrets that it was made with.
     pub(super) secrets: Vec<Secret>,
     /// The servers with all values, if whoever creates the run is to be told them.
@@ -76,6 +78,8 @@ pub(super) struct Of<'a> {
     pub(super) inputs: &'a Inputs,
     pub(super) scope: &'a RunScope,
     pub(super) variables: &'a Variables,
+    /// The human who drives it.
+    pub(super) driver: Option<&'a str>,
     /// What the agent gets into its own environment.
     pub(super) env: &'a BTreeMap<EnvName, SecretName>,
     /// Whether the servers are told with all values.
@@ -207,6 +211,10 @@ pub(super) fn agent(
         ..Prepared::default()
     };
     for server in servers.values() {
+        if let Some(fault) = withheld(parts, of.driver, server) {
+            prepared.withheld.push(fault);
+            continue;
+        }
         match add(&mut prepared, of, server, opened, isolation) {
             Ok(()) => {}
             Err(error) => {

@@ -249,7 +249,7 @@ async fn e90_missing_servers_are_warned_of_once_and_together() {
         let entries = [bare, http_server("one", &fixture.url), down].map(Entry::Server).to_vec();
         let world = World::over(entries, GatewayOptions::default());
         let settled = |snapshot: &narthex_registry::Snapshot| snapshot.is_settled();
-        world.gateway.registry().wait_until(super::world::SOON, settled).await;
+        world.gateway.registry().wait_until(SOON, settled).await;
         World { fixtures: vec![fixture], ..world }
     };
     let missing = || {

@@ -175,8 +175,13 @@ pub(super) fn created(shown: &Value, place: &str) -> respond::Response {
 }
 
 fn workspace(workspace: &Workspace) -> Value {
-    let Workspace { id, name, audits_contents } = workspace;
-    json!({ "id": id.as_str(), "name": name, "audits_contents": audits_contents })
+    let Workspace { id, name, settings } = workspace;
+    json!({
+        "id": id.as_str(),
+        "name": name,
+        "audits_contents": settings.audits_contents,
+        "oauth_on_orchestrators": settings.oauth_on_orchestrators,
+    })
 }
 
 fn account(account: &Account) -> Value {

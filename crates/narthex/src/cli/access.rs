@@ -19,7 +19,7 @@ pub(crate) enum WorkspacesCommand {
         #[arg(long)]
         name: Option<String>,
     },
-    /// Change its name, or whether its audit has the arguments and answers of calls
+    /// Change its name or its settings
     Change(ChangeWorkspaceArgs),
     /// Delete one in which nothing lives
     Delete(DeleteWorkspaceArgs),
@@ -27,6 +27,7 @@ pub(crate) enum WorkspacesCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex workspaces change team --audit-contents on\n  \
+    narthex workspaces change team --oauth-on-orchestrators on_attended\n  \
     narthex workspaces change team --name \"The whole team\"")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct ChangeWorkspaceArgs {
@@ -39,6 +40,30 @@ pub(crate) struct ChangeWorkspaceArgs {
     /// whoever may read the audit reads them
     #[arg(long, value_name = "SWITCH", group = "change")]
     pub(crate) audit_contents: Option<Switch>,
+    /// Let agents that are no workers have servers that each person signs in to: never, in runs
+    /// that a person drives, or always
+    #[arg(long, value_name = "WHEN", group = "change")]
+    pub(crate) oauth_on_orchestrators: Option<OauthSwitch>,
+}
+
+/// When agents that are no workers may use servers that each person signs in to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum OauthSwitch {
+    Off,
+    OnAttended,
+    On,
+}
+
+impl OauthSwitch {
+    /// The word of the API.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::OnAttended => "on_attended",
+            Self::On => "on",
+        }
+    }
 }
 
 /// Whether something is on.

@@ -14,6 +14,9 @@ use crate::{
     table,
 };
 
+/// The setting of X-E31.
+const OAUTH: &str = "oauth_on_orchestrators";
+
 pub(crate) async fn run(command: WorkspacesCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
     match command {
@@ -37,9 +40,11 @@ async fn list(client: &DaemonClient, context: &Context) -> Result<ExitCode, Fail
     let items = waiting("asking the daemon", context, client.api_all("/api/workspaces")).await?;
     let row = |one: &Value| {
         let contents = if has_contents(one) { "with contents" } else { "names only" };
-        vec![table::text(one, "id"), table::text(one, "name"), contents.to_owned()]
+        let oauth = table::text(one, OAUTH);
+        vec![table::text(one, "id"), table::text(one, "name"), contents.to_owned(), oauth]
     };
-    table::list(&items, &["id", "name", "audit"], row, "There are no workspaces for you.", context)
+    let columns = ["id", "name", "audit", "oauth on orchestrators"];
+    table::list(&items, &columns, row, "There are no workspaces for you.", context)
 }
 
 /// Whether the audit has the arguments and answers of calls.
@@ -52,13 +57,16 @@ async fn change(
     args: &ChangeWorkspaceArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let ChangeWorkspaceArgs { id, name, audit_contents } = args;
+    let ChangeWorkspaceArgs { id, name, audit_contents, oauth_on_orchestrators } = args;
     let mut body = json!({});
     if let Some(name) = name {
         body["name"] = json!(name);
     }
     if let Some(switch) = audit_contents {
         body["audits_contents"] = json!(*switch == Switch::On);
+    }
+    if let Some(when) = oauth_on_orchestrators {
+        body[OAUTH] = json!(when.as_str());
     }
     let request = ApiRequest::new(Method::PATCH, workspace_path(id, ""));
     let asked = client.api(request.entry(&body.to_string()));
@@ -67,8 +75,17 @@ async fn change(
         true => "its audit has arguments and answers of calls, for all who may read it",
         false => "its audit has no arguments and answers of calls",
     };
+    let oauth = match table::text(&changed, OAUTH).as_str() {
+        "on" => "all agents may have servers that each person signs in to",
+        "on_attended" => {
+            "agents that are no workers may use servers that each person signs in to in runs that \
+             a person drives"
+        }
+        _ => "only workers may have servers that each person signs in to",
+    };
     let name = table::text(&changed, "name");
-    output::told(&changed, &format!("{} ({name}): {contents}", harmless(id)), context.format)
+    let sentence = format!("{} ({name}): {contents}; {oauth}", harmless(id));
+    output::told(&changed, &sentence, context.format)
 }
 
 async fn delete(

@@ -90,6 +90,31 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
 }
 
+/// X-E31: an admin says by the command line which agents may have what people sign in to; it is
+/// shown, recorded, and stays until it is said otherwise.
+#[test]
+fn x_e31_the_command_line_sets_who_may_have_oauth() {
+    let place = Place::new();
+    let mut daemon = place.up();
+    let change = |further: &[&str]| {
+        let change = ["workspaces", "change", "default"];
+        place.run(change.iter().chain(further))
+    };
+    let attended = change(&["--oauth-on-orchestrators", "on_attended"]).succeeded();
+    assert!(attended.stdout.contains("a person drives"), "{attended:?}");
+    assert!(place.run(["workspaces", "list"]).succeeded().stdout.contains("on_attended"));
+    let renamed = change(&["--name", "Home", "--json"]).succeeded().json();
+    assert_eq!(renamed["data"]["oauth_on_orchestrators"], "on_attended");
+    let off = change(&["--oauth-on-orchestrators", "off", "--json"]).succeeded().json();
+    assert_eq!(off["data"]["oauth_on_orchestrators"], "off");
+    change(&["--oauth-on-orchestrators", "attended"]).failed(2, &["on_attended"]);
+    let events = listed(&place, &["--kind", "workspace.oauth_on_orchestrators"]);
+    let values: Vec<_> = events.iter().map(|event| &event["details"]["value"]).collect();
+    assert_eq!(values, ["on_attended", "off"]);
+    daemon.signal("TERM");
+    daemon.wait();
+}
+
 /// X-M64: one switch has what calls carry shown, exported and verified, at every door, until it is
 /// turned off.
 #[test]

@@ -56,6 +56,7 @@ const COMMANDS: &[&[&str]] = &[
     &["users", "passkeys", "remove"],
     &["workspaces", "list"],
     &["workspaces", "create"],
+    &["workspaces", "change"],
     &["workspaces", "delete"],
     &["members", "list"],
     &["members", "set"],

@@ -12,7 +12,7 @@ use crate::{
     fault::{Fault, FaultCode, Warning},
     layer::objection,
     origin::{self, Origin},
-    schema::KeySchema,
+    schema::{KeyKind, KeySchema},
     server::{EntryAuth, ServerEntry, Shape, StdioShape},
     surroundings::{EnvValue, Surroundings},
     template::{ConfigValue, Placeholder, Source, Template, Tree},
@@ -37,6 +37,9 @@ pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings:
     for (key, planned) in &mut server.keys {
         let at = planned.origin.place(&alias, key);
         planned.carrier = checker.value(key, planned.value, &at);
+        if !planned.origin.is_the_servers() {
+            checker.chosen_secret(key, planned.value, &at);
+        }
         let is_literal = matches!(planned.value, ConfigValue::Tree(Tree::Plain(_)));
         if planned.is_hidden() && is_literal && !planned.is_removed() {
             let message = "a sensitive key has a literal value; store it as a secret and refer to \
@@ -77,7 +80,7 @@ fn required(checker: &mut Checker<'_>, server: &PlannedServer<'_>, key: &str, sc
         ),
         Some(_) => return,
     };
-    let what = if schema.kind == Some(crate::schema::KeyKind::Secret) {
+    let what = if schema.kind == Some(KeyKind::Secret) {
         "as the reference of a secret, `${NAME}`"
     } else {
         "in the agent, a capability or the server's `default_config`"
@@ -127,7 +130,9 @@ pub(super) fn capability(
         let mut checker = Checker { alias, entry, surroundings, user, faults: Vec::new() };
         let origin = Origin::Capability(capability.name.clone());
         for (key, value) in &attachment.config {
-            checker.value(key, value, &origin.place(alias, key));
+            let at = origin.place(alias, key);
+            checker.value(key, value, &at);
+            checker.chosen_secret(key, value, &at);
         }
         faults.append(&mut checker.faults);
     }
@@ -167,6 +172,27 @@ impl Checker<'_> {
                 None
             }
         }
+    }
+
+    /// A secret goes only where those who write servers say that one belongs: whoever attaches a
+    /// server could otherwise have any secret sent to any of them (X-M19, X-E21).
+    fn chosen_secret(&mut self, key: &str, value: &ConfigValue, at: &Place) {
+        let (ConfigValue::Secret(name), Ok(schema)) = (value, self.entry.declared(key)) else {
+            return;
+        };
+        let is_theirs = matches!(self.entry.default_config.get(key), Some(ConfigValue::Secret(_)));
+        let is_for_values = schema.is_some_and(|schema| schema.kind == Some(KeyKind::Value));
+        // What is for values has been refused already.
+        if is_theirs || is_for_values || schema.is_some_and(KeySchema::is_hidden) {
+            return;
+        }
+        let id = &self.entry.id;
+        let message = format!("the server `{id}` does not say that `{key}` takes a secret");
+        let remedy = format!(
+            "have an admin declare `{key}` in the `config_schema` of `{id}` with \
+             `\"kind\": \"secret\"`, or write a plain value in place of `{name}`"
+        );
+        self.fault(at, Some(key), FaultCode::SecretMisplaced, message, remedy);
     }
 
     /// Secrets that are not set, and variables that may not be used.

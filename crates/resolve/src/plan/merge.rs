@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use narthex_model::{Alias, ServerId};
 
-use super::{Catalog, PlannedKey, PlannedServer};
+use super::{Catalog, PlannedKey, PlannedServer, oauth};
 use crate::{
     agent::Agent,
     attachment::Attachment,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// One level's use of an alias.
-type Use<'a> = (Origin, &'a Attachment);
+pub(super) type Use<'a> = (Origin, &'a Attachment);
 
 /// All servers of an agent, and what is wrong with none of them in particular.
 pub(super) fn merge<'a>(
@@ -42,8 +42,13 @@ pub(super) fn merge<'a>(
     for (alias, attachment) in &agent.servers {
         uses.entry(alias).or_default().push((Origin::Agent(agent.name.clone()), attachment));
     }
-    let servers = uses.into_iter().map(|(alias, uses)| (alias.clone(), one(catalog, alias, &uses)));
-    (servers.collect(), faults)
+    let mut servers = BTreeMap::new();
+    for (alias, uses) in uses {
+        let mut server = one(catalog, alias, &uses);
+        server.faults.extend(oauth::refused(catalog, agent, &server, &uses));
+        servers.insert(alias.clone(), server);
+    }
+    (servers, faults)
 }
 
 fn one<'a>(catalog: &'a Catalog, alias: &Alias, uses: &[Use<'a>]) -> PlannedServer<'a> {
@@ -119,7 +124,7 @@ fn entry<'a>(
     catalog.servers.get(id)
 }
 
-fn reference_place(origin: &Origin, alias: &Alias) -> narthex_model::json::Place {
+pub(super) fn reference_place(origin: &Origin, alias: &Alias) -> narthex_model::json::Place {
     let of =
         |place: narthex_model::json::Place| place.key("mcpServers").key(alias.as_str()).key("ref");
     match origin {

@@ -105,6 +105,12 @@ impl EntryAuth {
         *self == Self::None
     }
 
+    /// Whether each person signs in by themselves (X-M14).
+    #[must_use]
+    pub fn is_per_user(&self) -> bool {
+        matches!(self, Self::AuthorizationCode { .. })
+    }
+
     /// The mode's spelling.
     #[must_use]
     pub fn mode(&self) -> &'static str {

@@ -252,3 +252,47 @@ fn d12_programs_belong_to_a_run_unless_they_are_shared() {
     let entry = text(&json!({ "id": "s", "command": "x", "isolation": "none" }));
     assert_eq!(refused(ServerEntry::parse(&entry, None)), [FaultCode::ValueInvalid].into());
 }
+
+/// X-M19, X-E21: whoever attaches a server sends no secret to it but where the server says that one
+/// belongs: not in a header of their own, nor in a key of which nothing is said.
+#[test]
+fn x_m19_a_secret_goes_only_where_the_server_takes_one() {
+    let schema = json!({
+        "api_key": { "kind": "secret" }, "token": { "sensitive": true }, "plain": {},
+        "value": { "kind": "value" }, "held": {},
+    });
+    let defaults = json!({ "X-Own": { "$secret": "KEY" }, "held": { "$secret": "KEY" } });
+    for (key, is_taken) in [
+        ("api_key", true),
+        ("token", true),
+        ("held", true),
+        ("X-Own", true),
+        ("plain", false),
+        ("value", false),
+        ("X-Foo", false),
+        ("X-API-Token", false),
+    ] {
+        let config: Value = [(key.to_owned(), json!({ "$secret": "KEY" }))].into_iter().collect();
+        let world = World::one(schema.clone(), defaults.clone(), config.clone());
+        let is_refused = |world: &World| world.plan_codes().contains(&FaultCode::SecretMisplaced);
+        assert_eq!(is_refused(&world), !is_taken, "{key}");
+        let attached = json!({ "a": { "ref": "s", "config": config } });
+        let by_capability =
+            World::one(schema.clone(), defaults.clone(), json!({})).including("cap", attached);
+        assert_eq!(is_refused(&by_capability), !is_taken, "{key} of a capability");
+    }
+}
+
+/// D8: a header that differs from a declared key by its spelling alone is that key, misspelt.
+#[test]
+fn d8_a_misspelt_key_is_no_header() {
+    let schema = json!({ "read_only": { "type": "boolean" } });
+    for key in ["read-only", "Read-Only", "READ-only"] {
+        let config: Value = [(key.to_owned(), json!("x"))].into_iter().collect();
+        let world = World::one(schema.clone(), json!({}), config);
+        assert_eq!(world.plan_codes(), [FaultCode::KeyUndeclared], "{key}");
+        assert!(world.faults()[0].remedy.contains("read_only"));
+    }
+    let tags = World::one(schema, json!({}), json!({ "X-Agent-Tags": "a" }));
+    assert_eq!(tags.plan_codes(), []);
+}

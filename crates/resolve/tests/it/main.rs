@@ -7,6 +7,8 @@ mod examples;
 #[cfg(test)]
 mod levels;
 #[cfg(test)]
+mod oauth;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod placeholders;

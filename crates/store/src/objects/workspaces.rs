@@ -1,6 +1,6 @@
 //! Workspaces: the tenants, of which `default` exists from the start.
 
-use narthex_model::WorkspaceId;
+use narthex_model::{OauthOnOrchestrators, WorkspaceId};
 
 use super::principals::CHANGED;
 use crate::{
@@ -11,19 +11,26 @@ use crate::{
 
 const CREATE: Statement = Statement {
     name: "workspaces.create",
-    sql: "INSERT INTO workspaces (id, name, audits_contents) VALUES ($1, $2, $3)",
+    sql: "INSERT INTO workspaces (id, name, audits_contents, oauth_on_orchestrators) \
+          VALUES ($1, $2, $3, $4)",
 };
 const FIND: Statement = Statement {
     name: "workspaces.find",
-    sql: "SELECT id, name, audits_contents FROM workspaces WHERE id = $1",
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators FROM workspaces WHERE id = $1",
 };
-const ALL: Statement =
-    Statement { name: "workspaces.all", sql: "SELECT id, name, audits_contents FROM workspaces" };
+const ALL: Statement = Statement {
+    name: "workspaces.all",
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators FROM workspaces",
+};
 const RENAME: Statement =
     Statement { name: "workspaces.rename", sql: "UPDATE workspaces SET name = $2 WHERE id = $1" };
 const SWITCH_CONTENTS: Statement = Statement {
     name: "workspaces.switch_contents",
     sql: "UPDATE workspaces SET audits_contents = $2 WHERE id = $1",
+};
+const SET_OAUTH: Statement = Statement {
+    name: "workspaces.set_oauth",
+    sql: "UPDATE workspaces SET oauth_on_orchestrators = $2 WHERE id = $1",
 };
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
@@ -69,8 +76,36 @@ pub struct Workspace {
     pub id: WorkspaceId,
     /// For people.
     pub name: String,
+    /// What its admins say of it.
+    pub settings: WorkspaceSettings,
+}
+
+/// What the admins of a workspace say of it; as here by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkspaceSettings {
     /// Whether its audit has what calls carry: their arguments and answers.
     pub audits_contents: bool,
+    /// Whether agents that are no workers may have servers that each person signs in to.
+    pub oauth_on_orchestrators: OauthOnOrchestrators,
+}
+
+/// What is to be different with a workspace: what is `None` stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkspaceChange {
+    /// Its name.
+    pub name: Option<String>,
+    /// [`WorkspaceSettings::audits_contents`].
+    pub audits_contents: Option<bool>,
+    /// [`WorkspaceSettings::oauth_on_orchestrators`].
+    pub oauth_on_orchestrators: Option<OauthOnOrchestrators>,
+}
+
+impl Workspace {
+    /// One with the settings that there are by default.
+    #[must_use]
+    pub fn new(id: WorkspaceId, name: impl Into<String>) -> Self {
+        Self { id, name: name.into(), settings: WorkspaceSettings::default() }
+    }
 }
 
 /// Access to workspaces.
@@ -89,31 +124,32 @@ impl<'a> Workspaces<'a> {
     /// # Errors
     /// `Exists` if the id is taken, or when the statement fails.
     pub async fn create(&self, workspace: &Workspace) -> Result<(), StatementError> {
-        let Workspace { id, name, audits_contents } = workspace;
-        let contents = Value::Integer((*audits_contents).into());
-        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents];
+        let Workspace { id, name, settings } = workspace;
+        let contents = Value::Integer(settings.audits_contents.into());
+        let oauth = Value::Text(settings.oauth_on_orchestrators.as_str());
+        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents, oauth];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
     }
 
-    /// Gives one another name, and has its audit have what calls carry or not, as far as either is
-    /// said. `false` if there is none of this id.
+    /// Changes one. `false` if there is none of this id.
     ///
     /// # Errors
     /// When a statement fails.
     pub async fn change(
         &self,
         id: &WorkspaceId,
-        name: Option<&str>,
-        audits_contents: Option<bool>,
+        change: &WorkspaceChange,
     ) -> Result<bool, StatementError> {
+        let WorkspaceChange { name, audits_contents, oauth_on_orchestrators } = change;
         let step =
             |statement, value| Step::must_change(statement, vec![Value::Text(id.as_str()), value]);
-        let name = name.map(|name| step(RENAME, Value::Text(name)));
+        let name = name.as_deref().map(|name| step(RENAME, Value::Text(name)));
         let contents =
             audits_contents.map(|is_on| step(SWITCH_CONTENTS, Value::Integer(is_on.into())));
+        let oauth = oauth_on_orchestrators.map(|one| step(SET_OAUTH, Value::Text(one.as_str())));
         let changed = Step::new(CHANGED, Vec::new());
-        let steps: Vec<_> = name.into_iter().chain(contents).chain([changed]).collect();
+        let steps: Vec<_> = [name, contents, oauth, Some(changed)].into_iter().flatten().collect();
         self.database.write_steps(&steps).await
     }
 
@@ -172,6 +208,10 @@ impl<'a> Workspaces<'a> {
 
 fn workspace(row: &Row) -> Result<Workspace, StatementError> {
     let id = WorkspaceId::new(&row.text("id")?).map_err(|_invalid| row.damaged())?;
-    let audits_contents = row.integer("audits_contents")? == 1;
-    Ok(Workspace { id, name: row.text("name")?, audits_contents })
+    let oauth = OauthOnOrchestrators::parse(&row.text("oauth_on_orchestrators")?);
+    let settings = WorkspaceSettings {
+        audits_contents: row.integer("audits_contents")? == 1,
+        oauth_on_orchestrators: oauth.ok_or_else(|| row.damaged())?,
+    };
+    Ok(Workspace { id, name: row.text("name")?, settings })
 }

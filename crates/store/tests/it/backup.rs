@@ -20,7 +20,7 @@ async fn a_store_in_use_is_copied_whole() {
         writing.spawn(async move {
             for round in 0..20 {
                 let name = format!("team-{writer}-{round}");
-                let team = Workspace { id: id(&name), name, audits_contents: false };
+                let team = Workspace::new(id(&name), name);
                 store.workspaces().create(&team).await.unwrap();
             }
         });

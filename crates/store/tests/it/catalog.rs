@@ -8,11 +8,7 @@ use crate::support::{Place, id};
 
 async fn with_team(place: &Place) -> Store {
     let store = place.open().await;
-    store
-        .workspaces()
-        .create(&Workspace { id: id("team"), name: String::new(), audits_contents: false })
-        .await
-        .unwrap();
+    store.workspaces().create(&Workspace::new(id("team"), "")).await.unwrap();
     store
 }
 

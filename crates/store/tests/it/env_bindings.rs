@@ -24,7 +24,7 @@ async fn ids(store: &Store, workspace: &WorkspaceId) -> Vec<String> {
 /// A workspace with an agent `reader` and a secret `A`, and another `B`.
 async fn tenant(store: &Store, name: &str) -> WorkspaceId {
     let here = id(name);
-    let workspace = Workspace { id: here.clone(), name: String::new(), audits_contents: false };
+    let workspace = Workspace::new(here.clone(), "");
     store.workspaces().create(&workspace).await.unwrap();
     store.catalog(CatalogKind::Agent).create(&here, "reader", "{}", "admin").await.unwrap();
     for name in ["A", "B"] {

@@ -51,7 +51,7 @@ async fn kept_answers_go_with_their_workspace() {
         let of_team = NewRequest { workspace: Some(&team), ..new("a", "one", now) };
         let refused = rows.begin(of_team, now).await.unwrap_err();
         assert!(matches!(refused, StatementError::OwnerMissing { .. }), "{refused:?}");
-        let workspace = Workspace { id: team.clone(), name: String::new(), audits_contents: false };
+        let workspace = Workspace::new(team.clone(), "");
         store.workspaces().create(&workspace).await.unwrap();
         assert!(rows.begin(of_team, now).await.unwrap());
         assert!(store.workspaces().delete(&team, true).await.unwrap());

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_model::ErrorKind;
-use narthex_store::Workspace;
+use narthex_model::{ErrorKind, OauthOnOrchestrators, WorkspaceId};
+use narthex_store::{Store, Workspace, WorkspaceChange};
 use tokio::task::JoinSet;
 
 use crate::support::{Place, id, set};
@@ -16,11 +16,10 @@ const NAMES: [&str; 8] =
 async fn the_default_workspace_exists_from_the_start() {
     for place in Place::both() {
         let store = place.open().await;
-        let default =
-            Workspace { id: id("default"), name: "Default".to_owned(), audits_contents: false };
+        let default = Workspace::new(id("default"), "Default");
         assert_eq!(store.workspaces().find(&id("default")).await.unwrap(), Some(default.clone()));
         assert_eq!(store.workspaces().all().await.unwrap(), vec![default]);
-        assert_eq!(id("default"), narthex_model::WorkspaceId::default());
+        assert_eq!(id("default"), WorkspaceId::default());
     }
 }
 
@@ -28,10 +27,7 @@ async fn the_default_workspace_exists_from_the_start() {
 async fn workspaces_keep_their_names_and_have_ids_of_their_own() {
     for place in Place::both() {
         let store = place.open().await;
-        let team =
-            Workspace {
-                id: id("team-1"), name: "Größe 数 🦀".to_owned(), audits_contents: false
-            };
+        let team = Workspace::new(id("team-1"), "Größe 数 🦀");
         store.workspaces().create(&team).await.unwrap();
         let again = store.workspaces().create(&team).await.unwrap_err();
         assert_eq!(again.kind(), ErrorKind::Conflict);
@@ -43,22 +39,61 @@ async fn workspaces_keep_their_names_and_have_ids_of_their_own() {
     }
 }
 
+fn contents(is_on: bool) -> WorkspaceChange {
+    WorkspaceChange { audits_contents: Some(is_on), ..WorkspaceChange::default() }
+}
+
+fn renamed(name: &str) -> WorkspaceChange {
+    WorkspaceChange { name: Some(name.to_owned()), ..WorkspaceChange::default() }
+}
+
+/// X-E31: the setting is `off` until somebody says otherwise, and stays as it was said; no other
+/// change touches it.
+#[tokio::test]
+async fn x_e31_oauth_on_orchestrators_is_kept() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let mut team = Workspace::new(id("team"), "Team");
+        team.settings.oauth_on_orchestrators = OauthOnOrchestrators::On;
+        store.workspaces().create(&team).await.unwrap();
+        let home = id("default");
+        let now = async |store: &Store, of: &WorkspaceId| {
+            let found = store.workspaces().find(of).await.unwrap().unwrap();
+            found.settings.oauth_on_orchestrators
+        };
+        assert_eq!(now(&store, &home).await, OauthOnOrchestrators::Off);
+        let attended = WorkspaceChange {
+            oauth_on_orchestrators: Some(OauthOnOrchestrators::OnAttended),
+            ..contents(true)
+        };
+        assert!(store.workspaces().change(&home, &attended).await.unwrap());
+        assert!(store.workspaces().change(&home, &renamed("Home")).await.unwrap());
+        assert!(!store.workspaces().change(&id("nobody"), &attended).await.unwrap());
+        store.close().await;
+        let store = place.open().await;
+        assert_eq!(now(&store, &home).await, OauthOnOrchestrators::OnAttended);
+        assert_eq!(now(&store, &id("team")).await, OauthOnOrchestrators::On);
+        let found = store.workspaces().find(&home).await.unwrap().unwrap();
+        assert!(found.settings.audits_contents && found.name == "Home");
+    }
+}
+
 /// X-M64: what is not said of a workspace stays as it is, also over restarts.
 #[tokio::test]
 async fn x_m64_what_an_audit_has_and_names_change_apart() {
     for place in Place::both() {
         let store = place.open().await;
         let home = id("default");
-        assert!(store.workspaces().change(&home, None, Some(true)).await.unwrap());
-        assert!(store.workspaces().change(&home, Some("Home"), None).await.unwrap());
-        assert!(!store.workspaces().change(&id("nobody"), None, Some(true)).await.unwrap());
+        assert!(store.workspaces().change(&home, &contents(true)).await.unwrap());
+        assert!(store.workspaces().change(&home, &renamed("Home")).await.unwrap());
+        assert!(!store.workspaces().change(&id("nobody"), &contents(true)).await.unwrap());
         store.close().await;
         let store = place.open().await;
         let mut all = store.workspaces().all().await.unwrap();
         let found = all.pop().unwrap();
-        assert_eq!((&*found.name, found.audits_contents, all.len()), ("Home", true, 0));
-        assert!(store.workspaces().change(&home, None, Some(false)).await.unwrap());
-        assert!(!store.workspaces().find(&home).await.unwrap().unwrap().audits_contents);
+        assert_eq!((&*found.name, found.settings.audits_contents, all.len()), ("Home", true, 0));
+        assert!(store.workspaces().change(&home, &contents(false)).await.unwrap());
+        assert!(!store.workspaces().find(&home).await.unwrap().unwrap().settings.audits_contents);
     }
 }
 
@@ -68,7 +103,7 @@ async fn e57_servers_that_are_off_stay_off() {
     for place in Place::both() {
         let store = place.open().await;
         let (here, there) = (id("default"), id("other"));
-        let other = Workspace { id: there.clone(), name: String::new(), audits_contents: false };
+        let other = Workspace::new(there.clone(), "");
         store.workspaces().create(&other).await.unwrap();
         for name in NAMES {
             store.server_flags().set_disabled(&here, name, true).await.unwrap();

@@ -6,7 +6,9 @@ use narthex_model::{
     CatalogKind, ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Role, Roles, ServiceTokenId,
     WorkspaceId,
 };
-use narthex_store::{NewPrincipal, PrincipalRow, ServiceTokenRow, Store, Workspace};
+use narthex_store::{
+    NewPrincipal, PrincipalRow, ServiceTokenRow, Store, Workspace, WorkspaceChange,
+};
 
 use crate::support::{Place, id};
 
@@ -32,7 +34,7 @@ async fn add(
 /// A store with the workspace `team`, the human `ada`, and the service `team/ci`.
 async fn store(place: &Place) -> Store {
     let store = place.open().await;
-    let team = Workspace { id: id("team"), name: "Team".to_owned(), audits_contents: false };
+    let team = Workspace::new(id("team"), "Team");
     store.workspaces().create(&team).await.unwrap();
     add(&store, ADA, "ada", None).await.unwrap();
     add(&store, CI, "team/ci", Some(&id("team"))).await.unwrap();
@@ -116,8 +118,8 @@ async fn changes_of_who_may_what_are_counted() {
     is_counted("of another", false).await;
     is_counted("revoked", tokens.revoke(&id("team"), &id_).await.unwrap()).await;
     is_counted("again", tokens.revoke(&id("team"), &id_).await.unwrap()).await;
-    is_counted("renamed", store.workspaces().change(&id("team"), Some("T"), None).await.unwrap())
-        .await;
+    let renamed = WorkspaceChange { name: Some("T".to_owned()), ..WorkspaceChange::default() };
+    is_counted("renamed", store.workspaces().change(&id("team"), &renamed).await.unwrap()).await;
     is_counted("deleted", store.workspaces().delete(&id("team"), true).await.unwrap()).await;
     is_counted("gone", store.workspaces().delete(&id("team"), true).await.unwrap()).await;
 }
@@ -198,7 +200,7 @@ async fn workspaces_end_with_everything_in_them() {
     assert_eq!(store.service_tokens().all().await.unwrap(), []);
     assert_eq!(store.principals().all().await.unwrap().len(), 1, "humans stay");
     // Nothing but people, who live elsewhere.
-    let team = Workspace { id: id("team"), name: String::new(), audits_contents: false };
+    let team = Workspace::new(id("team"), "");
     workspaces.create(&team).await.unwrap();
     store
         .principals()

@@ -131,7 +131,7 @@ async fn a_session_ends_with_its_runs() {
 async fn pids_count_up_in_each_workspace() {
     for place in Place::both() {
         let (store, here, there) = (place.open().await, id("default"), id("team"));
-        let team = Workspace { id: there.clone(), name: String::new(), audits_contents: false };
+        let team = Workspace::new(there.clone(), "");
         store.workspaces().create(&team).await.unwrap();
         let mut creating = JoinSet::new();
         for number in 1..=20 {
@@ -164,7 +164,7 @@ async fn pids_count_up_in_each_workspace() {
 async fn s18_ids_of_other_workspaces_do_not_fit() {
     for place in Place::both() {
         let (store, here, there) = (place.open().await, id("default"), id("team"));
-        let team = Workspace { id: there.clone(), name: String::new(), audits_contents: false };
+        let team = Workspace::new(there.clone(), "");
         store.workspaces().create(&team).await.unwrap();
         create(&store, &here, 1).await;
         assert_eq!(store.sessions().find(&there, session(1)).await.unwrap(), None);

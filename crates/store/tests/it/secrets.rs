@@ -37,11 +37,7 @@ async fn add(store: &Store, secret: &SealedSecret) -> bool {
 
 async fn with_team(place: &Place) -> Store {
     let store = place.open().await;
-    store
-        .workspaces()
-        .create(&Workspace { id: id("team"), name: String::new(), audits_contents: false })
-        .await
-        .unwrap();
+    store.workspaces().create(&Workspace::new(id("team"), "")).await.unwrap();
     store
 }
 

@@ -16,7 +16,7 @@ fn count(workspace: &str, day: u32, name: &str, calls: i64) -> CallCount {
 async fn o100_counts_of_days_add_up() {
     for place in Place::both() {
         let (one, other) = (place.open().await, place.open().await);
-        let team = Workspace { id: id("team"), name: String::new(), audits_contents: false };
+        let team = Workspace::new(id("team"), "");
         one.workspaces().create(&team).await.unwrap();
         let first = [count("default", 7, "a", 3), count("team", 7, "a", 1)];
         one.traffic().add(&first).await.unwrap();

@@ -66,7 +66,9 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
         let store = place.open().await;
         let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
-        assert_eq!((&*team.name, team.audits_contents), ("Größe", version >= 15));
+        assert_eq!((&*team.name, team.settings.audits_contents), ("Größe", version >= 15));
+        let oauth = if version >= 19 { "on_attended" } else { "off" };
+        assert_eq!(team.settings.oauth_on_orchestrators.as_str(), oauth);
         assert_eq!(store.workspaces().all().await.unwrap().len(), 2);
         let disabled = store.server_flags().disabled(&id("team")).await.unwrap();
         let seeded = store.seeded_defaults().names(&id("default")).await.unwrap();

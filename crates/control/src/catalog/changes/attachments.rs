@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{Alias, CatalogKind, ServerId, json::shortened};
-use narthex_resolve::{Agent, AttachRequest, Attachment, EntryAuth, Fault, FaultCode, Parsed};
+use narthex_resolve::{Agent, AttachRequest, Attachment, Fault, FaultCode, Parsed};
 use narthex_store::CatalogRow;
 use serde_json::{Map, Value, json};
 
@@ -187,8 +187,7 @@ impl Control {
             let agent = read_agent(found(&stored, &agent)?)?;
             let workspace = stored.read();
             let used = workspace.servers_of(&agent).into_iter();
-            let signed_in =
-                used.filter(|entry| matches!(entry.auth, EntryAuth::AuthorizationCode { .. }));
+            let signed_in = used.filter(|entry| entry.auth.is_per_user());
             let connection = |entry: &narthex_resolve::ServerEntry| CatalogConnection {
                 server: entry.id.clone(),
                 name: entry.name.clone(),

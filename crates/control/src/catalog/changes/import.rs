@@ -175,10 +175,13 @@ fn prepare(
             ),
         }
     }
+    match new.broken_since(&old, given.iter().map(|one| &one.definition)) {
+        Ok(broken) => warnings.extend(broken),
+        Err(refused) => errors.extend(refused),
+    }
     if !errors.is_empty() {
         return Err(CatalogError::Refused(errors));
     }
-    warnings.extend(new.broken_since(&old, given.iter().map(|one| &one.definition)));
     warnings.extend(secrets.iter().filter(|name| !stored.secrets.contains(*name)).map(|name| {
         FieldWarning {
             field: "secrets".to_owned(),

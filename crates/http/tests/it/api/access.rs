@@ -306,7 +306,11 @@ async fn workspaces_are_made_named_and_deleted() {
         (made.status, &made.headers["location"]),
         (StatusCode::CREATED, &TEAM.parse().unwrap())
     );
-    assert_eq!(made.json(), json!({ "id": "team", "name": "Team", "audits_contents": false }));
+    let workspace = |id: &str, name: &str| {
+        json!({ "id": id, "name": name, "audits_contents": false,
+                "oauth_on_orchestrators": "off" })
+    };
+    assert_eq!(made.json(), workspace("team", "Team"));
     let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;
     again.problem(StatusCode::CONFLICT, "conflict");
     let wrong = api.send("POST", "/api/workspaces", r#"{"id": "Team", "x": 1}"#).await;
@@ -323,8 +327,5 @@ async fn workspaces_are_made_named_and_deleted() {
     let default = api.ask("DELETE", "/api/workspaces/default?force=true").send().await;
     default.problem(StatusCode::CONFLICT, "conflict");
     let all = api.get("/api/workspaces").await;
-    assert_eq!(
-        all,
-        json!({ "items": [{ "id": "default", "name": "Default", "audits_contents": false }], "next": null })
-    );
+    assert_eq!(all, json!({ "items": [workspace("default", "Default")], "next": null }));
 }

@@ -282,3 +282,104 @@ async fn x_e27_connections_are_those_that_a_human_signs_in_to() {
     };
     assert_eq!(told, json!({ "items": [one("drive"), one("notion")], "next": null }));
 }
+
+const MAIL: &str = "/api/workspaces/default/mcp-servers/mail";
+const FILES: &str = "/api/workspaces/default/capabilities/files";
+
+async fn allows(place: &Place, when: &str) {
+    let body = json!({ "oauth_on_orchestrators": when });
+    let changed = place.patch("/api/workspaces/default", &body).await.succeeded();
+    assert_eq!(changed["oauth_on_orchestrators"], when);
+}
+
+fn mail() -> Value {
+    json!({ "url": "https://mail.test/mcp", "kind": "remote_oauth" })
+}
+
+/// X-M15, X-E31: what a person signs in to is refused on an agent that is no worker, in whatever
+/// order the two come together, until the workspace allows it.
+#[tokio::test]
+async fn x_m15_what_people_sign_in_to_is_for_workers() {
+    let place = filled().await;
+    place.put(MAIL, &mail()).await.succeeded();
+    place.put(FILES, &json!({ "mcpServers": { "box": { "ref": "mail" } } })).await.succeeded();
+    // The agent, with an attachment of its own and one by a capability.
+    let lead = json!({ "agent_type": "orchestrator", "capabilities": ["files"],
+                       "mcpServers": { "own": { "ref": "mail" } } });
+    let refused = place.put(AGENT, &lead).await;
+    let expected = [
+        of("capabilities.files.mcpServers.box.ref", "oauth_not_allowed"),
+        of("mcpServers.own.ref", "oauth_not_allowed"),
+    ];
+    assert_eq!(faults(&refused), expected);
+    let text = refused.text();
+    assert!(text.contains("oauth_on_orchestrators") && text.contains("`worker`"), "{text}");
+    // Becoming no worker, by a patch.
+    let mut worker = lead.clone();
+    worker["agent_type"] = json!("worker");
+    place.put(AGENT, &worker).await.succeeded();
+    let refused = place.patch(AGENT, &json!({ "agent_type": "scheduled" })).await;
+    assert_eq!(faults(&refused), expected);
+    // The attach form.
+    let bare = json!({ "agent_type": "scheduled" });
+    place.put(AGENT, &bare).await.succeeded();
+    assert_eq!(definition(&place).await["agent_type"], "scheduled");
+    let refused = place.put(ATTACHMENTS, &json!({ "name": "mail", "alias": "own" })).await;
+    assert_eq!(faults(&refused), [of("name", "oauth_not_allowed")]);
+    for when in ["on_attended", "on"] {
+        allows(&place, when).await;
+        place.put(AGENT, &lead).await.succeeded();
+    }
+    assert_eq!(definition(&place).await["agent_type"], "orchestrator");
+    // What was there before is not a later change's doing.
+    allows(&place, "off").await;
+    place
+        .put(MAIL, &json!({ "url": "https://new.test/mcp", "kind": "remote_oauth" }))
+        .await
+        .succeeded();
+}
+
+/// X-M15: a server and a capability do not become what agents that have them may not have; the
+/// refusal says which agents, and nothing is stored. An import is the same.
+#[tokio::test]
+async fn x_m15_users_are_not_given_what_they_may_not_have() {
+    let place = filled().await;
+    let open = json!({ "url": "https://mail.test/mcp" });
+    place.put(MAIL, &open).await.succeeded();
+    place.put(FILES, &json!({ "mcpServers": { "box": { "ref": "mail" } } })).await.succeeded();
+    let lead = json!({ "agent_type": "orchestrator", "capabilities": ["files"] });
+    place.put(AGENT, &lead).await.succeeded();
+    let nightly = json!({ "agent_type": "scheduled", "capabilities": ["files"],
+                          "mcpServers": { "own": { "ref": "mail" } } });
+    place.put("/api/workspaces/default/agents/nightly", &nightly).await.succeeded();
+    place
+        .put("/api/workspaces/default/agents/reader", &json!({ "capabilities": ["files"] }))
+        .await
+        .succeeded();
+    let refused = place.put(MAIL, &mail()).await;
+    let shared = || of("capabilities.files.mcpServers.box.ref", "oauth_not_allowed");
+    let own = || of("agents.nightly.mcpServers.own.ref", "oauth_not_allowed");
+    let mut all = faults(&refused);
+    all.sort();
+    assert_eq!(all, [own(), shared(), shared()]);
+    let text = refused.text();
+    assert!(text.contains("`planner`") && text.contains("`nightly`"), "{text}");
+    assert!(!text.contains("`reader`"), "{text}");
+    assert!(!place.get(MAIL).await.to_string().contains("remote_oauth"));
+    let mut entry = mail();
+    entry["id"] = json!("mail");
+    let import = "/api/workspaces/default/import";
+    let refused = place.post(import, &json!({ "version": 1, "servers": [entry] })).await;
+    assert_eq!(faults(&refused).len(), 3);
+    // A capability.
+    place.put("/api/workspaces/default/mcp-servers/post", &mail()).await.succeeded();
+    let other = json!({ "mcpServers": { "box": { "ref": "post" } } });
+    let refused = place.put(FILES, &other).await;
+    let here = || of("mcpServers.box.ref", "oauth_not_allowed");
+    assert_eq!(faults(&refused), [here(), here()]);
+    let shown = place.get(FILES).await;
+    assert_eq!(shown["definition"]["mcpServers"]["box"]["ref"], "mail");
+    allows(&place, "on").await;
+    place.put(FILES, &other).await.succeeded();
+    place.put(MAIL, &mail()).await.succeeded();
+}

@@ -341,8 +341,9 @@ async fn s32_changes_in_the_store_are_found() {
     assert_ne!(report.chains[0].declared.is_vouched, Some(true));
 }
 
-/// X-M64: whether the audit has what calls carry is said by an admin of the workspace alone, and
-/// that is an event of its own; what is wrong changes nothing.
+/// X-M64, X-E31: whether the audit has what calls carry, and which agents may have what people sign
+/// in to, is said by an admin of the workspace alone, and each is an event of its own; what is
+/// wrong changes nothing.
 #[tokio::test]
 async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
     let tenants = Tenants::with(&["team"]).await;
@@ -353,23 +354,40 @@ async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
         let refused = tenants.send(token, "PATCH", place, &switch(true)).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{role:?}");
     }
-    for wrong in [r#"{"audits_contents": "yes"}"#, r#"{"audits_contents": null}"#, "{}"] {
+    let no_words = [r#"{"oauth_on_orchestrators": "yes"}"#, r#"{"oauth_on_orchestrators": true}"#];
+    let no_flags = [r#"{"audits_contents": "yes"}"#, r#"{"audits_contents": null}"#, "{}"];
+    for wrong in no_words.into_iter().chain(no_flags) {
         let refused = tenants.send(admin, "PATCH", place, wrong).await;
         refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
     }
     assert_eq!(tenants.api.get(place).await["audits_contents"], false);
     let both = json!({ "name": "T", "audits_contents": true }).to_string();
     let changed = tenants.send(admin, "PATCH", place, &both).await.succeeded();
-    assert_eq!(changed, json!({ "id": "team", "name": "T", "audits_contents": true }));
+    let shown = |name: &str, is_on: bool| {
+        json!({ "id": "team", "name": name, "audits_contents": is_on,
+                "oauth_on_orchestrators": "off" })
+    };
+    assert_eq!(changed, shown("T", true));
     let renamed = tenants.send(admin, "PATCH", place, r#"{"name": "U"}"#).await.succeeded();
     assert_eq!(renamed["audits_contents"], true);
     let changed = tenants.send(admin, "PATCH", place, &switch(false)).await.succeeded();
-    assert_eq!(changed, json!({ "id": "team", "name": "U", "audits_contents": false }));
+    assert_eq!(changed, shown("U", false));
+    let attended = r#"{"oauth_on_orchestrators": "on_attended"}"#;
+    let changed = tenants.send(admin, "PATCH", place, attended).await.succeeded();
+    assert_eq!(changed["oauth_on_orchestrators"], "on_attended");
+    assert_eq!(tenants.api.get(place).await, changed);
     let audit = "/api/workspaces/team/audit?order=oldest&actor=team%2Fadmin&kind=workspace.";
     let events = tenants.items(ADMIN, audit).await;
-    let expected =
-        [kind::WORKSPACE_UPDATED, kind::CONTENTS_ON, kind::WORKSPACE_UPDATED, kind::CONTENTS_OFF];
+    let expected = [
+        kind::WORKSPACE_UPDATED,
+        kind::CONTENTS_ON,
+        kind::WORKSPACE_UPDATED,
+        kind::CONTENTS_OFF,
+        kind::OAUTH_UPDATED,
+    ];
     assert_eq!(kinds(&events), expected);
+    assert_eq!(events[4]["fields"], json!(["oauth_on_orchestrators"]));
+    assert_eq!(events[4]["details"]["value"], "on_attended");
     assert_eq!(events[1]["fields"], json!(["audits_contents"]));
     assert_eq!(events[1]["resource"], json!({ "kind": "workspace", "id": "team" }));
 }

@@ -30,11 +30,7 @@ impl Place {
     pub(super) async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
-        let team = Workspace {
-            id: WorkspaceId::new("team").unwrap(),
-            name: String::new(),
-            audits_contents: false,
-        };
+        let team = Workspace::new(WorkspaceId::new("team").unwrap(), "");
         store.workspaces().create(&team).await.unwrap();
         let api = Api::with_secrets(store, &dir.path().join("master.key")).await;
         Self { dir, api }

@@ -181,11 +181,7 @@ async fn x_m20_bad_names_are_refused_with_the_field() {
 async fn s18_secrets_belong_to_one_workspace() {
     let place = Place::new();
     let store = place.store().await;
-    let team = Workspace {
-        id: WorkspaceId::new("team").unwrap(),
-        name: String::new(),
-        audits_contents: false,
-    };
+    let team = Workspace::new(WorkspaceId::new("team").unwrap(), "");
     store.workspaces().create(&team).await.unwrap();
     let api = place.api().await;
     api.send("PUT", ONE, body("here")).await.succeeded();

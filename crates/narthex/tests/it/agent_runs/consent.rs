@@ -1,5 +1,6 @@
 //! Servers that a person has to sign in to, in runs in which nobody has (D17).
 
+use hyper::StatusCode;
 use narthex_testkit::fixture::{Options, Running};
 use serde_json::{Value, json};
 
@@ -104,4 +105,62 @@ async fn d17_a_missing_consent_does_not_abort_a_run() {
     for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
         assert_eq!(calls(&world, token, path, name).await.kind(), "server_disabled");
     }
+}
+
+/// X-E122, X-E31: a run that no person drives begins, and the server that each person signs in to
+/// says what it takes: at every door, also after a restart, where it is as it was created. With
+/// `on` it waits for a sign-in, as it does for workers; with `off` no run is created.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_e122_without_a_person_permission_is_required() {
+    let (world, linear) = (World::operated(&json!({})).await, fixture().await);
+    let operator = Operator(&world);
+    let mut lead = has_both(&operator, &linear).await;
+    allows(&operator, "on_attended").await;
+    lead["agent_type"] = json!("orchestrator");
+    operator.put("agents/reader", &lead).await;
+    let begun = operator.begin(&request()).await;
+    let (id, token) = (begun["run_id"].as_str().unwrap(), begun["token"].as_str().unwrap());
+    is_refused(&world, &linear, token).await;
+    for run in [&begun, &operator.get(&format!("{RUNS}/{id}")).await] {
+        let row = linear_of(run);
+        assert_eq!((&row["state"], &row["error"]["kind"]), (&json!("error"), &json!(REQUIRED)));
+    }
+    allows(&operator, "on").await;
+    let waiting = operator.begin(&request()).await;
+    waits(&world, &linear, waiting["token"].as_str().unwrap()).await;
+    allows(&operator, "off").await;
+    let body = request().to_string();
+    let refused = operator.refused(&body, StatusCode::BAD_REQUEST, "invalid").await;
+    assert_eq!(refused["code"], "oauth_not_allowed", "{refused}");
+    assert_eq!(refused["errors"][0]["path"], "agents.reader.mcpServers.linear.ref", "{refused}");
+
+    let world = World::operated_in(world.stop().await).await;
+    is_refused(&world, &linear, token).await;
+    waits(&world, &linear, waiting["token"].as_str().unwrap()).await;
+}
+
+const REQUIRED: &str = "permission_required";
+
+async fn allows(operator: &Operator<'_>, when: &str) {
+    let body = json!({ "oauth_on_orchestrators": when }).to_string();
+    let reply = operator.ask("PATCH", HOME, &body).await;
+    assert_eq!(reply.json()["oauth_on_orchestrators"], when, "{reply:?}");
+}
+
+async fn is_refused(world: &World, linear: &Running, token: &str) {
+    for (path, name) in [("/mcp/linear", "echo"), ("/mcp", "mcp__linear__echo")] {
+        let reply = calls(world, token, path, name).await;
+        assert_eq!(reply.kind(), REQUIRED, "{reply:?}");
+        let text = reply.json().to_string();
+        assert!(text.contains("have a person create it"), "{text}");
+        assert!(text.contains("`oauth_on_orchestrators`"), "{text}");
+    }
+    let mut client = world.client_as("/mcp", token);
+    let discovered = client.modern(&modern(1, "server/discover", json!({}))).await.json();
+    let text = discovered["result"]["instructions"].as_str().unwrap();
+    assert!(text.contains("# linear\n\nIts tools are not there"), "{text}");
+    let works = calls(world, token, "/mcp", "mcp__library__echo").await;
+    assert_eq!(works.json()["result"]["content"][0]["text"], "x", "{works:?}");
+    let asked = linear.fixture.counts();
+    assert_eq!(asked.initializes + asked.discovers, 0);
 }

@@ -128,3 +128,28 @@ async fn children_are_not_nested_without_end() {
     let reply = ask(&operator, begun["token"].as_str().unwrap(), &document).await;
     assert_eq!(reply.status, StatusCode::FORBIDDEN, "{reply:?}");
 }
+
+/// O74: a child works in its parent's folder, which it could not choose.
+#[tokio::test(flavor = "multi_thread")]
+async fn o74_a_child_works_in_its_parents_folder() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let mut placed = reader();
+    placed["name"] = json!("placed");
+    placed["mcpServers"]["library"]["config"]["TOPIC"] = json!("${runtime.project_dir}");
+    placed["spawnable_agents"] = json!(["placed"]);
+    operator.put("agents/placed", &placed).await;
+    let mut document = of_lead();
+    document["agent_name"] = json!("placed");
+    document["project_dir"] = json!("/srv/here");
+    let parent = operator.begin(&document).await;
+    let mut child = child();
+    child["agent_name"] = json!("placed");
+    let reply = ask(&operator, parent["token"].as_str().unwrap(), &child).await;
+    assert_eq!(reply.status, StatusCode::CREATED, "{reply:?}");
+    for note in operator.notes() {
+        assert!(note.starts_with("secret canary-scope /srv/here "), "{note}");
+    }
+    assert_eq!(operator.notes().len(), 2);
+}

@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use narthex_model::Secret;
-use narthex_resolve::EnvValue;
+
+use crate::EnvValue;
 
 /// Looks up one variable of the daemon's environment.
 pub type LookUp = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;

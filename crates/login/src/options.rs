@@ -1,10 +1,11 @@
 //! What signing in is told.
 
-use narthex_login::{
+use narthex_model::{Roles, WorkspaceId};
+
+use crate::{
     PublicOrigin, SessionLimits,
     oidc::{Admission, Client},
 };
-use narthex_model::{Roles, WorkspaceId};
 
 /// How humans sign in at this process.
 #[derive(Debug, Clone)]

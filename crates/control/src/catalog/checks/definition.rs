@@ -1,0 +1,99 @@
+//! An object of the catalog, read.
+
+use narthex_model::{AgentName, CapabilityName, CatalogKind, NameError, ServerId};
+use narthex_resolve::{Agent, Capability, Faults, Parsed, ServerEntry};
+
+use crate::catalog::error::{FieldError, FieldWarning};
+
+/// One object, read.
+#[derive(Clone)]
+pub(in crate::catalog) enum Definition {
+    Server(Box<ServerEntry>),
+    Capability(Box<Capability>),
+    Agent(Box<Agent>),
+}
+
+impl Definition {
+    /// Reads an object, which is the one of `id`, if that is given.
+    pub(in crate::catalog) fn parse(
+        kind: CatalogKind,
+        text: &[u8],
+        id: Option<&str>,
+    ) -> Result<(Self, Vec<FieldWarning>), Vec<FieldError>> {
+        match kind {
+            CatalogKind::Server => {
+                let id = named(id, ServerId::new, "id")?;
+                read(ServerEntry::parse(text, id.as_ref()), Self::Server)
+            }
+            CatalogKind::Capability => {
+                let name = named(id, CapabilityName::new, "name")?;
+                read(Capability::parse(text, name.as_ref()), Self::Capability)
+            }
+            CatalogKind::Agent => {
+                let name = named(id, AgentName::new, "name")?;
+                read(Agent::parse(text, name.as_ref()), Self::Agent)
+            }
+        }
+    }
+
+    pub(in crate::catalog) fn kind(&self) -> CatalogKind {
+        match self {
+            Self::Server(_) => CatalogKind::Server,
+            Self::Capability(_) => CatalogKind::Capability,
+            Self::Agent(_) => CatalogKind::Agent,
+        }
+    }
+
+    pub(in crate::catalog) fn id(&self) -> &str {
+        match self {
+            Self::Server(entry) => entry.id.as_str(),
+            Self::Capability(capability) => capability.name.as_str(),
+            Self::Agent(agent) => agent.name.as_str(),
+        }
+    }
+
+    /// Its normal form.
+    pub(in crate::catalog) fn document(&self) -> String {
+        let text = match self {
+            Self::Server(entry) => serde_json::to_string(entry),
+            Self::Capability(capability) => serde_json::to_string(capability),
+            Self::Agent(agent) => serde_json::to_string(agent),
+        };
+        text.expect("JSON of texts, numbers and maps by text can be written")
+    }
+
+    /// Where faults that concern it say that they are.
+    pub(super) fn place(&self) -> String {
+        let group = match self {
+            Self::Server(_) => "servers",
+            Self::Capability(_) => "capabilities",
+            Self::Agent(_) => "agents",
+        };
+        format!("{group}.{}", self.id())
+    }
+}
+
+fn named<T>(
+    id: Option<&str>,
+    new: fn(&str) -> Result<T, NameError>,
+    field: &str,
+) -> Result<Option<T>, Vec<FieldError>> {
+    let read = id.map(new).transpose();
+    read.map_err(|error| {
+        vec![FieldError::invalid(field, error.to_string(), "write to another address")]
+    })
+}
+
+fn read<T>(
+    parsed: Result<Parsed<T>, Faults>,
+    definition: fn(Box<T>) -> Definition,
+) -> Result<(Definition, Vec<FieldWarning>), Vec<FieldError>> {
+    match parsed {
+        Ok(Parsed { value, warnings }) => {
+            let warnings = warnings.iter().map(|warning| FieldWarning::of(warning, "")).collect();
+            Ok((definition(Box::new(value)), warnings))
+        }
+        // These say where in the text they are, with nothing in front.
+        Err(faults) => Err(faults.iter().map(|fault| FieldError::of(fault, "")).collect()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Servers that each person signs in to, in runs that no person drives (X-E122).
+
+use narthex_audit::ActorKind;
+use narthex_model::{AgentType, CallError, CallErrorKind, OauthOnOrchestrators};
+use narthex_registry::MountFault;
+use narthex_resolve::ResolvedServer;
+
+use super::create::Draft;
+use crate::catalog::AgentParts;
+
+impl Draft {
+    /// The human who drives the run: whoever drives its parent, or the human who creates it. A
+    /// service and whoever has the operator's token of this machine are no person (D15).
+    pub(super) fn driver(&self) -> Option<&str> {
+        let inherited = self.parent.as_ref().and_then(|parent| parent.driver.as_deref());
+        let is_human = self.by.kind == ActorKind::Human;
+        inherited.or_else(|| is_human.then_some(&*self.by.id))
+    }
+}
+
+/// Why a run that `driver` drives has nothing of a server; `None` if it may have it.
+pub(super) fn withheld(
+    parts: &AgentParts,
+    driver: Option<&str>,
+    server: &ResolvedServer,
+) -> Option<MountFault> {
+    let needs_driver = match (parts.agent.agent_type, parts.catalog.oauth_on_orchestrators) {
+        (AgentType::Worker, _) | (_, OauthOnOrchestrators::On) => false,
+        // `Off` has refused the run, or left the server out.
+        (_, OauthOnOrchestrators::Off | OauthOnOrchestrators::OnAttended) => true,
+    };
+    let is_withheld = needs_driver
+        && driver.is_none()
+        && server.is_per_user()
+        // That it is switched off is told instead.
+        && !server.settings.disabled;
+    is_withheld.then(|| {
+        let text = "each person signs in to it by themselves, and no person drives this run; \
+                    have a person create it, or an admin of the workspace set \
+                    `oauth_on_orchestrators` to `on`";
+        MountFault {
+            alias: server.alias.clone(),
+            error: CallError::new(CallErrorKind::PermissionRequired, text),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_model::{AgentName, RunScope};
+    use narthex_resolve::{
+        Agent, Catalog, EnvValue, Plan, ResolvedRun, RunInputs, ServerEntry, Surroundings,
+    };
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    fn parts(agent_type: AgentType, allowed: OauthOnOrchestrators, is_off: bool) -> AgentParts {
+        let agent = json!({ "agent_type": agent_type, "mcpServers": {
+            "mail": { "ref": "mail" }, "open": { "ref": "open" } } });
+        let mail = json!({ "id": "mail", "kind": "remote_oauth", "url": "https://mail.test/mcp",
+                           "disabled": is_off });
+        let open = json!({ "id": "open", "url": "https://open.test/mcp" });
+        let name = AgentName::new("lead").unwrap();
+        let agent = Agent::parse(agent.to_string().as_bytes(), Some(&name)).unwrap().value;
+        let entry = |value: Value| {
+            let entry = ServerEntry::parse(value.to_string().as_bytes(), None).unwrap().value;
+            (entry.id.clone(), entry)
+        };
+        let servers = [mail, open].map(entry).into();
+        let catalog = Catalog { servers, oauth_on_orchestrators: allowed, ..Catalog::default() };
+        AgentParts { agent, catalog }
+    }
+
+    fn resolved(parts: &AgentParts) -> ResolvedRun {
+        let surroundings =
+            Surroundings { env: &|_| EnvValue::NotAllowed, is_secret_set: &|_| false };
+        let inputs = RunInputs {
+            run_id: "run_0a1b2c3d4e5f",
+            session_id: "ses_0a1b2c3d4e5f",
+            project_dir: None,
+            params: &Map::new(),
+            scope: &RunScope::default(),
+        };
+        Plan::new(&parts.catalog, &parts.agent, surroundings).resolve(inputs).unwrap()
+    }
+
+    /// The servers that a run does not have, by alias.
+    fn without(parts: &AgentParts, driver: Option<&str>) -> Vec<String> {
+        let run = resolved(parts);
+        let faults = run.servers.values().filter_map(|server| withheld(parts, driver, server));
+        let told = faults.map(|fault| {
+            assert_eq!(fault.error.kind, CallErrorKind::PermissionRequired);
+            assert!(fault.error.message.contains("`oauth_on_orchestrators`"));
+            fault.alias.to_string()
+        });
+        told.collect()
+    }
+
+    /// X-E122: only under `on_attended`, in runs of agents that are no workers and that nobody
+    /// drives, and only what a person signs in to.
+    #[test]
+    fn x_e122_only_a_driver_opens_what_people_sign_in_to() {
+        use OauthOnOrchestrators::{Off, On, OnAttended};
+        for kind in [AgentType::Orchestrator, AgentType::Scheduled] {
+            let attended = parts(kind, OnAttended, false);
+            assert_eq!(without(&attended, None), ["mail"]);
+            assert!(without(&attended, Some("ada")).is_empty());
+            assert!(without(&parts(kind, On, false), None).is_empty());
+            // Switched off is told by its own name.
+            assert!(without(&parts(kind, OnAttended, true), None).is_empty());
+        }
+        for allowed in [Off, OnAttended, On] {
+            assert!(without(&parts(AgentType::Worker, allowed, false), None).is_empty());
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Values for the environment of agents themselves.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::{EnvName, Secret};
+
+/// Values for the environment of one agent. For whoever starts it, and for nobody else: `Debug`
+/// shows the names alone.
+#[derive(Clone, Default)]
+pub struct AgentEnv(BTreeMap<EnvName, Secret>);
+
+impl AgentEnv {
+    /// The value of each variable.
+    #[must_use]
+    pub fn new(values: BTreeMap<EnvName, Secret>) -> Self {
+        Self(values)
+    }
+
+    /// The variables, to be told.
+    pub fn expose(&self) -> impl Iterator<Item = (&EnvName, &str)> {
+        self.0.iter().map(|(name, value)| (name, value.expose()))
+    }
+
+    /// Which there are.
+    #[must_use]
+    pub fn names(&self) -> Vec<EnvName> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for AgentEnv {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AgentEnv").field(&self.0.keys().collect::<Vec<_>>()).finish()
+    }
+}

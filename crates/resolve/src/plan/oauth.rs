@@ -1,0 +1,42 @@
+//! Which agents may have servers that each person signs in to (X-M15, X-E31).
+
+use narthex_model::OauthOnOrchestrators;
+
+use super::{
+    Catalog, PlannedServer,
+    merge::{Use, reference_place},
+};
+use crate::{
+    agent::Agent,
+    fault::{Fault, FaultCode},
+};
+
+/// What is wrong with each attachment of such a server, if the agent acts for no one person and the
+/// workspace does not let it.
+pub(super) fn refused(
+    catalog: &Catalog,
+    agent: &Agent,
+    server: &PlannedServer<'_>,
+    uses: &[Use<'_>],
+) -> Vec<Fault> {
+    let is_allowed = match catalog.oauth_on_orchestrators {
+        OauthOnOrchestrators::Off => agent.agent_type.is_worker(),
+        OauthOnOrchestrators::OnAttended | OauthOnOrchestrators::On => true,
+    };
+    let Some(entry) = server.entry.filter(|entry| entry.auth.is_per_user() && !is_allowed) else {
+        return Vec::new();
+    };
+    let fault = |(origin, _): &Use<'_>| {
+        let message = format!(
+            "each person signs in to the server `{}` (`{}`) by themselves, agent `{}` of the \
+             type `{}` acts for no one person, and the setting `oauth_on_orchestrators` of the \
+             workspace is `{}`",
+            entry.id, server.alias, agent.name, agent.agent_type, catalog.oauth_on_orchestrators,
+        );
+        let remedy = "take the server from the agent, make the agent a `worker`, or have an admin \
+                      of the workspace set `oauth_on_orchestrators` to `on_attended` or `on`";
+        let at = reference_place(origin, &server.alias);
+        Fault::new(at, FaultCode::OauthNotAllowed, message, remedy).of(&server.alias, None)
+    };
+    uses.iter().map(fault).collect()
+}
