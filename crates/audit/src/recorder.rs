@@ -255,6 +255,12 @@ impl Audit {
         Some((backlog.waiting(), backlog.lag()))
     }
 
+    /// Whether what waits could not be moved into the store when that was tried last.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.state.backlog.is_stuck())
+    }
+
     /// How many more calls may be open or unwritten; `None` if no record is kept.
     #[must_use]
     pub fn free(&self) -> Option<usize> {

@@ -19,7 +19,7 @@ use std::{
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-pub use self::reader::{SpoolBatch, SpoolGrown, SpoolReader};
+pub use self::reader::{SpoolBatch, SpoolGrown, SpoolReader, SpoolUnread};
 pub(crate) use self::{
     backlog::Backlog,
     recovered::{CHANGE, Intent, Standing, header},

@@ -108,6 +108,22 @@ pub struct ChainReport {
     pub events: u64,
 }
 
+/// What was recorded, and is not where it could be verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Whose: a workspace, or empty for the installation.
+    pub workspace: String,
+    /// How many events wait in the spool.
+    pub events: u64,
+    /// Whether these are only those that were counted: there are too many, or not all can be read.
+    pub is_more: bool,
+    /// When the oldest of them happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Whether they cannot be moved, and are not only on their way.
+    pub is_stuck: bool,
+}
+
 /// How everything came out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -117,6 +133,9 @@ pub struct Report {
     pub chains: Vec<ChainReport>,
     /// For each chain that is broken, where it is first; in the order of the text.
     pub broken: Vec<Broken>,
+    /// What was not there yet to be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Waiting>,
 }
 
 /// Reads lines, one by one. It remembers one place a chain, however long they are.
@@ -127,6 +146,7 @@ pub struct Verifier {
     events: u64,
     line: u64,
     end: Option<u64>,
+    waiting: Option<Waiting>,
     is_beyond_end: bool,
 }
 
@@ -170,6 +190,7 @@ impl Verifier {
         }
         if let Some(events) = value.get("end").and_then(|end| end["events"].as_u64()) {
             self.end = Some(events);
+            self.waiting = Waiting::at_end(&value);
             return;
         }
         self.events += 1;
@@ -197,7 +218,8 @@ impl Verifier {
         let chains = self.chains.into_values().filter_map(|chain| {
             Some(ChainReport { declared: chain.declared?, events: chain.events })
         });
-        Report { events: self.events, chains: chains.collect(), broken }
+        let waiting = self.waiting.into_iter().collect();
+        Report { events: self.events, chains: chains.collect(), broken, waiting }
     }
 
     /// What can be said of no chain.
@@ -324,6 +346,26 @@ impl Chain {
             let (writer, hash) = (writer.to_owned(), hash.to_owned());
             self.after = Some(After { writer, seq, hash });
         }
+    }
+}
+
+impl Waiting {
+    /// What the line that ends an export says of it.
+    #[must_use]
+    pub fn at_end(line: &Value) -> Option<Self> {
+        serde_json::from_value(line["end"]["waiting"].clone()).ok()
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workspace, events, is_more, since, is_stuck } = self;
+        let least = if *is_more { "at least " } else { "" };
+        let whose = if workspace.is_empty() { "the installation" } else { workspace };
+        let since = since.as_deref().map(|since| format!(", since {since}")).unwrap_or_default();
+        let how = if *is_stuck { "cannot be moved" } else { "are still to be moved" };
+        write!(f, "{least}{events} events of {whose} {how} from the daemon's disk into the store")?;
+        f.write_str(&since)
     }
 }
 

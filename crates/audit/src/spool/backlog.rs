@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, SystemTime},
 };
@@ -19,6 +19,8 @@ pub(crate) struct Backlog {
     moved: AtomicU64,
     /// Since when something waits.
     since: Mutex<Option<SystemTime>>,
+    /// Whether it could not be moved when that was tried last.
+    is_stuck: AtomicBool,
     grown: Notify,
 }
 
@@ -55,6 +57,15 @@ impl Backlog {
     /// Nothing waits.
     pub(super) fn is_moved(&self) {
         *self.lock() = None;
+    }
+
+    pub(super) fn tell_stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
     }
 
     /// The bytes of all files.

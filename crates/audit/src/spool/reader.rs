@@ -46,6 +46,11 @@ pub struct SpoolBatch {
 #[derive(Debug, Clone)]
 pub struct SpoolGrown(Arc<Backlog>);
 
+/// What was not moved when it was asked for.
+#[derive(Debug)]
+pub struct SpoolUnread(Vec<(Source, u64)>);
+
+#[derive(Debug)]
 struct Source {
     path: PathBuf,
     file: fs_err::File,
@@ -72,12 +77,7 @@ impl SpoolReader {
     /// # Errors
     /// When a file cannot be read or removed.
     pub fn next_batch(&mut self) -> io::Result<Option<SpoolBatch>> {
-        // First, so that what is set aside meanwhile is not passed over for what came after it.
-        let current = current_paths(&self.folder);
-        let current = current.into_iter().filter_map(open).collect::<Vec<_>>();
-        let asides = asides(&self.folder)?;
-        let asides = asides.into_iter().filter_map(open).collect::<io::Result<Vec<_>>>()?;
-        let current = current.into_iter().collect::<io::Result<Vec<_>>>()?;
+        let (asides, current) = self.sources()?;
         // The number of a file that is gone may be given to another.
         self.places.retain(|number, _| {
             asides.iter().chain(&current).any(|source| source.number == *number)
@@ -101,6 +101,34 @@ impl SpoolReader {
     pub fn moved(&mut self, batch: &SpoolBatch) {
         self.places.insert(batch.file, batch.to);
         self.backlog.moved(batch.to - batch.from);
+    }
+
+    /// What is not [`SpoolReader::moved`], to be counted without holding up whoever moves it.
+    ///
+    /// # Errors
+    /// When a file cannot be opened.
+    pub fn unread(&self) -> io::Result<SpoolUnread> {
+        let (asides, current) = self.sources()?;
+        let place = |source: Source| {
+            let from = self.places.get(&source.number).copied().unwrap_or_default();
+            (source, from)
+        };
+        Ok(SpoolUnread(asides.into_iter().chain(current).map(place).collect()))
+    }
+
+    /// Tells that what is read can be moved, or not.
+    pub fn tell_stuck(&self, is_stuck: bool) {
+        self.backlog.tell_stuck(is_stuck);
+    }
+
+    /// The files that were set aside, in their order, and those that are written.
+    fn sources(&self) -> io::Result<(Vec<Source>, Vec<Source>)> {
+        // First, so that what is set aside meanwhile is not passed over for what came after it.
+        let current = current_paths(&self.folder);
+        let current = current.into_iter().filter_map(open).collect::<Vec<_>>();
+        let asides = asides(&self.folder)?;
+        let asides = asides.into_iter().filter_map(open).collect::<io::Result<Vec<_>>>()?;
+        Ok((asides, current.into_iter().collect::<io::Result<Vec<_>>>()?))
     }
 
     /// Tells since when what is read has waited, also where another process has written it.
@@ -145,6 +173,40 @@ impl SpoolReader {
             Err(error) => Err(error),
         }
     }
+}
+
+impl SpoolUnread {
+    /// Shows each event, as its line, until about so many bytes were read, and says whether those
+    /// are all. Blocks.
+    ///
+    /// # Errors
+    /// When a file cannot be read, once those of all others were shown.
+    pub fn each(self, most: u64, mut show: impl FnMut(&str)) -> io::Result<bool> {
+        let mut left = most;
+        let mut result = Ok(());
+        for (source, from) in self.0 {
+            result = result.and(show_each(&source, from, &mut left, &mut show));
+        }
+        result.map(|()| left > 0)
+    }
+}
+
+fn show_each(
+    source: &Source,
+    from: u64,
+    left: &mut u64,
+    show: &mut impl FnMut(&str),
+) -> io::Result<()> {
+    let mut file = BufReader::new(source.file.file());
+    file.seek(SeekFrom::Start(from))?;
+    while *left > 0 {
+        let Some((length, event)) = next_line(&mut file)? else { break };
+        *left = left.saturating_sub(length);
+        if let Some(event) = event {
+            show(&event);
+        }
+    }
+    Ok(())
 }
 
 impl SpoolGrown {

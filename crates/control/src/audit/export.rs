@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use narthex_audit::DeclaredChain;
+use narthex_audit::{DeclaredChain, Waiting};
 use narthex_model::{Timestamp, WorkspaceId};
 use narthex_store::{AuditChain, AuditRow};
 use serde_json::{Value, json};
@@ -22,6 +22,8 @@ pub struct AuditExport {
     /// The chain that is being read, and its last event that was.
     current: Option<(AuditChain, u64)>,
     events: u64,
+    /// What is not among them yet.
+    waiting: Option<Waiting>,
     is_ended: bool,
     /// Nothing is removed because of its age meanwhile.
     _kept: OwnedRwLockReadGuard<()>,
@@ -37,12 +39,14 @@ impl Control {
         workspace: Option<&WorkspaceId>,
     ) -> Result<AuditExport, ControlError> {
         let workspace = self.audit_of(workspace).await?;
-        self.ship().await;
+        let shipped = self.ship().await;
         let kept = self.shared.trimming.clone().read_owned().await;
         let chains = self.audit_store()?.audit().chains(workspace).await;
+        let chains = chains.map_err(ControlError::Store)?;
         Ok(AuditExport {
             control: self.clone(),
-            chains: chains.map_err(ControlError::Store)?.into(),
+            waiting: self.waiting(workspace, &chains, shipped).await,
+            chains: chains.into(),
             current: None,
             events: 0,
             is_ended: false,
@@ -76,7 +80,11 @@ impl AuditExport {
                 return Ok(None);
             } else {
                 self.is_ended = true;
-                return Ok(Some(format!("{}\n", json!({ "end": { "events": self.events } }))));
+                let mut end = json!({ "events": self.events });
+                if let Some(waiting) = &self.waiting {
+                    end["waiting"] = json!(waiting);
+                }
+                return Ok(Some(format!("{}\n", json!({ "end": end }))));
             }
         }
     }

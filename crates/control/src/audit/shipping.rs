@@ -56,8 +56,20 @@ impl Shipper {
         self.is_behind
     }
 
+    /// What it reads from, which knows what was moved.
+    pub(super) fn reader(&self) -> Arc<Mutex<SpoolReader>> {
+        self.reader.clone()
+    }
+
     /// Moves a batch; `false` if there is none.
     pub(crate) async fn step(&mut self) -> Result<bool, ShipError> {
+        let step = self.try_step().await;
+        let is_stuck = step.as_ref().is_err_and(|error| !matches!(error, ShipError::Contended));
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).tell_stuck(is_stuck);
+        step
+    }
+
+    async fn try_step(&mut self) -> Result<bool, ShipError> {
         let reader = self.reader.clone();
         let next = tokio::task::spawn_blocking(move || {
             reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()
