@@ -21,6 +21,7 @@ mod secrets;
 mod seeding;
 mod servers;
 mod traffic;
+mod turns;
 
 pub use access::{
     AccessError, Account, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
