@@ -19,7 +19,7 @@ use std::{
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-pub use self::reader::{SpoolBatch, SpoolGrown, SpoolReader, SpoolUnread};
+pub use self::reader::{SpoolBatch, SpoolFiles, SpoolGrown, SpoolReader};
 pub(crate) use self::{
     backlog::Backlog,
     recovered::{CHANGE, Intent, Standing, header},

@@ -12,7 +12,8 @@ use std::{
 use narthex_model::Timestamp;
 use serde::Deserialize;
 
-use super::{asides, backlog::Backlog, current_paths, recovered::NO_EVENTS};
+use super::{Standing, asides, backlog::Backlog, current_paths, recovered::NO_EVENTS};
+use crate::Head;
 
 /// A batch of so many bytes is full.
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -46,9 +47,9 @@ pub struct SpoolBatch {
 #[derive(Debug, Clone)]
 pub struct SpoolGrown(Arc<Backlog>);
 
-/// What was not moved when it was asked for.
+/// The files of the spool, and how far each was moved, when that was asked for.
 #[derive(Debug)]
-pub struct SpoolUnread(Vec<(Source, u64)>);
+pub struct SpoolFiles(Vec<(Source, u64)>);
 
 #[derive(Debug)]
 struct Source {
@@ -103,17 +104,17 @@ impl SpoolReader {
         self.backlog.moved(batch.to - batch.from);
     }
 
-    /// What is not [`SpoolReader::moved`], to be counted without holding up whoever moves it.
+    /// What there is, to be read without holding up whoever moves it.
     ///
     /// # Errors
     /// When a file cannot be opened.
-    pub fn unread(&self) -> io::Result<SpoolUnread> {
+    pub fn files(&self) -> io::Result<SpoolFiles> {
         let (asides, current) = self.sources()?;
         let place = |source: Source| {
             let from = self.places.get(&source.number).copied().unwrap_or_default();
             (source, from)
         };
-        Ok(SpoolUnread(asides.into_iter().chain(current).map(place).collect()))
+        Ok(SpoolFiles(asides.into_iter().chain(current).map(place).collect()))
     }
 
     /// Tells that what is read can be moved, or not.
@@ -175,19 +176,37 @@ impl SpoolReader {
     }
 }
 
-impl SpoolUnread {
-    /// Shows each event, as its line, until about so many bytes were read, and says whether those
-    /// are all. Blocks.
+impl SpoolFiles {
+    /// Shows each event that is not [`SpoolReader::moved`], as its line, until about so many bytes
+    /// were read, and says whether those are all. Blocks.
     ///
     /// # Errors
     /// When a file cannot be read, once those of all others were shown.
-    pub fn each(self, most: u64, mut show: impl FnMut(&str)) -> io::Result<bool> {
+    pub fn waiting(&self, most: u64, mut show: impl FnMut(&str)) -> io::Result<bool> {
         let mut left = most;
         let mut result = Ok(());
-        for (source, from) in self.0 {
-            result = result.and(show_each(&source, from, &mut left, &mut show));
+        for (source, from) in &self.0 {
+            result = result.and(show_each(source, *from, &mut left, &mut show));
         }
         result.map(|()| left > 0)
+    }
+
+    /// The last events of a workspace, or of the installation, that were moved, as far as the files
+    /// tell: at least the last of each process that records in this folder or did so last in its
+    /// place. Blocks.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn moved(&self, workspace: &str) -> io::Result<Vec<Head>> {
+        let mut heads = Vec::new();
+        for (source, to) in self.0.iter().filter(|(_, to)| *to > 0) {
+            let mut text = Vec::new();
+            let mut file = source.file.file();
+            file.seek(SeekFrom::Start(0))?;
+            file.take(*to).read_to_end(&mut text)?;
+            heads.extend(Standing::read(&text).and_then(|mut all| all.heads.remove(workspace)));
+        }
+        Ok(heads)
     }
 }
 

@@ -123,6 +123,42 @@ fn what_waits_to_be_moved_is_told_by_every_command() {
     daemon.wait();
 }
 
+/// S32: a database that was taken back to an earlier copy, chains and what it knows of their ends
+/// included, does not have what the daemon's disk knows was there.
+#[test]
+fn s32_a_database_that_was_taken_back_is_seen() {
+    let place = Place::new();
+    let gone = "was in the store, and is not any more";
+    let verify = ["audit", "verify", "--workspace", "team"];
+    let while_up = |work: &dyn Fn()| {
+        let mut daemon = place.up();
+        work();
+        daemon.signal("TERM");
+        daemon.wait();
+    };
+    while_up(&|| {
+        place.run(["workspaces", "create", "team"]).succeeded();
+        place.run(["backup", "copy.db"]).succeeded();
+        place.run(["workspaces", "change", "team", "--name", "Others"]).succeeded();
+        let verified = place.run(verify).succeeded();
+        assert!(verified.stdout.contains("2 events in 1 chains"), "{verified:?}");
+    });
+    // What the process before it has left is moved and removed.
+    while_up(&|| drop(place.run(verify).succeeded()));
+    for name in ["data/store.db-wal", "data/store.db-shm"] {
+        if place.path(name).exists() {
+            fs::remove_file(place.path(name)).unwrap();
+        }
+    }
+    fs::copy(place.path("copy.db"), place.path("data/store.db")).unwrap();
+    while_up(&|| {
+        place.run(verify).failed(1, &[gone, "in team", "of 0 events"]);
+        let done = place.run(["audit", "export", "--workspace", "team"]).succeeded();
+        place.write("export.jsonl", &done.stdout);
+    });
+    place.run(["audit", "verify", "--file", "export.jsonl"]).failed(1, &[gone]);
+}
+
 /// X-E31: an admin says by the command line which agents may have what people sign in to; it is
 /// shown, recorded, and stays until it is said otherwise.
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::{Actor, ActorKind, Verifier};
+use crate::{Actor, ActorKind, Head, Verifier};
 
 fn change(name: &str) -> AuditEvent<'static> {
     let actor = Actor::new(ActorKind::LocalAdmin, "admin");
@@ -280,6 +280,43 @@ async fn a_header_of_megabytes_that_is_there_already_is_read() {
     assert_eq!(lines.iter().filter(|line| line["tool"] == "tool").count(), 1);
     assert_eq!(secrets(&lines).len(), 6_000);
     assert_eq!(audit.waiting().unwrap(), (0, Duration::ZERO));
+}
+
+/// Which events were moved last is known without the store, also by the next process.
+#[tokio::test]
+async fn what_was_moved_last_is_known_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
+    let moved = |reader: &SpoolReader| reader.files().unwrap().moved("default").unwrap();
+    let first = Audit::open(folder.path(), &settings).unwrap();
+    for name in ["A", "B", "C", "D"] {
+        first.note(change(name)).unwrap();
+        first.flush().await;
+    }
+    let mut reader = first.reader().unwrap();
+    assert!(moved(&reader).is_empty());
+    let batch = reader.next_batch().unwrap().unwrap();
+    let at: Value = serde_json::from_str(batch.lines.last().unwrap()).unwrap();
+    reader.moved(&batch);
+    let head = |line: &Value| Head {
+        writer: line["writer"].as_str().unwrap().to_owned(),
+        seq: line["seq"].as_u64().unwrap(),
+        hash: line["hash"].as_str().unwrap().to_owned(),
+    };
+    assert_eq!(moved(&reader), [head(&at)], "and not what waits");
+    ended(first).await;
+    let next = Audit::open(folder.path(), &settings).unwrap();
+    let lines = read_all(&mut next.reader().unwrap());
+    assert_eq!(secrets(&lines).len(), 4);
+    ended(next).await;
+    // Nothing is written in this workspace, and no event of it is in any file.
+    let third = Audit::open(folder.path(), &settings).unwrap();
+    let mut reader = third.reader().unwrap();
+    assert!(moved(&reader).is_empty());
+    assert!(read_all(&mut reader).is_empty());
+    assert_eq!(moved(&reader), [head(lines.last().unwrap())]);
+    assert!(reader.files().unwrap().moved("other").unwrap().is_empty());
+    third.close().await;
 }
 
 /// The lag is that of the oldest event that waits, also if another process has written it.
