@@ -31,6 +31,7 @@ use crate::{
     grants::LiveGrants,
     login::Login,
     seeding,
+    turns::Turns,
 };
 
 /// What a control plane is made of.
@@ -82,8 +83,9 @@ pub(crate) struct Shared {
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Held while the catalog changes, so that what was checked against it still holds.
-    pub(crate) cataloguing: tokio::sync::Mutex<()>,
+    /// Held while the catalog of a workspace changes, so that what was checked against it still
+    /// holds.
+    pub(crate) cataloguing: Turns<WorkspaceId>,
     /// Held while counts of calls are stored, so that none is stored twice.
     pub(crate) counting: tokio::sync::Mutex<()>,
     pub(crate) meters: Meters,
@@ -140,7 +142,7 @@ impl Control {
             grants,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
-            cataloguing: tokio::sync::Mutex::default(),
+            cataloguing: Turns::default(),
             counting: tokio::sync::Mutex::default(),
             meters,
             applied: std::sync::Mutex::default(),

@@ -83,7 +83,7 @@ impl Control {
         let limits = read_limits(text).map_err(CatalogError::Refused)?;
         let workspace = workspace.clone();
         let set = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let store = this.catalog_store(&workspace).await?;
             let document = json!(limits).to_string();
             let event = AuditEvent::new(kind::LIMITS_UPDATED, by.clone()).in_workspace(&workspace);
@@ -152,7 +152,7 @@ impl Control {
         servers: Vec<(Alias, String)>,
     ) -> Result<RunMeters, ControlError> {
         // So that no change falls between what is read and what is set.
-        let _together = self.shared.cataloguing.lock().await;
+        let _together = self.shared.cataloguing.take(workspace).await;
         let of_workspace = key(workspace, MeterKind::Workspace, workspace.as_str());
         let limits = self.workspace_limits(workspace).await?;
         let mut meters =
@@ -247,10 +247,7 @@ impl Control {
 
     async fn forget_counts(&self, today: u32) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
-        {
-            let _nobody_asks = self.shared.cataloguing.lock().await;
-            self.shared.meters.forget_unused();
-        }
+        self.shared.meters.forget_unused();
         let forgotten = store.traffic().forget_before(today.saturating_sub(KEPT_DAYS)).await;
         forgotten.map_err(ControlError::Store)
     }
