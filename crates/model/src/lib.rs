@@ -28,6 +28,7 @@ mod server;
 mod timestamp;
 mod traffic;
 mod workspace;
+mod workspace_limits;
 
 pub use agent_env::AgentEnv;
 pub use agent_type::{AgentType, OauthOnOrchestrators};
@@ -69,3 +70,4 @@ pub use server::{
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};
 pub use workspace::{WorkspaceId, WorkspaceIdError};
+pub use workspace_limits::{BudgetProblem, OverBudget, RunBudget, WorkspaceLimits};

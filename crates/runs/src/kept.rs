@@ -165,7 +165,7 @@ impl Runs {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
         let agent = frozen.of.agent().map(|agent| agent.name.as_str());
-        let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
+        let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);

@@ -20,8 +20,10 @@ pub(crate) enum LimitsCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex limits set --calls-per-minute 600 --burst 50\n  \
-    narthex limits set --concurrent-calls 20 --calls-per-day 10000\n  narthex limits set\n\n\
-    They hold at once, also for runs that have begun. Without any, nothing is limited.")]
+    narthex limits set --concurrent-calls 20 --calls-per-day 10000\n  \
+    narthex limits set --servers-per-run 12 --memory-mb-per-run 8192\n  narthex limits set\n\n\
+    Limits of calls hold at once, also for runs that have begun; those of runs for runs to come.\n\
+    Without any, nothing is limited.")]
 pub(crate) struct SetLimitsArgs {
     /// Calls a second, in the long run
     #[arg(long, value_name = "N", conflicts_with = "calls_per_minute")]
@@ -38,6 +40,12 @@ pub(crate) struct SetLimitsArgs {
     /// Calls of one day, in UTC
     #[arg(long, value_name = "N")]
     pub(crate) calls_per_day: Option<u64>,
+    /// Servers that a run may have
+    #[arg(long, value_name = "N")]
+    pub(crate) servers_per_run: Option<u64>,
+    /// Memory that all programs of a run may have together, in MiB
+    #[arg(long, value_name = "N")]
+    pub(crate) memory_mb_per_run: Option<u64>,
     #[command(flatten)]
     pub(crate) place: WorkspaceArgs,
 }

@@ -1,4 +1,4 @@
-//! `narthex usage` and `narthex limits`: calls of today, and how many there may be.
+//! `narthex usage` and `narthex limits`: calls of today, and how much there may be.
 
 use std::process::ExitCode;
 
@@ -53,6 +53,8 @@ fn wanted(args: &SetLimitsArgs) -> Value {
         burst,
         concurrent_calls,
         calls_per_day,
+        servers_per_run,
+        memory_mb_per_run,
         place: _,
     } = args;
     let all = [
@@ -61,6 +63,8 @@ fn wanted(args: &SetLimitsArgs) -> Value {
         ("burst", burst),
         ("concurrent_calls", concurrent_calls),
         ("calls_per_day", calls_per_day),
+        ("servers_per_run", servers_per_run),
+        ("memory_mb_per_run", memory_mb_per_run),
     ];
     let said = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!((*value)?))));
     Value::Object(said.collect::<Map<_, _>>())
@@ -72,6 +76,8 @@ fn sentence(limits: &Value) -> String {
         rate(limits),
         number(limits, "concurrent_calls").map(|most| format!("{most} calls at one time")),
         number(limits, "calls_per_day").map(|most| format!("{most} calls a day")),
+        number(limits, "servers_per_run").map(|most| format!("{most} servers a run")),
+        number(limits, "memory_mb_per_run").map(|most| format!("{most} MiB of memory a run")),
     ];
     let said: Vec<_> = all.into_iter().flatten().collect();
     if said.is_empty() { "nothing is limited".to_owned() } else { said.join(", ") }

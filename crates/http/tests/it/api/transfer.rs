@@ -180,11 +180,18 @@ async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
     assert!(!told.to_string().contains("canary"), "{told}");
 }
 
-/// What a document says of a secret is a name and a flag.
+/// X-M24: what a document says of a secret is a name and a flag, and no value.
 #[tokio::test]
 async fn secrets_of_a_document_are_names() {
     let place = Place::new().await;
     let document = json!({ "secrets": [{ "name": "OTHER", "is_set": "yes" }] });
     let refused = place.post("/api/workspaces/default/import", &document).await;
     assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
+    // X-M24: no value comes in here.
+    let valued = json!({ "secrets": [{ "name": "OTHER", "is_set": true, "value": "canary-3a" }] });
+    let refused = place.post("/api/workspaces/default/import", &valued).await;
+    assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
+    assert!(!refused.text().contains("canary"), "{}", refused.text());
+    let listed = place.get("/api/workspaces/default/secrets").await;
+    assert_eq!(listed["items"], json!([]));
 }
