@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cli::{ApplyArgs, Context, ExportArgs, ImportArgs, WorkspaceArgs},
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    documents::{self, agent_file},
+    documents::{self, agent_file, pasted},
     failure::Failure,
     output::{self, harmless},
 };
@@ -73,7 +73,21 @@ impl Bundle {
     fn add(&mut self, kind: CatalogKind, document: documents::Document) -> Result<(), Failure> {
         let documents::Document { source, value } = document;
         match kind {
-            CatalogKind::Server => self.servers.push((source, value)),
+            CatalogKind::Server => {
+                let pasted = pasted::take_out(&value).map_err(|failure| Failure {
+                    message: format!("{source}: {}", failure.message),
+                    ..failure
+                })?;
+                let Some(pasted) = pasted else {
+                    self.servers.push((source, value));
+                    return Ok(());
+                };
+                for notice in pasted.notices {
+                    output::notice(&harmless(&format!("{source}: {notice}")));
+                }
+                let servers = pasted.servers.into_iter();
+                self.servers.extend(servers.map(|server| (source.clone(), server)));
+            }
             CatalogKind::Capability => self.capabilities.push((source, value)),
             CatalogKind::Agent => {
                 let apart = agent_file::take_apart(value).map_err(|failure| Failure {
