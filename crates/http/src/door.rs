@@ -112,7 +112,7 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
-            let text = "this Host or Origin is not allowed";
+            let text = "this Host or Origin is not allowed; ask at the daemon's own address";
             return closing(Problem::new(ErrorKind::Denied, text).answer());
         }
         let found = routes::find(parts.uri.path());
@@ -139,7 +139,7 @@ impl Door {
             (Access::Client, Principal::Run(run)) => run,
             (Access::Client, principal) => {
                 self.denied(&principal, parts.uri.path());
-                let text = "only a run's token opens MCP endpoints";
+                let text = "only a run's token opens MCP endpoints; show one, such as the client's";
                 return Problem::new(ErrorKind::Denied, text).answer();
             }
             (_, principal) => {

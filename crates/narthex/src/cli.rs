@@ -6,6 +6,7 @@ mod catalog;
 mod env_bindings;
 mod grants;
 mod operate;
+mod runs;
 mod secrets;
 mod traffic;
 mod users;
@@ -37,9 +38,9 @@ pub(crate) use catalog::{
 pub(crate) use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub(crate) use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub(crate) use operate::{
-    AddArgs, BackupArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand,
-    RunCommand, StopArgs,
+    AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
 };
+pub(crate) use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
@@ -100,6 +101,9 @@ enum Command {
     /// Create, see and end runs: of agents, or with servers of their own
     #[command(subcommand)]
     Runs(RunCommand),
+    /// What agents are doing, each over all its runs: list, show and end them
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// The servers of the catalog: list, get, apply and delete them
     #[command(subcommand)]
     Servers(CatalogCommand),
@@ -137,6 +141,8 @@ enum Command {
     /// The tokens of a workspace's services
     #[command(subcommand)]
     Tokens(TokensCommand),
+    /// Show who you are to the daemon, with the token that is shown
+    Whoami,
     /// Show what was used today, and what may be
     Usage(UsageArgs),
     /// Show and set the limits of traffic of a workspace
@@ -317,6 +323,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
+        Command::Sessions(command) => Box::pin(commands::sessions::run(command, context)).await,
         Command::Servers(command) => catalog(CatalogKind::Server, command, context).await,
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(AgentsCommand::Catalog(command)) => {
@@ -335,6 +342,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
+        Command::Whoami => Box::pin(commands::users::whoami(context)).await,
         Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,
         Command::Limits(command) => Box::pin(commands::traffic::limits(command, context)).await,
         Command::Backup(args) => Box::pin(commands::backup::run(args, context)).await,

@@ -4,6 +4,7 @@
 mod asked;
 mod attended;
 mod create;
+mod deleting;
 mod direct;
 mod driver;
 mod error;

@@ -101,7 +101,8 @@ impl Control {
         self.workspace(id)
     }
 
-    /// Deletes one. With `is_forced` also one in which something lives, which is then gone.
+    /// Deletes one. With `is_forced` also one in which something lives, which is then gone; but for
+    /// runs that go on, which have to be ended before.
     ///
     /// # Errors
     /// When something lives in it, it is `default`, there is none of this id or no store, or the

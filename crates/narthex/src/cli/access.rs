@@ -77,7 +77,8 @@ pub(crate) enum Switch {
 pub(crate) struct DeleteWorkspaceArgs {
     /// Its id
     pub(crate) id: String,
-    /// Delete it with everything in it: servers, capabilities, agents, secrets and services
+    /// End its runs, and delete it with everything in it: servers, capabilities, agents, secrets
+    /// and services
     #[arg(long)]
     pub(crate) force: bool,
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::config;
+
 /// What can be done with the record of what was done.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
@@ -33,7 +35,7 @@ pub(crate) enum AuditCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex audit list --kind workspace.secret\n  \
+#[command(after_help = "Examples:\n  narthex audit list --kind workspace.secret --since 7d\n  \
     narthex audit list --run RUN --since 2026-11-22 --json\n  \
     narthex audit list --kind session.mcp.tool_called --contents\n  narthex audit list --follow")]
 pub(crate) struct AuditListArgs {
@@ -51,11 +53,12 @@ pub(crate) struct AuditListArgs {
     /// Only kinds that begin so, such as `workspace.secret` or `session.mcp.tool_called`
     #[arg(long, value_name = "KIND")]
     pub(crate) kind: Option<String>,
-    /// Not before this day or time of UTC, such as 2026-11-22 or 2026-11-22T13:00:00Z
-    #[arg(long, value_name = "TIME")]
+    /// Not before this day or time of UTC, such as 2026-11-22 or 2026-11-22T13:00:00Z, or since so
+    /// long ago, such as 30m, 2h or 7d
+    #[arg(long, value_name = "TIME", value_parser = config::moment)]
     pub(crate) since: Option<String>,
     /// Before this day or time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = config::moment)]
     pub(crate) until: Option<String>,
     /// How many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]

@@ -47,6 +47,23 @@ pub(crate) enum AgentsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// List the servers of an agent that each person signs in to, and whether somebody has
+    #[command(after_help = "Example:\n  narthex agents connections planner")]
+    Connections {
+        /// The agent
+        agent: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Print the merged view of an agent that is not stored, and what is wrong with its servers
+    #[command(after_help = "Example:\n  narthex agents preview --file agent.yaml")]
+    Preview {
+        /// A file of JSON or YAML with one agent; `-` is standard input
+        #[arg(long, short)]
+        file: PathBuf,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
 }
 
 #[derive(Debug, Args)]

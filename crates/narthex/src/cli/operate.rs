@@ -4,7 +4,6 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
 use crate::config;
 
 /// What can be done with the servers of a daemon.
@@ -49,6 +48,12 @@ pub(crate) enum McpCommand {
     /// Connect a server anew; open calls finish on the old connection
     #[command(after_help = "Example:\n  narthex mcp reconnect files")]
     Reconnect {
+        /// The server
+        name: String,
+    },
+    /// Have the user of a server sign in to it again
+    #[command(after_help = "Example:\n  narthex mcp reauthorize linear")]
+    Reauthorize {
         /// The server
         name: String,
     },
@@ -99,69 +104,6 @@ pub(crate) struct AddArgs {
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
-}
-
-/// What can be done with runs: each has a token of its own, and the servers that it was created
-/// with.
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunCommand {
-    /// Create a run; nothing of it is left if one of its servers does not start
-    Create(CreateArgs),
-    /// List the runs
-    #[command(after_help = "Example:\n  narthex runs list --status running --quiet")]
-    List {
-        /// Only those that stand so
-        #[arg(long, value_name = "STATUS", value_parser = ["running", "ended", "expired"])]
-        status: Option<String>,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-    /// Show a run with the tools that it sees
-    #[command(after_help = "Example:\n  narthex runs show ID --json | jq .data.tool_set")]
-    Show {
-        /// The run
-        id: String,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-    /// End a run: its token opens nothing any more, and its own servers end
-    #[command(after_help = "Example:\n  narthex runs end ID")]
-    End {
-        /// The run
-        id: String,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-}
-
-/// Creates a run for one task and prints what its client needs. The file says whose agent it is of,
-/// with parameters and scope, or has servers of the run's own, like an mcp.json that the daemon
-/// reads; an entry with "optional": true may fail.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
-    narthex runs create task.json\n  \
-    narthex runs create --tools git,docs\n  \
-    narthex runs create --json - < task.json | jq .data.mcpServers\n  \
-    narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
-    A scope may hold credentials, so it is given in the file alone.")]
-pub(crate) struct CreateArgs {
-    /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
-    /// standard input
-    pub(crate) file: Option<PathBuf>,
-    /// The agent of the catalog that it is a run of
-    #[arg(long, value_name = "NAME", conflicts_with = "tools")]
-    pub(crate) agent: Option<String>,
-    /// What the model is told
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) prompt: Option<String>,
-    /// The shared servers that it has as well, separated by commas; `*` is all of them
-    #[arg(long, value_name = "ALIAS,…")]
-    pub(crate) tools: Option<String>,
-    /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
-    #[arg(long)]
-    pub(crate) sockets: bool,
-    #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
 }
 
 /// What can be looked at.

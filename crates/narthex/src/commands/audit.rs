@@ -67,10 +67,10 @@ async fn keep(
         output::done(&kept)?;
     } else if !context.format.is_quiet() {
         let told = |name: &str, what: &str| match kept[name].as_u64() {
-            Some(count) if count > 0 => format!("{count} {what}"),
-            _ => format!("any number of {what}"),
+            Some(count) if count > 0 => output::counted(count, what),
+            _ => format!("any number of {what}s"),
         };
-        let (days, events) = (told("kept_days", "days"), told("kept_events", "events"));
+        let (days, events) = (told("kept_days", "day"), told("kept_events", "event"));
         output::line(&format!("events are kept for {days}, up to {events}"))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -28,6 +28,7 @@ pub(crate) async fn run(command: McpCommand, context: Context) -> Result<ExitCod
         McpCommand::Enable { name } => verbs::enable(&name, &context).await,
         McpCommand::Disable { name } => verbs::disable(&name, &context).await,
         McpCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
+        McpCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
     }
 }
 

@@ -29,6 +29,20 @@ pub(crate) async fn run(command: UsersCommand, context: Context) -> Result<ExitC
     }
 }
 
+/// Who shows the token.
+pub(crate) async fn whoami(context: Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let me = waiting("asking the daemon", &context, client.api_get("/api/me")).await?;
+    if context.format.is_quiet() {
+        output::line(&table::text(&me, "name"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let operator = if me["is_operator"] == true { ", an operator" } else { "" };
+    let kind = table::text(&me, "kind").replace('_', " ");
+    let sentence = format!("{} ({kind}{operator})", table::text(&me, "name"));
+    output::told(&me, &sentence, context.format)
+}
+
 struct Users {
     client: DaemonClient,
     context: Context,

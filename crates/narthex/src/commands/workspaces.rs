@@ -97,7 +97,8 @@ async fn delete(
     let query = if *force { "?force=true" } else { "" };
     let path = format!("{}{query}", workspace_path(id, ""));
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
-    waiting("deleting the workspace", context, asked).await?;
+    let deleted = waiting("deleting the workspace", context, asked).await;
+    deleted.map_err(|failure| failure.with_flag("force=true", "--force"))?;
     let sentence = format!("deleted the workspace {}", harmless(id));
     output::told(&json!({ "id": id }), &sentence, context.format)
 }

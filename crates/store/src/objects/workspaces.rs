@@ -60,14 +60,14 @@ const DELETE: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
 };
 
-/// What is counted of a workspace, by its column in `CONTENTS`.
-const LIVING: [(&str, &str); 6] = [
-    ("servers", "servers"),
-    ("capabilities", "capabilities"),
-    ("agents", "agents"),
-    ("secret_values", "values of secrets"),
-    ("services", "services"),
-    ("runs", "runs that go on and must be ended first"),
+/// What is counted of a workspace, by its column in `CONTENTS`: what one is called, and many.
+const LIVING: [(&str, &str, &str); 6] = [
+    ("servers", "server", "servers"),
+    ("capabilities", "capability", "capabilities"),
+    ("agents", "agent", "agents"),
+    ("secret_values", "value of a secret", "values of secrets"),
+    ("services", "service", "services"),
+    ("runs", "run that goes on", "runs that go on"),
 ];
 
 /// A tenant.
@@ -164,8 +164,9 @@ impl<'a> Workspaces<'a> {
         let rows = self.database.read(CONTENTS, &[Value::Text(id.as_str())]).await?;
         let mut living = Vec::new();
         for row in &rows {
-            for (column, what) in LIVING {
-                living.push((what, row.integer(column)?));
+            for (column, one, many) in LIVING {
+                let count = row.integer(column)?;
+                living.push((if count == 1 { one } else { many }, count));
             }
         }
         living.retain(|(_, count)| *count > 0);

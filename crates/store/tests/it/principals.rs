@@ -191,7 +191,7 @@ async fn workspaces_end_with_everything_in_them() {
     for kind in [CatalogKind::Server, CatalogKind::Capability, CatalogKind::Agent] {
         store.catalog(kind).create(&id("team"), "a", "{}", "ada").await.unwrap();
     }
-    let living = [("servers", 1), ("capabilities", 1), ("agents", 1), ("services", 1)];
+    let living = [("server", 1), ("capability", 1), ("agent", 1), ("service", 1)];
     assert_eq!(workspaces.contents(&id("team")).await.unwrap(), living);
     assert!(!workspaces.delete(&id("team"), false).await.unwrap());
     assert!(workspaces.delete(&id("team"), true).await.unwrap());
