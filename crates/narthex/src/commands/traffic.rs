@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, LimitsCommand, SetLimitsArgs, UsageArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output::{self, counted, harmless},
     table,
 };
+use narthex_cli::{LimitsCommand, SetLimitsArgs, UsageArgs, WorkspaceArgs};
 
 pub(crate) async fn usage(args: UsageArgs, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;

@@ -4,6 +4,7 @@
 use std::{path::Path, process::ExitCode};
 
 use http::Method;
+use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -12,7 +13,7 @@ use super::{
     waiting::waiting,
 };
 use crate::{
-    cli::{ApplyArgs, Context, ExportArgs, ImportArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     documents::{self, agent_file, pasted},
     failure::Failure,

@@ -1,10 +1,11 @@
 //! An `agent.yaml` with its servers inside, in `mcp.servers` (R-M4, R-M5, R-M8), or with the names
 //! of some of the catalog (R-E22): taken apart into servers and an agent that attaches them.
 
+use narthex_cli::duration;
 use narthex_model::{ErrorKind, SecretName, json::shortened};
 use serde_json::{Map, Value, json};
 
-use crate::{config::duration, failure::Failure};
+use crate::failure::Failure;
 
 /// An agent, and what stood inside it.
 #[derive(Debug)]

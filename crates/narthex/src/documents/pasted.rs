@@ -1,5 +1,5 @@
-//! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of them
-//! becomes a server of the catalog (X-M12, D7).
+//! What desktop clients keep their servers in, `{"mcpServers": {…}}`, pasted as a file: each of
+//! them becomes a server of the catalog (X-M12, D7).
 
 use serde_json::{Map, Value, json};
 

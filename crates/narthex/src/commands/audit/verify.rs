@@ -7,11 +7,12 @@ use std::{
 };
 
 use narthex_audit::{Report, Verifier, Waiting};
+use narthex_cli::AuditVerifyArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{AuditVerifyArgs, Context},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::{DaemonClient, workspace_path},
     failure::Failure,
