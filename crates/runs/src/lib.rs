@@ -109,6 +109,11 @@ impl Runs {
             kept: Kept::default(),
         });
         let runs = Self { shared };
+        if let Some(events) = runs.control().events().cloned() {
+            let help = "Events of sessions that have happened and could not be written";
+            let unwritten = move || events.unwritten();
+            runs.shared.gateway.metrics().count("session_events_unwritten", help, unwritten);
+        }
         if let Some(store) = runs.shared.control.store() {
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);

@@ -4,12 +4,14 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{
     Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, WorkspaceId,
     json::shortened,
 };
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
+use serde_json::json;
 
 use super::{GrantError, Granter, asked::random, granted, new_row, page};
 use crate::{Control, ControlError, FieldError, Page, access::Fields};
@@ -81,6 +83,7 @@ impl Control {
             if is_new {
                 let event = of_request(kind::PERMISSION_REQUESTED, &row, by);
                 this.shared.audit.note(event.with("details", row.of.details()))?;
+                this.tell_session(EventKind::AgentPermissionRequest, &row).await;
             }
             Ok(GrantRequested { row, is_new })
         };
@@ -155,7 +158,9 @@ impl Control {
             }
             this.shared.grants.apply(&row);
             noted.done().await;
-            this.grant_request(&row.workspace, &request.id.to_text()).await
+            let decided = this.grant_request(&row.workspace, &request.id.to_text()).await?;
+            this.tell_session(EventKind::PermissionGranted, &decided).await;
+            Ok(decided)
         };
         self.to_the_end(approve).await
     }
@@ -189,9 +194,33 @@ impl Control {
                 return Err(GrantError::UnknownRequest(id).into());
             }
             noted.done().await;
-            this.grant_request(workspace, &id).await
+            let decided = this.grant_request(workspace, &id).await?;
+            this.tell_session(EventKind::PermissionDenied, &decided).await;
+            Ok(decided)
         };
         self.to_the_end(deny).await
+    }
+
+    /// Tells the session of a request what became of it (X-E83).
+    async fn tell_session(&self, kind: EventKind, row: &GrantRequestRow) {
+        let (Some(events), Some(session)) = (self.events(), row.session) else { return };
+        let place = EventPlace { workspace: row.workspace.clone(), session, run: Some(row.run) };
+        let mut payload = json!({
+            "request_id": row.id.to_text(),
+            "status": row.status.as_str(),
+            "grant_type": row.of.word(),
+            "details": row.of.details(),
+            "scope": row.duration,
+        });
+        match &row.decided {
+            None => payload["justification"] = json!(row.reason),
+            Some((_, by)) => {
+                payload["decided_by"] = json!(by);
+                payload["reason"] = json!(row.decision_reason);
+                payload["grant_id"] = json!(row.grant.map(GrantId::to_text));
+            }
+        }
+        events.note(&place, kind, &payload, None).await;
     }
 
     /// One request of a workspace.

@@ -215,7 +215,7 @@ async fn workspaces_end_with_everything_in_them() {
 #[tokio::test]
 async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     // What is counted; what goes along: flags of files, roles of people, limits and counts of
-    // calls, kept answers, what was granted, what has ended, and what hangs on something that is
+    // calls, kept answers, what was granted, what has ended or happened, and what hangs on something that is
     // counted; and what stays, as it is the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
@@ -230,8 +230,9 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     ];
     let ended =
         ["call_counts", "grant_requests", "grants", "run_counters", "sessions", "workspace_limits"];
+    let happened = ["event_streams", "event_totals", "session_events"];
     let stays = ["audit_chains", "audit_events", "audit_settings"];
-    let known = counted.into_iter().chain(along).chain(ended).chain(stays);
+    let known = counted.into_iter().chain(along).chain(ended).chain(happened).chain(stays);
     let mut known: Vec<_> = known.map(str::to_owned).collect();
     known.sort();
     let place = Place::new();
