@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use narthex_model::{CallError, ErrorKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Payload, PayloadBuilder, Raw, json::encode_string};
 
@@ -131,6 +131,19 @@ fn call(id: Option<Raw<'_>>, method: &str, params: Option<&[u8]>) -> Payload {
     }
     out.push(b'}');
     out.into()
+}
+
+/// The result of a `tools/call`: text for a model, and an object for programs.
+#[must_use]
+pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
+    let mut result = json!({
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": structured,
+    });
+    if is_modern {
+        result["resultType"] = "complete".into();
+    }
+    result.to_string().into_bytes()
 }
 
 /// The result of a `tools/call` that failed (D16): readable text, and the same for programs.
