@@ -192,3 +192,83 @@ impl fmt::Debug for Tool {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{said, tools};
+
+    fn tool() -> Tool {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}},
+                            "additionalProperties": false});
+        let handler: Handler = |_called| Box::pin(async { Ok(said("", json!({}))) });
+        Tool { title: "t", description: "d", schema, ..Tool::new("t", Effect::Adds, handler) }
+    }
+
+    fn refused(tool: &Tool) -> String {
+        tool.check().unwrap_err().to_string()
+    }
+
+    fn writing(content_argument: &'static str, sources: SourceRule) -> Tool {
+        let write_kind = WriteKind::Page;
+        Tool { boundary: Some(Boundary { content_argument, sources, write_kind }), ..tool() }
+    }
+
+    /// I-M12, I-M13: what a registration says must be in its schema, and a tool that writes cannot
+    /// say that it only reads; the tool is named.
+    #[test]
+    fn i_m13_registrations_at_odds_with_themselves_are_refused() {
+        assert!(tool().check().is_ok());
+        assert!(writing("text", SourceRule::ReadTrail).check().is_ok());
+        assert!(refused(&writing("body", SourceRule::None)).contains("`t`"));
+        assert!(refused(&writing("body", SourceRule::None)).contains("`body`"));
+        assert!(refused(&writing("text", SourceRule::Argument("of"))).contains("`of`"));
+        assert!(refused(&writing("text", SourceRule::Both("of"))).contains("`of`"));
+        let reading = Tool { effect: Effect::Reads, ..writing("text", SourceRule::None) };
+        assert!(refused(&reading).contains("only reads"));
+        let open = Tool { schema: json!({"type": "object", "properties": {}}), ..tool() };
+        assert!(refused(&open).contains("known members"));
+        let broken = json!({"type": "object", "additionalProperties": false,
+                            "properties": {"a": {"type": "song"}}});
+        assert!(Tool { schema: broken, ..tool() }.check().is_err());
+        assert!(refused(&Tool { title: "", ..tool() }).contains("what it is"));
+    }
+
+    /// What a tool says of itself follows from what it does.
+    #[test]
+    fn annotations_follow_from_the_effect() {
+        let hints = |effect| {
+            let definition = Tool { effect, ..tool() }.definition();
+            let hint = |name: &str| definition["annotations"][name].as_bool().unwrap();
+            (hint("readOnlyHint"), hint("idempotentHint"))
+        };
+        assert_eq!(hints(Effect::Reads), (true, true));
+        assert_eq!(hints(Effect::Adds), (false, false));
+        assert_eq!(hints(Effect::Settles), (false, true));
+    }
+
+    /// X-M2, X-M6: the core tools are registered, need no scope, and take what they document.
+    #[test]
+    fn x_m2_the_core_tools_are_registered() {
+        let all = tools::all();
+        for name in [
+            "emit_status",
+            "emit_artifact",
+            "request_input",
+            "emit_error",
+            "request_permission",
+            "request_grant",
+            "end_session",
+        ] {
+            let tool = all.iter().find(|tool| tool.name == name).unwrap();
+            assert!(tool.required_scopes.is_empty(), "{name}");
+            tool.check().unwrap();
+        }
+        let status = all.iter().find(|tool| tool.name == "emit_status").unwrap();
+        let validator = status.check().unwrap();
+        assert!(faults(&validator, &json!({"status": "done"})).is_empty());
+        let wrong = faults(&validator, &json!({"status": "secret-word", "more": 1}));
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(!format!("{wrong:?}").contains("secret-word"), "values are not told back");
+    }
+}
