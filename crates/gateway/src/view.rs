@@ -20,7 +20,7 @@ use narthex_wire::{
 };
 
 use self::pages::Pages;
-use crate::{exposure::shown, method::ListKind, own_tool::OwnTool};
+use crate::{built_in::BUILT_IN, exposure::shown, method::ListKind, own_tool::OwnTool};
 
 /// The longest instructions of an aggregated endpoint, in bytes.
 const INSTRUCTIONS_MAX: usize = 32 * 1024;
@@ -98,6 +98,12 @@ impl Part {
         self.era = era;
     }
 
+    /// That of the built-in server.
+    pub(crate) fn built_in(inventory: Arc<Inventory>, facts: Bytes) -> Self {
+        let (alias, era) = (Alias::built_in(), Era::Modern);
+        Self { alias, inventory, definition: None, capabilities: BUILT_IN, era, facts }
+    }
+
     fn exposed(&self) -> &Exposed {
         self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
     }
@@ -157,6 +163,13 @@ impl View {
             capabilities,
             instructions,
         }
+    }
+
+    /// The same with these tools, under their own names.
+    pub(crate) fn listing(mut self, tools: &[Bytes], server_info: &[u8]) -> Self {
+        let pages = Pages::of(ListKind::Tools, tools, tools, server_info);
+        self.lists.insert(ListKind::Tools, pages);
+        self
     }
 
     /// Where a tool call goes.

@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
+use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
@@ -185,8 +186,11 @@ impl App {
                         Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
                     }),
                 };
-                let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
-                Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)
+                let runs = Runs::new(gateway.clone(), control.clone(), runs);
+                gateway.set_built_in_tools(built_in_tools(control, &runs)?);
+                let started = runs.start().await;
+                started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
+                Some(runs)
             }
         };
         let mut app = Self {
@@ -328,6 +332,13 @@ fn local_run(
 }
 
 /// Lets the run of this process begin.
+/// What the built-in server can do.
+fn built_in_tools(control: &Control, runs: &Runs) -> Result<Arc<Tools>, Failure> {
+    let platform = Platform { control: control.clone(), runs: runs.clone() };
+    let tools = Tools::new(platform);
+    Ok(Arc::new(tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?))
+}
+
 fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
     let begun = gateway.begin_run(local);
     begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
