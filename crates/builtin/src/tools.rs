@@ -10,11 +10,12 @@ use crate::Tool;
 
 /// What a model should know of the server.
 pub(crate) const INSTRUCTIONS: &str = "\
-Tools of the platform that you run on. Tell people how you get on with `emit_status`, show results \
-with `emit_artifact`, and ask them with `request_input`: it returns at once, and the answer comes \
-later as a message with the same request_id. A tool that answers `permission_required` can be asked \
-for with `request_grant`: a human decides, the outcome comes as a message with the same request_id, \
-and the same call succeeds then. You cannot grant anything yourself.";
+Tools of the platform that you run on. Tell people how you get on with `emit_status`, show \
+results with `emit_artifact`, and ask them with `request_input`: it returns at once, and the \
+answer comes later as a message with the same request_id. A tool that answers \
+`permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
+as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
+yourself.";
 
 pub(crate) fn all() -> Vec<Tool> {
     [status::tools(), permission::tools(), session::tools()].into_iter().flatten().collect()

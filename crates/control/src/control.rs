@@ -163,19 +163,7 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
-        if let Some(store) = shared.store.clone() {
-            let closing = shared.closing.clone();
-            let (of_grants, changes) = (store.clone(), shared.access.changes());
-            let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
-            shared.tasks.spawn(following);
-            shared.tasks.spawn(shared.access.clone().follow(store, closing));
-        }
-        if let Some(events) = shared.events.clone() {
-            let closing = shared.closing.clone();
-            shared.tasks.spawn(async move {
-                closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
-            });
-        }
+        follow_store(&shared);
         let control = Self { shared };
         control.begin_counting().await?;
         Ok(control)
@@ -258,6 +246,23 @@ impl Control {
         if let Some(store) = &shared.store {
             store.close().await;
         }
+    }
+}
+
+/// Keeps up with what other daemons on the store change, and removes what nobody keeps any more.
+fn follow_store(shared: &Arc<Shared>) {
+    if let Some(store) = shared.store.clone() {
+        let closing = shared.closing.clone();
+        let (of_grants, changes) = (store.clone(), shared.access.changes());
+        let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
+        shared.tasks.spawn(following);
+        shared.tasks.spawn(shared.access.clone().follow(store, closing));
+    }
+    if let Some(events) = shared.events.clone() {
+        let closing = shared.closing.clone();
+        shared.tasks.spawn(async move {
+            closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
+        });
     }
 }
 

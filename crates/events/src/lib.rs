@@ -1,7 +1,7 @@
 //! What happens in sessions, as a durable stream in order (X-E98).
 //!
-//! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, also where several
-//!   daemons write to one store.
+//! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, also where
+//!   several daemons write to one store.
 //! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
 //!   its own pace, and is woken by what this process adds.
 //! * Of each session the newest events are kept, within bounds of number and size.

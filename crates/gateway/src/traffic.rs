@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::{Caller, gateway::Shared, refusal::Refusal};
 
 impl Shared {
-    /// Counts a call that goes to a server; `configured` are its own limits. `has_place` says whether it is one of those that are
-    /// open: a stream is not.
+    /// Counts a call that goes to a server; `configured` are its own limits. `has_place` says
+    /// whether it is one of those that are open: a stream is not.
     ///
     /// # Errors
     /// When a limit of the server, the agent or the workspace is reached: then nothing counts it.

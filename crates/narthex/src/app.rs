@@ -152,15 +152,10 @@ impl App {
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
-        // Counted by the gateway, limited and stored by control.
-        let meters = match &options.servers {
-            Servers::Followed(followed) => followed.meters.clone(),
-            Servers::Fixed(_) => Meters::default(),
-        };
-        // Looked into by the local run, kept by control.
-        let grants = match &options.servers {
-            Servers::Followed(followed) => followed.grants.clone(),
-            Servers::Fixed(_) => Arc::default(),
+        // Used by the gateway and the local run, kept by control.
+        let (meters, grants) = match &options.servers {
+            Servers::Followed(followed) => (followed.meters.clone(), followed.grants.clone()),
+            Servers::Fixed(_) => Default::default(),
         };
         let local = local_run(&options.token, options.policy, &meters, grants);
         let gateway = GatewayOptions { meters, ..options.gateway };
@@ -187,9 +182,7 @@ impl App {
                     }),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
-                gateway.set_built_in_tools(built_in_tools(control, &runs)?);
-                let started = runs.start().await;
-                started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
+                begin_runs(&gateway, control, &runs).await?;
                 Some(runs)
             }
         };
@@ -332,11 +325,13 @@ fn local_run(
 }
 
 /// Lets the run of this process begin.
-/// What the built-in server can do.
-fn built_in_tools(control: &Control, runs: &Runs) -> Result<Arc<Tools>, Failure> {
-    let platform = Platform { control: control.clone(), runs: runs.clone() };
-    let tools = Tools::new(platform);
-    Ok(Arc::new(tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?))
+/// Gives the built-in server its tools, and has the runs go on that live.
+async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result<(), Failure> {
+    let tools = Tools::new(Platform { control: control.clone(), runs: runs.clone() });
+    let tools = tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    gateway.set_built_in_tools(Arc::new(tools));
+    let started = runs.start().await;
+    started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
 }
 
 fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {

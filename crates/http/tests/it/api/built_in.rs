@@ -1,6 +1,8 @@
 //! The built-in server through the whole door: its tools, and what they may not do.
 
 use http::{Method, StatusCode};
+use narthex_events::{EventRow, Wanted};
+use narthex_model::{SessionId, WorkspaceId};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -66,6 +68,15 @@ impl<'a> Run<'a> {
     async fn echo(&self) -> Value {
         let params = json!({ "name": "mcp__demo__echo", "arguments": { "message": "x" } });
         self.ask("/mcp", "tools/call", params).await.json()["result"].clone()
+    }
+
+    /// What happened in its session.
+    async fn events(&self) -> Vec<Value> {
+        let session = SessionId::parse(&self.session).unwrap();
+        let wanted = Wanted { after: 0, limit: 100, kinds: &[] };
+        let events = self.api.control.events().unwrap();
+        let page = events.read(&WorkspaceId::default(), session, wanted).await.unwrap();
+        page.events.iter().map(EventRow::envelope).collect()
     }
 
     async fn names(&self, path: &str) -> Vec<String> {
@@ -190,11 +201,8 @@ async fn x_e98_what_a_run_tells_is_numbered() {
     assert_eq!(run.called("request_input", input.clone()).await["request_id"], "q");
     run.called("request_input", input).await;
     run.called("emit_error", json!({"message": "no paper"})).await;
-    let path = format!("/api/workspaces/default/sessions/{}/events", run.session);
-    let events = api.get(&path).await;
-    let agents: Vec<_> = events["items"]
-        .as_array()
-        .unwrap()
+    let events = run.events().await;
+    let agents: Vec<_> = events
         .iter()
         .filter(|event| event["type"].as_str().unwrap().starts_with("agent."))
         .collect();
@@ -217,9 +225,8 @@ async fn an_agent_ends_its_session_once() {
     view.ended().await;
     let answer = run.ask("/mcp/narthex", "tools/list", json!({})).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    let path =
-        format!("/api/workspaces/default/sessions/{}/events?type=session.completed", run.session);
-    let events = api.get(&path).await;
-    assert_eq!(events["items"].as_array().unwrap().len(), 1, "{events}");
-    assert_eq!(events["items"][0]["payload"]["summary"], "all done");
+    let events = run.events().await;
+    let said: Vec<_> = events.iter().filter(|one| one["type"] == "session.completed").collect();
+    assert_eq!(said.len(), 1, "{events:?}");
+    assert_eq!(said[0]["payload"]["summary"], "all done");
 }
