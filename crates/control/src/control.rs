@@ -32,6 +32,7 @@ use crate::{
     grants::LiveGrants,
     login::Login,
     seeding,
+    turns::Turns,
 };
 
 /// What a control plane is made of.
@@ -85,8 +86,9 @@ pub(crate) struct Shared {
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Held while the catalog changes, so that what was checked against it still holds.
-    pub(crate) cataloguing: tokio::sync::Mutex<()>,
+    /// Held while the catalog of a workspace changes, so that what was checked against it still
+    /// holds.
+    pub(crate) cataloguing: Turns<WorkspaceId>,
     /// Held while counts of calls are stored, so that none is stored twice.
     pub(crate) counting: tokio::sync::Mutex<()>,
     pub(crate) meters: Meters,
@@ -145,7 +147,7 @@ impl Control {
             grants,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
-            cataloguing: tokio::sync::Mutex::default(),
+            cataloguing: Turns::default(),
             counting: tokio::sync::Mutex::default(),
             meters,
             applied: std::sync::Mutex::default(),
@@ -161,7 +163,7 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
-        shared.begin_following();
+        follow_store(&shared);
         let control = Self { shared };
         control.begin_counting().await?;
         Ok(control)
@@ -247,16 +249,18 @@ impl Control {
     }
 }
 
-impl Shared {
-    /// Follows what other daemons on the store change, and keeps it within its bounds.
-    fn begin_following(&self) {
-        let (Some(store), Some(events)) = (self.store.clone(), self.events.clone()) else { return };
-        let closing = self.closing.clone();
-        let (of_grants, changes) = (store.clone(), self.access.changes());
-        let following = self.grants.clone().follow(of_grants, changes, closing.clone());
-        self.tasks.spawn(following);
-        self.tasks.spawn(self.access.clone().follow(store, closing.clone()));
-        self.tasks.spawn(async move {
+/// Keeps up with what other daemons on the store change, and removes what nobody keeps any more.
+fn follow_store(shared: &Arc<Shared>) {
+    if let Some(store) = shared.store.clone() {
+        let closing = shared.closing.clone();
+        let (of_grants, changes) = (store.clone(), shared.access.changes());
+        let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
+        shared.tasks.spawn(following);
+        shared.tasks.spawn(shared.access.clone().follow(store, closing));
+    }
+    if let Some(events) = shared.events.clone() {
+        let closing = shared.closing.clone();
+        shared.tasks.spawn(async move {
             closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
         });
     }

@@ -23,6 +23,7 @@ mod secrets;
 mod seeding;
 mod servers;
 mod traffic;
+mod turns;
 
 pub use access::{
     AccessError, Account, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
@@ -54,3 +55,4 @@ pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};
+pub use turns::Turns;

@@ -52,6 +52,7 @@ struct Shared {
     audit_waiting: Gauge,
     /// A number of seconds with decimals.
     audit_lag: Gauge<f64, AtomicU64>,
+    audit_stuck: Gauge,
     audit: Audit,
     refused: Family<ReasonLabel, Counter>,
     limited: Family<LimitLabels, Counter>,
@@ -91,6 +92,9 @@ impl Metrics {
         let audit_lag = Gauge::default();
         let help = "For how long the oldest of them has waited";
         registry.register("audit_lag_seconds", help, Gauge::clone(&audit_lag));
+        let audit_stuck = Gauge::default();
+        let help = "1 if they could not be moved when that was tried last";
+        registry.register("audit_spool_stuck", help, audit_stuck.clone());
         let refused = Family::default();
         registry.register("refused", "Messages refused before they became calls", refused.clone());
         let limited = Family::default();
@@ -106,6 +110,7 @@ impl Metrics {
             audit_free,
             audit_waiting,
             audit_lag,
+            audit_stuck,
             audit,
             refused,
             limited,
@@ -183,6 +188,7 @@ impl Metrics {
         if let Some((bytes, lag)) = self.shared.audit.waiting() {
             self.shared.audit_waiting.set(i64::try_from(bytes).unwrap_or(i64::MAX));
             self.shared.audit_lag.set(lag.as_secs_f64());
+            self.shared.audit_stuck.set(i64::from(self.shared.audit.is_stuck()));
         }
         let mut text = String::new();
         let registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);

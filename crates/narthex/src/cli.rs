@@ -1,19 +1,14 @@
 //! The command line: what can be said, and who does it.
 
-mod access;
-mod audit;
-mod catalog;
-mod env_bindings;
-mod grants;
-mod operate;
-mod runs;
-mod secrets;
-mod traffic;
-mod users;
-
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use narthex_cli::{
+    AgentsCommand, AuditCommand, BackupArgs, CatalogCommand, CheckCommand, DaemonCommand,
+    EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand,
+    MembersCommand, RunCommand, SecretsCommand, SessionsCommand, TokensCommand, UsageArgs,
+    UsersCommand, WorkspacesCommand,
+};
 use narthex_model::{Alias, CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
@@ -25,25 +20,6 @@ use crate::{
     output::{self, Format},
     telemetry,
 };
-
-pub(crate) use access::{
-    ChangeWorkspaceArgs, DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, Switch, TokensCommand,
-    WorkspacesCommand,
-};
-pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
-pub(crate) use catalog::{
-    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
-    ImportArgs,
-};
-pub(crate) use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
-pub(crate) use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
-pub(crate) use operate::{
-    AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
-};
-pub(crate) use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
-pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
-pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
-pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 /// How long what still runs after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
@@ -201,7 +177,7 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Limit of the call itself, such as 30s; starting a server has limits of its own
-    #[arg(long, value_name = "DURATION", value_parser = config::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = narthex_cli::duration)]
     pub(crate) timeout: Option<Duration>,
     /// The server
     pub(crate) alias: Alias,

@@ -10,10 +10,9 @@ mod signin;
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
 };
 
-use narthex_model::{Secret, Timestamp};
+use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
 pub(crate) use settings::{Flags, LogFormat, Settings};
@@ -99,51 +98,4 @@ fn user_folder(
 /// Which program this is, for lines that a user pastes elsewhere.
 pub(crate) fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
-}
-
-/// Reads a duration of the command line.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    layers::parse_duration(text)
-        .ok_or_else(|| "write a number with its unit, such as 500ms, 30s or 5m".to_owned())
-}
-
-/// Reads a point in time of the command line, as the API takes it: a day or a time as it is
-/// written, or how long ago it was.
-pub(crate) fn moment(text: &str) -> Result<String, String> {
-    let days = |text: &str| text.strip_suffix('d')?.parse::<u64>().ok()?.checked_mul(86_400);
-    let ago = days(text).map(Duration::from_secs).or_else(|| layers::parse_duration(text));
-    if let Some(ago) = ago {
-        let then = SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH);
-        return Ok(Timestamp::new(then).to_string());
-    }
-    // Which days there are is the daemon's to say.
-    let is_date = text.len() >= 10 && text.bytes().all(|byte| b"0123456789-T:.Z".contains(&byte));
-    is_date.then(|| text.to_owned()).ok_or_else(|| {
-        "write a day or a time of UTC as RFC 3339 has them, such as 2026-11-22 or \
-         2026-11-22T13:00:00Z, or how long ago, such as 30m, 2h or 7d"
-            .to_owned()
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn moments_are_days_times_and_how_long_ago() {
-        for text in ["2026-11-22", "2026-11-22T13:00:00Z", "2026-11-22T13:00:00.123Z"] {
-            assert_eq!(moment(text).as_deref(), Ok(text));
-        }
-        for (text, seconds) in [("2h", 7200), ("7d", 7 * 86_400), ("30m", 1800)] {
-            let before = SystemTime::now() - Duration::from_secs(seconds + 1);
-            let read = Timestamp::read(&moment(text).unwrap()).unwrap();
-            let after = SystemTime::now() - Duration::from_secs(seconds);
-            assert!(before < read && read <= after, "{text}");
-        }
-        // Longer than there is time.
-        assert_eq!(moment("99999999d").as_deref(), Ok("1970-01-01T00:00:00.000Z"));
-        for text in ["yesterday", "", "7", "d", "-1d", "2 h", "2026", "99999999999999999999d"] {
-            assert!(moment(text).unwrap_err().contains("RFC 3339"), "{text}");
-        }
-    }
 }

@@ -161,7 +161,7 @@ impl Control {
         let unknown = AccessError::UnknownBinding(shortened(id));
         let (workspace, by, id) = (workspace.clone(), by.clone(), EnvBindingId::parse(id));
         let remove = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let all = this.env_names(&workspace).await?.bindings;
             let found = all.into_iter().find(|one| Some(&one.id) == id.as_ref());
             let found = found.ok_or(unknown)?;
@@ -219,7 +219,7 @@ impl Control {
         let (workspace, by) = (workspace.clone(), by.clone());
         let bind = async move |this: Self| {
             // No agent goes meanwhile.
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let store = this.catalog_store(&workspace).await?.clone();
             let Asked { id, secret } = &asked;
             this.check_owners(&store, &workspace, &asked).await?;

@@ -122,7 +122,7 @@ impl Control {
         let (id, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
             // Nobody adds to the catalog meanwhile.
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&id).await;
             this.known_workspace(&id)?;
             let workspaces = store.workspaces();
             if !is_forced {

@@ -15,8 +15,11 @@ use narthex_store::CatalogRow;
 use serde_json::Value;
 
 pub(super) use self::definition::Definition;
-use super::error::{FieldCode, FieldError, FieldWarning};
+use super::error::{CatalogError, FieldCode, FieldError, FieldWarning};
 use crate::Variables;
+
+/// How many objects of each kind a workspace may have: every change is held against all of them.
+const OBJECTS_MAX: usize = 10_000;
 
 /// What a workspace has, as it is stored.
 pub(super) struct Stored {
@@ -47,6 +50,17 @@ impl Stored {
             CatalogKind::Server => &self.servers,
             CatalogKind::Capability => &self.capabilities,
             CatalogKind::Agent => &self.agents,
+        }
+    }
+
+    /// Whether so many objects may be added.
+    ///
+    /// # Errors
+    /// When there would be too many.
+    pub(super) fn room_for(&self, kind: CatalogKind, new: usize) -> Result<(), CatalogError> {
+        match new > 0 && self.rows(kind).len() + new > OBJECTS_MAX {
+            true => Err(CatalogError::TooMany { kind, most: OBJECTS_MAX }),
+            false => Ok(()),
         }
     }
 

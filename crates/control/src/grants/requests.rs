@@ -13,8 +13,8 @@ use narthex_model::{
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
 use serde_json::json;
 
-use super::{GrantError, Granter, asked::random, granted, new_row, page};
-use crate::{Control, ControlError, FieldError, Page, access::Fields};
+use super::{GrantError, Granter, asked, asked::random, granted, new_row, page};
+use crate::{CatalogError, Control, ControlError, FieldError, Page, access::Fields};
 
 /// How long somebody may take to decide.
 const OPEN_FOR: Duration = Duration::from_secs(60 * 60);
@@ -24,6 +24,8 @@ const REASON_MAX: usize = 500;
 /// What a run asks for.
 #[derive(Debug, Clone)]
 pub struct RequestOf {
+    /// What the run calls it, by which it knows the decision; empty if it has no name.
+    pub asked_as: String,
     /// What it wants to do.
     pub of: GrantOf,
     /// How often, or how long: one of [`GrantDuration::WORDS`].
@@ -39,6 +41,17 @@ pub struct GrantRequested {
     pub row: GrantRequestRow,
     /// Whether it was not asked before.
     pub is_new: bool,
+}
+
+impl RequestOf {
+    /// Reads what a run asks for: `{"request_id": …, "grant_type": …, "details": …, "scope": …,
+    /// "justification": …}`.
+    ///
+    /// # Errors
+    /// All fields that are wrong.
+    pub fn read(text: &[u8]) -> Result<Self, CatalogError> {
+        asked::read_request(text)
+    }
 }
 
 impl Control {
@@ -60,6 +73,7 @@ impl Control {
         let now = SystemTime::now();
         let row = GrantRequestRow {
             id: GrantRequestId::new(random()?),
+            asked_as: asked.asked_as,
             workspace: run.workspace.clone(),
             run: run.id,
             session: actors.session,
@@ -205,8 +219,10 @@ impl Control {
     async fn tell_session(&self, kind: EventKind, row: &GrantRequestRow) {
         let (Some(events), Some(session)) = (self.events(), row.session) else { return };
         let place = EventPlace { workspace: row.workspace.clone(), session, run: Some(row.run) };
+        let id = row.id.to_text();
         let mut payload = json!({
-            "request_id": row.id.to_text(),
+            "request_id": if row.asked_as.is_empty() { &id } else { &row.asked_as },
+            "grant_request_id": &id,
             "status": row.status.as_str(),
             "grant_type": row.of.word(),
             "details": row.of.details(),

@@ -44,7 +44,11 @@ impl Asked<'_> {
         let page = control.audit_list(&query).await?;
         let next = page.items.last().filter(|_| page.has_more).map(|item| cursor(&item.place));
         let items: Vec<_> = page.items.into_iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": next })))
+        let mut shown = json!({ "items": items, "next": next });
+        if let Some(waiting) = page.waiting {
+            shown["waiting"] = json!(waiting);
+        }
+        Ok(ok(&shown))
     }
 
     /// How long events are kept, or are to be kept.

@@ -3,6 +3,7 @@
 mod access;
 mod attachments;
 mod audit;
+mod built_in;
 mod catalog;
 mod changes;
 mod env_bindings;

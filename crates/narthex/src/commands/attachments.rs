@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{AgentsCommand, AttachArgs, WorkspaceArgs};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     arguments,
-    cli::{AgentsCommand, AttachArgs, Context, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment},
     failure::{Failure, FailureKind},
     output::{self, harmless},

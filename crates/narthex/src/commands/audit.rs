@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
-    cli::{AuditCommand, AuditPlaceArgs, Context},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output,
 };
+use narthex_cli::{AuditCommand, AuditPlaceArgs};
 
 pub(crate) async fn run(command: AuditCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {

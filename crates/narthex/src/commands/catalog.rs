@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{CatalogCommand, DeleteArgs, GetArgs, WorkspaceArgs};
 use narthex_model::CatalogKind;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},

@@ -5,12 +5,13 @@ mod end;
 
 use std::process::ExitCode;
 
+use narthex_cli::{RunCommand, WorkspaceArgs};
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, RunCommand, WorkspaceArgs},
+    cli::Context,
     daemon_client::{DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},

@@ -5,12 +5,13 @@ mod input;
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{SecretsCommand, SetArgs, WorkspaceArgs};
 use narthex_model::SecretName;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, SecretsCommand, SetArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output::{self, counted, harmless},

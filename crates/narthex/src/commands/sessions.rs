@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{SessionsCommand, WorkspaceArgs};
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::{runs::words, waiting::waiting};
 use crate::{
-    cli::{Context, SessionsCommand, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::{Failure, FailureKind},
     output::{self, harmless},

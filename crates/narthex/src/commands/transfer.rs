@@ -4,6 +4,7 @@
 use std::{path::Path, process::ExitCode};
 
 use http::Method;
+use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -12,9 +13,9 @@ use super::{
     waiting::waiting,
 };
 use crate::{
-    cli::{ApplyArgs, Context, ExportArgs, ImportArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    documents::{self, agent_file},
+    documents::{self, agent_file, pasted},
     failure::Failure,
     output::{self, harmless},
 };
@@ -98,7 +99,21 @@ impl Bundle {
     fn add(&mut self, kind: CatalogKind, document: documents::Document) -> Result<(), Failure> {
         let documents::Document { source, value } = document;
         match kind {
-            CatalogKind::Server => self.servers.push((source, value)),
+            CatalogKind::Server => {
+                let pasted = pasted::take_out(&value).map_err(|failure| Failure {
+                    message: format!("{source}: {}", failure.message),
+                    ..failure
+                })?;
+                let Some(pasted) = pasted else {
+                    self.servers.push((source, value));
+                    return Ok(());
+                };
+                for notice in pasted.notices {
+                    output::notice(&harmless(&format!("{source}: {notice}")));
+                }
+                let servers = pasted.servers.into_iter();
+                self.servers.extend(servers.map(|server| (source.clone(), server)));
+            }
             CatalogKind::Capability => self.capabilities.push((source, value)),
             CatalogKind::Agent => {
                 let apart = agent_file::take_apart(value).map_err(|failure| Failure {

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, CreateUserArgs, PasskeysCommand, UsersCommand},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 pub(crate) async fn run(command: UsersCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;

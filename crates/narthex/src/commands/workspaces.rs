@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{ChangeWorkspaceArgs, Context, DeleteWorkspaceArgs, Switch, WorkspacesCommand},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{ChangeWorkspaceArgs, DeleteWorkspaceArgs, Switch, WorkspacesCommand};
 
 /// The setting of X-E31.
 const OAUTH: &str = "oauth_on_orchestrators";

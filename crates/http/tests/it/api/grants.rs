@@ -35,7 +35,12 @@ async fn run(api: &Api, more: Value) -> (String, String) {
 fn wanted(scope: &str, reason: &str) -> RequestOf {
     let scope = ToolScope::new(scope).unwrap();
     let of = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
-    RequestOf { of: GrantOf::ToolScope(of), duration: "persistent", reason: reason.to_owned() }
+    RequestOf {
+        asked_as: "r1".to_owned(),
+        of: GrantOf::ToolScope(of),
+        duration: "persistent",
+        reason: reason.to_owned(),
+    }
 }
 
 impl Api {

@@ -6,12 +6,13 @@ use std::{
 };
 
 use http::Method;
+use narthex_cli::CreateArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Map, Value, json};
 
 use super::{runs_path, text, words};
 use crate::{
-    cli::{Context, CreateArgs},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient},
     failure::Failure,

@@ -1,12 +1,13 @@
 //! `narthex runs end`: one run, or all of some kind.
 
 use http::Method;
+use narthex_cli::EndArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::{Wanted, run_path, text, with_remedy};
 use crate::{
-    cli::{Context, EndArgs},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient},
     failure::{Failure, FailureKind},

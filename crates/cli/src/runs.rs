@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
+use crate::WorkspaceArgs;
 
 /// What can be done with runs: each has a token of its own, and the servers that it was created
 /// with.
 #[derive(Debug, Subcommand)]
-pub(crate) enum RunCommand {
+pub enum RunCommand {
     /// Create a run; nothing of it is left if one of its servers does not start
     Create(CreateArgs),
     /// List the runs
@@ -37,9 +37,10 @@ pub(crate) enum RunCommand {
     End(EndArgs),
 }
 
-/// Creates a run for one task and prints what its client needs. The file says whose agent it is of,
-/// with parameters and scope, or has servers of the run's own, like an mcp.json that the daemon
-/// reads; an entry with "optional": true may fail.
+/// Creates a run for one task and prints what its client needs.
+///
+/// The file says whose agent it is of, with parameters and scope, or has servers of the run's own,
+/// like an mcp.json that the daemon reads; an entry with "optional": true may fail.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
     narthex runs create task.json\n  \
@@ -47,24 +48,24 @@ pub(crate) enum RunCommand {
     narthex runs create --json - < task.json | jq .data.mcpServers\n  \
     narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
     A scope may hold credentials, so it is given in the file alone.")]
-pub(crate) struct CreateArgs {
+pub struct CreateArgs {
     /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
     /// standard input
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The agent of the catalog that it is a run of
     #[arg(long, value_name = "NAME", conflicts_with = "tools")]
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
     /// What the model is told
     #[arg(long, value_name = "TEXT")]
-    pub(crate) prompt: Option<String>,
+    pub prompt: Option<String>,
     /// The shared servers that it has as well, separated by commas; `*` is all of them
     #[arg(long, value_name = "ALIAS,…")]
-    pub(crate) tools: Option<String>,
+    pub tools: Option<String>,
     /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
     #[arg(long)]
-    pub(crate) sockets: bool,
+    pub sockets: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
@@ -72,29 +73,29 @@ pub(crate) struct CreateArgs {
     narthex runs end --agent reader\n  narthex runs end --agent reader --yes\n\n\
     Of many, only those that go on now: without --yes it says how many these are, and ends none.")]
 #[command(group = clap::ArgGroup::new("which").required(true))]
-pub(crate) struct EndArgs {
+pub struct EndArgs {
     /// The run
     #[arg(group = "which")]
-    pub(crate) id: Option<String>,
+    pub id: Option<String>,
     /// All runs of the workspace but the daemon's own
     #[arg(long, group = "which")]
-    pub(crate) all: bool,
+    pub all: bool,
     /// The runs of this agent
     #[arg(long, value_name = "NAME", group = "which")]
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
     /// The runs of this session, which can go on later
     #[arg(long, group = "which")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// End them; needed where it is more than one that is named
     #[arg(long, conflicts_with = "id")]
-    pub(crate) yes: bool,
+    pub yes: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 /// What can be done with sessions: what agents are doing, over all their runs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
+pub enum SessionsCommand {
     /// List the sessions
     #[command(after_help = "Examples:\n  narthex sessions list\n  \
         narthex sessions list --json | jq '.data.items[] | select(.status == \"running\")'")]
