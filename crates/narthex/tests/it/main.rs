@@ -35,6 +35,7 @@ mod reload;
 mod reload_load;
 mod runs;
 mod secrets;
+mod session_events;
 mod sessions;
 mod settings;
 mod store_url;
