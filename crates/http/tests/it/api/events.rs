@@ -111,12 +111,14 @@ async fn x_e83_what_happens_in_a_session_is_told_in_order() {
     assert_eq!(items[5]["payload"], json!({ "how": "ended", "by": by }));
     assert_eq!(items[1]["payload"]["justification"], "first");
     let decided = |at: usize| &items[at]["payload"];
+    // The agent knows its requests by its own ids.
+    assert!((1..5).all(|at| decided(at)["request_id"] == "r1"), "{items:?}");
     assert_eq!(
-        (&decided(2)["request_id"], &decided(2)["reason"]),
+        (&decided(2)["grant_request_id"], &decided(2)["reason"]),
         (&json!(denied), &json!("not now"))
     );
     assert_eq!(
-        (&decided(4)["request_id"], &decided(4)["status"]),
+        (&decided(4)["grant_request_id"], &decided(4)["status"]),
         (&json!(granted), &json!("approved"))
     );
     assert!(text(decided(4), "grant_id").starts_with("gra_"));
