@@ -23,7 +23,7 @@ const MACOS_ABSENT: i32 = 44;
 /// A keychain that systems bring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keychain {
-    /// That of Linux desktops (GNOME Keyring, KWallet), by `secret-tool`.
+    /// That of Linux desktops (such as GNOME Keyring), by `secret-tool`.
     SecretService,
     /// That of macOS, by `security`.
     MacOs,
@@ -194,7 +194,8 @@ impl Keeper for KeyCommand {
         if answer.out.is_empty() {
             return Ok(None);
         }
-        let text = std::str::from_utf8(&answer.out).map_err(|_| self.failed(CommandFault::Text))?;
+        let text = std::str::from_utf8(&answer.out)
+            .map_err(|_position| self.failed(CommandFault::Text))?;
         let ring = KeyRing::parse(text);
         ring.map(Some).map_err(|fault| KeeperError::Content { place: self.place(), fault })
     }
