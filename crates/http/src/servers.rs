@@ -6,6 +6,7 @@ mod attachments;
 mod audit;
 mod catalog;
 pub(crate) mod changes;
+mod clients;
 mod env_bindings;
 mod grants;
 mod logins;
@@ -126,6 +127,8 @@ impl Asked<'_> {
             Target::Tokens => self.tokens(),
             Target::TokenCreate => self.create_token(body).await,
             Target::TokenRevoke => self.revoke_token().await,
+            Target::Clients => self.mcp_clients(body).await,
+            Target::Client => self.mcp_client().await,
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,

@@ -36,12 +36,15 @@ async fn full() -> (Tenants, Vec<String>) {
         "agent:a-agent:A",
         "ada",
         "team%2Fadmin",
+        "team%2Fdesktop",
     ]
     .map(str::to_owned)
     .into();
     ids.push(ada["id"].as_str().unwrap().to_owned());
     ids.push(grant["id"].as_str().unwrap().to_owned());
-    for list in ["members", "service-tokens"] {
+    let client = json!({ "client": "desktop", "agent_name": "a-agent" });
+    api.send("POST", &at("mcp-clients"), client.to_string()).await.succeeded();
+    for list in ["members", "service-tokens", "mcp-clients"] {
         let items = tenants.items(crate::world::ADMIN, &at(list)).await;
         ids.extend(items.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
     }
