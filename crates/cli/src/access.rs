@@ -44,6 +44,9 @@ pub struct ChangeWorkspaceArgs {
     /// that a person drives, or always
     #[arg(long, value_name = "WHEN", group = "change")]
     pub oauth_on_orchestrators: Option<OauthSwitch>,
+    /// For how many days events of a session are kept after its end; 0 is for ever
+    #[arg(long, value_name = "DAYS", group = "change")]
+    pub events_kept_days: Option<u32>,
 }
 
 /// When agents that are no workers may use servers that each person signs in to.

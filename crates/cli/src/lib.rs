@@ -10,6 +10,7 @@ mod grants;
 mod operate;
 mod runs;
 mod secrets;
+mod sessions;
 mod traffic;
 mod users;
 mod values;
@@ -31,6 +32,7 @@ pub use operate::{
 };
 pub use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub use sessions::{SessionEventsArgs, SessionMessageArgs};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 pub use values::{duration, moment};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::WorkspaceArgs;
+use crate::{SessionEventsArgs, SessionMessageArgs, WorkspaceArgs};
 
 /// What can be done with runs: each has a token of its own, and the servers that it was created
 /// with.
@@ -111,6 +111,10 @@ pub enum SessionsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// Show what happens in a session
+    Events(SessionEventsArgs),
+    /// Say something to the agent of a session
+    Message(SessionMessageArgs),
     /// End a session with all its runs; it cannot go on any more
     #[command(after_help = "Example:\n  narthex sessions end ID")]
     End {

@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_gateway::{Endpoint, Gateway, RunView};
 use narthex_model::{ErrorKind, json::shortened};
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     Access, HttpOptions, Respond, ResponseBody, Route,
@@ -31,12 +31,17 @@ use crate::{
     signin::Visitor,
 };
 
+/// How many streams of events of workspaces there may be: each looks into the store now and then.
+const EVENT_STREAMS_MAX: usize = 500;
+
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) gateway: Gateway,
     pub(crate) options: HttpOptions,
     pub(crate) hub: Arc<Hub>,
+    /// Places for streams of events of workspaces.
+    pub(crate) event_streams: Arc<Semaphore>,
     guard: Guard,
     requests: AtomicU64,
 }
@@ -50,6 +55,7 @@ pub struct Router(Arc<Door>);
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
     let door = Door {
         guard: Guard::new(&options),
+        event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         requests: AtomicU64::new(0),
         gateway,

@@ -29,6 +29,7 @@ const SCHEMAS: [&str; 11] = [
     include_str!("openapi/schemas/secrets.json"),
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
+    include_str!("openapi/schemas/events.json"),
     include_str!("openapi/schemas/grants.json"),
     include_str!("openapi/schemas/audit.json"),
 ];

@@ -4,6 +4,7 @@ mod access;
 mod catalog;
 mod clients;
 mod door;
+mod events;
 mod grants;
 mod runs;
 mod servers;
@@ -20,6 +21,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("clients", clients::OPERATIONS),
     ("catalog", catalog::OPERATIONS),
     ("runs", runs::OPERATIONS),
+    ("events", events::OPERATIONS),
     ("grants", grants::OPERATIONS),
 ];
 

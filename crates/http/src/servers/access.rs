@@ -184,6 +184,7 @@ fn workspace(workspace: &Workspace) -> Value {
         "name": name,
         "audits_contents": settings.audits_contents,
         "oauth_on_orchestrators": settings.oauth_on_orchestrators,
+        "events_kept_days": settings.events_kept_days,
     })
 }
 

@@ -7,6 +7,7 @@ mod built_in;
 mod catalog;
 mod changes;
 mod env_bindings;
+mod events;
 mod golden;
 mod grants;
 mod isolation;

@@ -1,5 +1,7 @@
 //! `narthex sessions`: what agents are doing, over all their runs, through the daemon.
 
+mod events;
+
 use std::process::ExitCode;
 
 use http::Method;
@@ -23,6 +25,8 @@ pub(crate) async fn run(command: SessionsCommand, context: Context) -> Result<Ex
         SessionsCommand::Show { id, place } => {
             show(&client, &session_path(&place, &id), &context).await
         }
+        SessionsCommand::Events(args) => events::events(&client, &args, &context).await,
+        SessionsCommand::Message(args) => events::message(&client, args, &context).await,
         SessionsCommand::End { id, place } => {
             let asked = client.api(ApiRequest::new(Method::DELETE, session_path(&place, &id)));
             waiting("ending the session", &context, asked).await.map_err(with_remedy)?;

@@ -125,16 +125,16 @@ mod tests {
         assert_eq!(
             servers,
             [
-                json!({ "id": "github", "command": "npx", "args": ["-y", "x", "${env.HOME}/x"],
-                    "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": "80" } }),
                 json!({ "id": "docs", "url": "https://${env.HOST}/mcp", "verbatim_headers": true,
                     "default_config": { "x-key": "${DOCS_KEY}" },
                     "auth": { "mode": "apiKey", "key": "${TOKEN}", "headerName": "Authorization",
                               "valuePrefix": "Bearer " } }),
+                json!({ "id": "github", "command": "npx", "args": ["-y", "x", "${env.HOME}/x"],
+                    "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": "80" } }),
             ]
         );
         assert_eq!(notices.len(), 5, "{notices:?}");
-        assert!(notices[0].starts_with("mcpServers.github.env.TOKEN"), "{notices:?}");
+        assert!(notices[0].starts_with("mcpServers.docs.headers.authorization"), "{notices:?}");
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn x_m12_servers_of_a_desktop_client_are_applied() {
     let told = "`${GITHUB_TOKEN}` is read as the secret of that name";
     assert!(applied.stderr.contains(told), "{}", applied.stderr);
     let papers = place.run(["servers", "get", "papers", "--json"]).succeeded().json();
-    let auth = &papers["data"]["auth"];
+    let auth = &papers["data"]["definition"]["auth"];
     assert_eq!((&auth["mode"], &auth["valuePrefix"]), (&json!("apiKey"), &json!("Bearer ")));
 }
 

@@ -34,6 +34,7 @@ mod reload;
 mod reload_load;
 mod runs;
 mod secrets;
+mod session_events;
 mod sessions;
 mod settings;
 mod store_url;

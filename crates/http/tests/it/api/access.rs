@@ -311,7 +311,7 @@ async fn workspaces_are_made_named_and_deleted() {
     );
     let workspace = |id: &str, name: &str| {
         json!({ "id": id, "name": name, "audits_contents": false,
-                "oauth_on_orchestrators": "off" })
+                "oauth_on_orchestrators": "off", "events_kept_days": 30 })
     };
     assert_eq!(made.json(), workspace("team", "Team"));
     let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;

@@ -15,7 +15,7 @@ const ALL: &str = "/api/workspaces/default/grants";
 const LOCAL: &str = "prn_0000000000000000";
 
 /// A daemon on the store of a folder, with a server whose tool `echo` requires `demo.write`.
-async fn gated(place: &TempDir) -> Api {
+pub(super) async fn gated(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let server = json!({ "one": { "transport": "http", "url": "URL",
                                   "tool_scopes": { "echo": "demo.write" } } });

@@ -141,6 +141,7 @@ const ORDER: [&str; 33] = [
     "agent_preview",
     "mcp_client_register",
     "run_create",
+    "session_message",
     "grant_create",
     "grant_request_approve",
     "grant_request_deny",
