@@ -186,7 +186,7 @@ impl Control {
     }
 
     /// Lets a client's token open nothing any more: here at once, elsewhere within
-    /// [`super::POLL`]. Gives it as it was. Its run is not ended by this.
+    /// [`super::POLL`]. Gives it with its last run, which is not ended by this.
     ///
     /// # Errors
     /// When there is none of this id that may come in; when there is no such workspace or no store,
@@ -198,8 +198,9 @@ impl Control {
         by: &By,
     ) -> Result<Arc<KnownClient>, ControlError> {
         self.known_workspace(workspace)?;
+        let (here, asked) = (workspace, id);
         let (workspace, id, by) = (workspace.clone(), id.to_owned(), by.clone());
-        self.change_access(async move |this, store| {
+        let revoking = async move |this: Self, store: Store| {
             let found = this.client(&workspace, &id)?;
             let unknown = || AccessError::UnknownClient(shortened(&id));
             if found.row.revoked_at.is_some() {
@@ -213,8 +214,10 @@ impl Control {
             }
             noted.done().await;
             Ok(found)
-        })
-        .await
+        };
+        let found = self.change_access(revoking).await?;
+        // Another daemon may have given it a run until the moment at which it was revoked.
+        Ok(self.client(here, asked).unwrap_or(found))
     }
 
     /// Gives a client the run that it acts for from now on, in place of the one that it had as

@@ -10,15 +10,16 @@ use narthex_model::{RunId, SessionId, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::created, ok, runs::client_entry};
-use crate::respond;
+use crate::{respond, routes::Target};
 
 impl Asked<'_> {
-    /// All clients of a workspace, page by page, or a new one.
-    pub(super) async fn mcp_clients<B>(&self, body: B) -> Answered
+    /// All clients of a workspace, page by page, a new one, or one of them.
+    pub(super) async fn of_clients<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         match self.parts.method {
+            _ if matches!(self.target, Target::Client) => self.mcp_client().await,
             Method::POST => self.register_client(body).await,
             _ => {
                 let all = self.control()?.clients(&self.workspace()?)?;
@@ -28,7 +29,7 @@ impl Asked<'_> {
     }
 
     /// One client: shown, or revoked.
-    pub(super) async fn mcp_client(&self) -> Answered {
+    async fn mcp_client(&self) -> Answered {
         self.query(&[])?;
         let (here, id) = (self.workspace()?, self.segment(1));
         if self.parts.method == Method::DELETE {

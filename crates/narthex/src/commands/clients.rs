@@ -33,8 +33,7 @@ pub(crate) async fn run(command: ClientsCommand, context: Context) -> Result<Exi
             let path = one(&place.workspace, &id);
             let asked = client.api(ApiRequest::new(Method::GET, path));
             let shown = waiting("asking the daemon", &context, asked).await?;
-            let told = format!("{shown:#}");
-            output::told(&shown, &told, context.format)
+            show(&shown, &context)
         }
         ClientsCommand::Revoke { id, place } => {
             let path = one(&place.workspace, &id);
@@ -81,18 +80,42 @@ async fn register(
     Ok(ExitCode::SUCCESS)
 }
 
+fn show(client: &Value, context: &Context) -> Result<ExitCode, Failure> {
+    if context.format.is_json() {
+        output::done(client)?;
+    } else if !context.format.is_quiet() {
+        let origins = client["origins"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let origins: Vec<_> = origins.iter().filter_map(Value::as_str).map(harmless).collect();
+        output::line(&format!(
+            "The client {} was registered at {} by {}.\n\n  agent    {}\n  origins  {}\n  \
+             opens    {}\n  expires  {}\n  revoked  {}\n  session  {}\n  run      {}",
+            table::text(client, "client"),
+            table::text(client, "created_at"),
+            table::text(client, "created_by"),
+            table::text(client, "agent_name"),
+            origins.join(", "),
+            opens(client),
+            table::or_none(client, "expires_at"),
+            table::or_none(client, "revoked_at"),
+            table::or_none(client, "session_id"),
+            table::or_none(client, "run_id"),
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn opens(client: &Value) -> String {
+    if client["is_live"] == true { "yes" } else { "no" }.to_owned()
+}
+
 fn row(client: &Value) -> Vec<String> {
-    let or_none = |name| match table::text(client, name) {
-        text if text.is_empty() => "-".to_owned(),
-        text => text,
-    };
     vec![
         table::text(client, "id"),
         table::text(client, "client"),
         table::text(client, "agent_name"),
-        if client["is_live"] == true { "yes" } else { "no" }.to_owned(),
-        or_none("run_id"),
-        or_none("expires_at"),
+        opens(client),
+        table::or_none(client, "run_id"),
+        table::or_none(client, "expires_at"),
         table::text(client, "created_by"),
     ]
 }

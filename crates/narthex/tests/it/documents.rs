@@ -107,6 +107,7 @@ const SHOWN: &[&str] = &[
     "clients list",
     "clients register",
     "clients revoke",
+    "clients show",
     "completions",
     "connect",
     "daemon status",

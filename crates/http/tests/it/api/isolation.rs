@@ -146,3 +146,31 @@ async fn s18_what_belongs_to_others_never_was() {
     let tokens = full.items(crate::world::ADMIN, &at("service-tokens")).await;
     assert!(tokens.iter().all(|token| token["is_live"] == true), "{tokens:?}");
 }
+
+/// S18: the token of a registered client opens no route but those of MCP, in its own workspace as
+/// little as in another, and nothing begins for it.
+#[tokio::test]
+async fn s18_a_clients_token_opens_nothing_but_mcp() {
+    let (tenants, ids) = full().await;
+    let made = json!({ "client": "ide", "agent_name": "a-agent" }).to_string();
+    let place = "/api/workspaces/team/mcp-clients";
+    let made = tenants.api.send("POST", place, made).await.succeeded();
+    let token = made["token"].as_str().unwrap();
+    let mut asked = 0;
+    for route in ROUTES {
+        if matches!(route.access, Access::Open | Access::Own(_) | Access::Client) {
+            continue;
+        }
+        for path in paths(route.template, &ids[..2]) {
+            for method in route.methods.split(", ") {
+                let refused =
+                    tenants.send(token, method, &path, &body(route.template, method)).await;
+                assert_eq!(refused.status, StatusCode::FORBIDDEN, "{method} {path}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 100, "only {asked}");
+    let seen = tenants.api.get(&format!("{place}/{}", made["id"].as_str().unwrap())).await;
+    assert_eq!((&seen["is_live"], &seen["run_id"]), (&json!(true), &json!(null)));
+}

@@ -124,6 +124,23 @@ async fn i_m7_a_registered_client_comes_in_with_its_token() {
     }
 }
 
+/// I-M2: a registered client lists what a run lists that somebody has created for the same agent.
+#[tokio::test(flavor = "multi_thread")]
+async fn i_m2_a_client_lists_what_any_run_of_its_agent_lists() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let (begun, made) = (operator.begin(&request()).await, operator.register(&desktop()).await);
+    let listed = async |token: &str| {
+        let mut client = world.client_as("/mcp", token);
+        let reply = client.modern(&modern(1, "tools/list", json!({}))).await;
+        reply.json()["result"]["tools"].clone()
+    };
+    let tools = listed(token(&begun)).await;
+    assert!(tools.to_string().contains("mcp__library__echo"), "{tools}");
+    assert_eq!(listed(token(&made)).await, tools);
+}
+
 /// Many first calls at once begin one run. One that has ended is followed by the next of the same
 /// session, and a session that has ended by another; what an MCP session belonged to an earlier run
 /// is gone, so that the client begins anew.
@@ -286,6 +303,9 @@ async fn the_page_of_clients_shows_what_works() {
     assert!(table.contains("default/desktop") && table.contains("reader"), "{table}");
     let one = place.run(["clients", "show", &id, "--json"]).succeeded().json();
     assert_eq!(one["data"]["is_live"], true);
+    let told = place.run(["clients", "show", &id]).succeeded().stdout;
+    assert!(told.lines().any(|line| line == "  origins  agent-produced"), "{told}");
+    assert!(told.lines().any(|line| line == "  run      -"), "{told}");
     place.write("run.json", r#"{"params": {"topic": "x"}}"#);
     place
         .run(["clients", "register", "other", "--agent", "nobody", "--with", "run.json"])
