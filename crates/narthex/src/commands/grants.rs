@@ -66,8 +66,8 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
     }
 }
 
-/// What is said in an object whose members are kept as they are written: of arguments, what they say
-/// exactly makes their digest.
+/// An object whose members are kept as they are written: what arguments say exactly makes their
+/// digest.
 type Said<'a> = BTreeMap<&'a str, Box<RawValue>>;
 
 fn texts<'a>(fields: &[(&'a str, Option<&str>)]) -> Said<'a> {
