@@ -1,6 +1,6 @@
 //! Text brought into one form, in which words can be looked for whatever they are dressed up as.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_security::confusable_detection::skeleton;
@@ -22,8 +22,9 @@ pub(crate) struct Folded {
 impl Folded {
     pub(crate) fn new(original: &str) -> Self {
         let text = String::with_capacity(original.len() + 2);
-        let mut folding = Folding { text, marks: Vec::new(), is_identifier: false, last: ' ' };
-        folding.is_identifier = !original.contains(char::is_whitespace);
+        let is_identifier = !original.contains(char::is_whitespace);
+        let (marks, forms) = (Vec::new(), HashMap::new());
+        let mut folding = Folding { text, marks, is_identifier, last: ' ', forms };
         folding.text.push(' ');
         let mut rest = original.char_indices().peekable();
         while let Some((at, c)) = rest.next() {
@@ -66,6 +67,7 @@ struct Folding {
     /// Without any blank, such as `readFile`: its words begin with capitals.
     is_identifier: bool,
     last: char,
+    forms: HashMap<char, String>,
 }
 
 impl Folding {
@@ -93,17 +95,15 @@ impl Folding {
     }
 
     fn add_foreign(&mut self, at: usize, c: char) {
-        let mut buffer = [0; 4];
-        let plain = std::iter::once(c).nfkc().flat_map(char::to_lowercase);
-        for c in plain {
-            for c in skeleton(c.encode_utf8(&mut buffer)).flat_map(char::to_lowercase) {
-                if c.is_alphanumeric() {
-                    self.push(at, c);
-                } else if !is_combining_mark(c) {
-                    self.end_word();
-                }
+        // A text has few letters, and each costs many times as much as a look into a table.
+        let mut forms = std::mem::take(&mut self.forms);
+        for c in forms.entry(c).or_insert_with(|| plain_form(c)).chars() {
+            match c {
+                ' ' => self.end_word(),
+                _ => self.push(at, c),
             }
         }
+        self.forms = forms;
     }
 
     fn push(&mut self, at: usize, c: char) {
@@ -118,6 +118,18 @@ impl Folding {
             self.text.push(' ');
         }
     }
+}
+
+/// What a letter stands for in small plain letters; a blank for each part that is no letter.
+fn plain_form(c: char) -> String {
+    let mut buffer = [0; 4];
+    let mut form = String::new();
+    for c in std::iter::once(c).nfkc().flat_map(char::to_lowercase) {
+        let letters = skeleton(c.encode_utf8(&mut buffer)).flat_map(char::to_lowercase);
+        let letters = letters.filter(|c| !is_combining_mark(*c));
+        form.extend(letters.map(|c| if c.is_alphanumeric() { c } else { ' ' }));
+    }
+    form
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ const OVERRIDES_FOREIGN: &[(&[&str], &[&str])] = &[
 const SECRECY: &[&str] = &[
     " (?:dont|do not|never|must not|mustnt|should not|shouldnt|shall not|avoid|without|\
      refrain from) ~2(?:tell|inform|mention|notify|reveal|disclos|disclose|\
-     alert|admit|warn|explain)(?:ing)? ~5\
+     alert|admit|warn|explain)(?:ing)? ~7\
      (?:the|your|to|any|a|this) (?:end )?(?:user|human|person|operator|developer)s? ",
     " (?:dont|do not|never|without) ~1(?:tell|inform|mention|reveal|disclose)(?:ing)? \
      ~4(?:anyone|anybody|them) ",
@@ -57,14 +57,17 @@ const SECRECY: &[&str] = &[
     " (?:users?|humans?) (?:must not|mustnt|should not|shouldnt|need not|cannot|may not) \
      ~1(?:be aware|know|be told|be informed|notice|find out) ",
     " (?:secretly|covertly|surreptitiously|stealthily) ",
+    " silently (?:call|send|invoke|run|execute|forward|copy|add|include|read|upload|append) ",
 ];
 
 const CONTEXT: &[&str] = &[
     " (?:include|send|pass|provide|print|reveal|output|repeat|append|attach|forward|copy|paste|put|\
-     insert|write|dump|leak|share) ~6(?:system prompts?|system message|developer message|\
-     chain of thought|context window|conversation history|chat history|message history|\
+     call|invoke|insert|write|dump|leak|share) ~6(?:system prompts?|system message|\
+     developer message|chain of thought|context window|conversation history|chat history|\
+     message history|\
      (?:entire|full|whole|complete|current) conversation|(?:previous|prior|earlier) messages) ",
-    " (?:send|forward|exfiltrate|leak|upload|transmit|post|email|include|pass) ~3(?:all|any|your|\
+    " (?:send|forward|exfiltrate|leak|upload|transmit|post|email|include|pass|append|attach) \
+     ~3(?:all|any|your|\
      their|users?|found|these|those|every|available) ~2(?:api keys?|passwords?|credentials?|\
      private keys?|access tokens?|environment variables?|secrets) ",
 ];
@@ -80,6 +83,7 @@ const REDIRECTS: &[&str] = &[
      addressed|delivered|copied|redirected) ~1to ",
     " (?:must|always|should|shall) ~2(?:send|forward|redirect|route|deliver|bcc|cc|copy) \
      (?:all|every|any|each|the) ~4to [^ ]+ ",
+    " (?:must|always) ~1b?cc ",
     " (?:change|replace|set) ~2(?:recipient|address|number|iban|account)s? ~2(?:to|with) \
      ~2[^ ]*[0-9]{7}",
 ];
@@ -90,11 +94,11 @@ const OTHERS: &[&str] = &[
     " (?:dont|do not|never|avoid) ~1(?:use|using|call|calling|invoke|invoking|trust) ~3(?:other|\
      another|built in|default|native|original|old) ~2tools? ",
     " (?:supersedes?|supplants?|overrides?|replaces?) ~3tools? ",
-    " (?:always|must) ~2(?:prefer|choose|select|pick|use) ~3(?:over|instead of|rather than) ~3\
-     (?:others?|any|all|every|alternatives?) ",
+    " (?:always|must) ~2(?:prefer|choose|select|pick|use) ~3(?:over|instead of|rather than) ~5\
+     (?:others?|any|all|every|alternatives?|tools?) ",
 ];
 
-/// What another tool is said to do; what a definition says of "this tool" is ordinary.
+/// What another tool is said to do; what a definition says of "this" or "the tool" is ordinary.
 const OTHERS_USED: &str = " (?:when|whenever|if|before|after|while|every time|each time) ~3tools? \
      ~3(?:is|are|gets?|was|has been) (?:called|used|invoked|available|present|run|executed) ";
 
@@ -131,7 +135,7 @@ const TRIES_MAX: usize = 16;
 struct Phrase {
     rule: Rule,
     text: String,
-    unless: Option<&'static str>,
+    unless: &'static [&'static str],
 }
 
 struct Phrases {
@@ -161,7 +165,7 @@ fn phrases() -> Vec<Phrase> {
         (Rule::SkipsApproval, APPROVAL),
         (Rule::AddressesModel, ADDRESSES),
     ];
-    let phrase = |rule, words: &str| Phrase { rule, text: with_gaps(words), unless: None };
+    let phrase = |rule, words: &str| Phrase { rule, text: with_gaps(words), unless: &[] };
     let mut phrases = Vec::new();
     for (rule, all) in groups {
         phrases.extend(all.iter().map(|words| phrase(rule, words)));
@@ -169,13 +173,13 @@ fn phrases() -> Vec<Phrase> {
     for (ones, others) in OVERRIDES_FOREIGN {
         let (one, other) = (any_of(ones), any_of(others));
         let text = format!("{one}[^.]{{0,60}}{other}|{other}[^.]{{0,60}}{one}");
-        phrases.push(Phrase { rule: Rule::OverridesInstructions, text, unless: None });
+        phrases.push(Phrase { rule: Rule::OverridesInstructions, text, unless: &[] });
     }
     phrases.push(phrase(Rule::AsksForContext, CONTEXT_NAMES));
     phrases.push(phrase(Rule::SecretFiles, &format!(" {READ} ~9{SECRET} ")));
     phrases.push(phrase(Rule::SecretFiles, &format!(" {SECRET} ~5{READ} ")));
     let others = phrase(Rule::OtherTools, OTHERS_USED);
-    phrases.push(Phrase { unless: Some(" this tool "), ..others });
+    phrases.push(Phrase { unless: &[" this tool ", " the tool "], ..others });
     phrases
 }
 
@@ -209,9 +213,11 @@ pub(crate) fn instructions(text: &str) -> Vec<(Rule, String)> {
         if found.iter().any(|(rule, _)| *rule == phrase.rule) {
             continue;
         }
-        let is_meant = |found: &regex::bytes::Match<'_>| {
-            let unless = phrase.unless.map(str::as_bytes);
-            unless.is_none_or(|unless| !found.as_bytes().windows(unless.len()).any(|w| w == unless))
+        let is_meant = |at: &regex::bytes::Match<'_>| {
+            let has = |words: &&str| {
+                at.as_bytes().windows(words.len()).any(|part| part == words.as_bytes())
+            };
+            !phrase.unless.iter().any(has)
         };
         let mut matches = regex.find_iter(words).enumerate();
         let at = matches.find(|(tries, at)| *tries == TRIES_MAX || is_meant(at));
