@@ -1,6 +1,6 @@
 //! A list of definitions held against what was accepted before.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use narthex_model::json::Node;
 
@@ -46,24 +46,28 @@ pub enum Change {
 }
 
 /// What became of the definitions of one list, in the order of the newer ones; what is gone comes
-/// last. Of several with one key the last counts.
+/// last.
+///
+/// Of older ones with one key the first counts. Of newer ones each does: a server that lists what
+/// was accepted, and something else under the same name, has changed it.
 #[must_use]
 pub fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
-    let by_key = |all: &'_ [Definition]| {
-        all.iter()
-            .enumerate()
-            .map(|(at, one)| (one.key().to_owned(), at))
-            .collect::<HashMap<_, _>>()
-    };
-    let (before, after) = (by_key(old), by_key(new));
-    let gone = old.iter().filter(|old| !after.contains_key(old.key())).collect::<Vec<_>>();
-    let mut gone = Gone::new(gone);
+    let before = old.iter().rev().map(|old| (old.key(), old)).collect::<HashMap<_, _>>();
+    let after = new.iter().map(Definition::key).collect::<HashSet<_>>();
+    let is_gone =
+        |old: &&Definition| !after.contains(old.key()) && std::ptr::eq(before[old.key()], *old);
+    let mut gone = Gone::new(old.iter().filter(is_gone).collect());
+    let mut told = HashSet::new();
     let mut changes = Vec::new();
-    for (at, one) in new.iter().enumerate().filter(|(at, one)| after[one.key()] == *at) {
+    for one in new {
+        let known = before.get(one.key());
+        let is_same = known.is_some_and(|known| known.digest() == one.digest());
+        if is_same || !told.insert(one.key()) {
+            continue;
+        }
         let key = one.key().to_owned();
-        let change = match before.get(&key) {
-            Some(known) if old[*known].digest() == new[at].digest() => continue,
-            Some(known) => Change::Changed { key, difference: difference(&old[*known], one) },
+        changes.push(match known {
+            Some(known) => Change::Changed { key, difference: difference(known, one) },
             None => match gone.take_like(one) {
                 None => Change::Added { key },
                 Some(known) => Change::Renamed {
@@ -72,8 +76,7 @@ pub fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
                     difference: difference(known, one),
                 },
             },
-        };
-        changes.push(change);
+        });
     }
     changes.extend(gone.left().map(|one| Change::Removed { key: one.key().to_owned() }));
     changes

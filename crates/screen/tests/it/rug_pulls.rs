@@ -106,9 +106,16 @@ fn s23_prompts_and_templates_are_known_again() {
     assert_eq!(told(&[bare("a")], &[bare("b")]), ["+b", "-a"], "an empty schema is anybody's");
 }
 
+/// What was accepted does not vouch for something else that is listed under its name.
 #[test]
-fn s23_of_definitions_under_one_name_the_last_counts() {
+fn s23_a_second_definition_of_one_name_is_a_change() {
     let (good, evil) = (tool("a", "Reads", "path"), tool("a", "Sends", "to"));
-    assert_eq!(told(std::slice::from_ref(&good), &[good.clone(), evil.clone()]), ["a!"]);
-    assert_eq!(told(std::slice::from_ref(&good), &[evil, good.clone()]), Vec::<String>::new());
+    let one = std::slice::from_ref(&good);
+    assert_eq!(told(one, &[good.clone(), evil.clone()]), ["a!"]);
+    assert_eq!(told(one, &[evil.clone(), good.clone()]), ["a!"]);
+    assert_eq!(told(one, &[good.clone(), good.clone()]), Vec::<String>::new());
+    // Of what was listed before, the first was the one that was called.
+    assert_eq!(told(&[good.clone(), evil.clone()], one), Vec::<String>::new());
+    assert_eq!(told(&[evil, good.clone()], one), ["a!"]);
+    assert_eq!(told(&[good.clone(), good], &[]), ["-a"]);
 }
