@@ -10,6 +10,7 @@ use std::{
 };
 
 use narthex_audit::Audit;
+use narthex_events::Events;
 use narthex_model::WorkspaceId;
 use narthex_policy::Grants;
 use narthex_registry::{
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Option<SettingsFile>,
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
+    /// What happens in sessions; only with a store.
+    pub(crate) events: Option<Events>,
     pub(crate) vault: Option<Vault>,
     pub(crate) variables: Variables,
     pub(crate) audit: Audit,
@@ -122,6 +125,7 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
+        let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let workspace = WorkspaceId::default();
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
@@ -132,6 +136,7 @@ impl Control {
             settings,
             settings_path,
             store,
+            events,
             vault,
             variables,
             audit,
@@ -158,13 +163,7 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
-        if let Some(store) = shared.store.clone() {
-            let closing = shared.closing.clone();
-            let (of_grants, changes) = (store.clone(), shared.access.changes());
-            let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
-            shared.tasks.spawn(following);
-            shared.tasks.spawn(shared.access.clone().follow(store, closing));
-        }
+        follow_store(&shared);
         let control = Self { shared };
         control.begin_counting().await?;
         Ok(control)
@@ -192,6 +191,12 @@ impl Control {
     #[must_use]
     pub fn store(&self) -> Option<&Store> {
         self.shared.store.as_ref()
+    }
+
+    /// What happens in sessions; `None` without a store.
+    #[must_use]
+    pub fn events(&self) -> Option<&Events> {
+        self.shared.events.as_ref()
     }
 
     /// The workspace whose servers the live configuration has.
@@ -241,6 +246,23 @@ impl Control {
         if let Some(store) = &shared.store {
             store.close().await;
         }
+    }
+}
+
+/// Keeps up with what other daemons on the store change, and removes what nobody keeps any more.
+fn follow_store(shared: &Arc<Shared>) {
+    if let Some(store) = shared.store.clone() {
+        let closing = shared.closing.clone();
+        let (of_grants, changes) = (store.clone(), shared.access.changes());
+        let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
+        shared.tasks.spawn(following);
+        shared.tasks.spawn(shared.access.clone().follow(store, closing));
+    }
+    if let Some(events) = shared.events.clone() {
+        let closing = shared.closing.clone();
+        shared.tasks.spawn(async move {
+            closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::{AccessError, CatalogError, GrantError, KeyedError, LoginError};
+use crate::{AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,9 @@ pub enum ControlError {
     /// Somebody does not get in.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// Nobody is told.
+    #[error(transparent)]
+    Message(#[from] MessageError),
     /// Another request of its idempotency key stands in the way.
     #[error(transparent)]
     Keyed(#[from] KeyedError),
@@ -88,6 +91,7 @@ impl ControlError {
             Self::Access(error) => error.kind(),
             Self::Grant(error) => error.kind(),
             Self::Login(error) => error.kind(),
+            Self::Message(error) => error.kind(),
             Self::Keyed(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,

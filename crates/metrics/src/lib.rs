@@ -4,6 +4,7 @@
 //! is counted through counters that were resolved when its server was first seen, without a lock
 //! and without formatting.
 
+mod counted;
 mod process;
 mod servers;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::{process::ProcessCollector, servers::Servers};
+use self::{counted::Counted, process::ProcessCollector, servers::Servers};
 
 /// The label of what is not in the bounded set.
 const OTHER: &str = "_other";
@@ -115,6 +116,18 @@ impl Metrics {
             limited,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Shows what somebody else counts, under this name from now on.
+    pub fn count(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) {
+        let counted = Counted { name, help, read: Box::new(read) };
+        let mut registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.register_collector(Box::new(counted));
     }
 
     /// Counts a call that has ended. `alias` is the configured server it went to, if it was one.

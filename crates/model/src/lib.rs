@@ -27,6 +27,7 @@ mod secrets;
 mod server;
 mod timestamp;
 mod traffic;
+pub mod variable;
 mod workspace;
 mod workspace_limits;
 

@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
+use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
@@ -151,15 +152,10 @@ impl App {
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
-        // Counted by the gateway, limited and stored by control.
-        let meters = match &options.servers {
-            Servers::Followed(followed) => followed.meters.clone(),
-            Servers::Fixed(_) => Meters::default(),
-        };
-        // Looked into by the local run, kept by control.
-        let grants = match &options.servers {
-            Servers::Followed(followed) => followed.grants.clone(),
-            Servers::Fixed(_) => Arc::default(),
+        // Used by the gateway and the local run, kept by control.
+        let (meters, grants) = match &options.servers {
+            Servers::Followed(followed) => (followed.meters.clone(), followed.grants.clone()),
+            Servers::Fixed(_) => Default::default(),
         };
         let local = local_run(&options.token, options.policy, &meters, grants);
         let gateway = GatewayOptions { meters, ..options.gateway };
@@ -185,8 +181,9 @@ impl App {
                         Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
                     }),
                 };
-                let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
-                Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)
+                let runs = Runs::new(gateway.clone(), control.clone(), runs);
+                begin_runs(&gateway, control, &runs).await?;
+                Some(runs)
             }
         };
         let mut app = Self {
@@ -328,6 +325,15 @@ fn local_run(
 }
 
 /// Lets the run of this process begin.
+/// Gives the built-in server its tools, and has the runs go on that live.
+async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result<(), Failure> {
+    let tools = Tools::new(Platform { control: control.clone(), runs: runs.clone() });
+    let tools = tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    gateway.set_built_in_tools(Arc::new(tools));
+    let started = runs.start().await;
+    started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
+}
+
 fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
     let begun = gateway.begin_run(local);
     begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))

@@ -99,9 +99,3 @@ fn user_folder(
 pub(crate) fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
 }
-
-/// Reads a duration of the command line.
-pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    layers::parse_duration(text)
-        .ok_or_else(|| "write a number with its unit, such as 500ms, 30s or 5m".to_owned())
-}

@@ -18,7 +18,7 @@ pub enum Fault {
     #[error("it does not follow the event before it: one of the two was put in or exchanged")]
     Unlinked,
     /// Some are missing before it.
-    #[error("{count} before it were removed")]
+    #[error("{count} before it {} removed", were(*.count))]
     Removed {
         /// How many.
         count: u64,
@@ -30,7 +30,7 @@ pub enum Fault {
     #[error("it stands there twice")]
     Doubled,
     /// Some are missing at the end.
-    #[error("{count} after it were removed")]
+    #[error("{count} after it {} removed", were(*.count))]
     TailCut {
         /// How many.
         count: u64,
@@ -158,4 +158,8 @@ impl fmt::Display for Broken {
         let whose = if workspace.is_empty() { "the installation" } else { workspace };
         write!(f, "line {line}, event {seq} of {writer} in {whose}: {fault}")
     }
+}
+
+fn were(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
 }

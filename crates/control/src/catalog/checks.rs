@@ -137,9 +137,9 @@ impl Workspace {
             Definition::Server(entry) => {
                 self.asked(|world| check_server(entry, world)).map(|()| Vec::new())
             }
-            Definition::Capability(capability) => self
-                .asked(|world| check_capability(&self.catalog, capability, world))
-                .map(|()| Vec::new()),
+            Definition::Capability(capability) => {
+                self.asked(|world| check_capability(&self.catalog, capability, world))
+            }
             Definition::Agent(agent) => self.agent_faults(agent),
         };
         let checked = checked.map_err(|faults| {
@@ -325,7 +325,8 @@ impl Workspace {
             }
         };
         for capability in users.capabilities.iter().map(|name| &self.catalog.capabilities[name]) {
-            add(self.asked(|world| check_capability(&self.catalog, capability, world)));
+            let checked = self.asked(|world| check_capability(&self.catalog, capability, world));
+            add(checked.map(drop));
         }
         for agent in users.agents.iter().map(|name| &self.agents[name]) {
             add(self.agent_faults(agent).map(drop));

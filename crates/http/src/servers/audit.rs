@@ -13,7 +13,10 @@ use narthex_model::{Timestamp, WorkspaceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, ok, query::Query};
+use super::{
+    Answered, Asked, ok,
+    query::{self, Query},
+};
 use crate::{lines::LinesStream, problem::Problem, respond::Response};
 
 /// What a list can be asked for.
@@ -60,7 +63,8 @@ impl Asked<'_> {
             let Kept { kept_days, kept_events } = serde_json::from_str(&text).map_err(|error| {
                 let remedy = "write {\"kept_days\": 0, \"kept_events\": 0}; 0 is for ever";
                 let fault = FieldError::invalid("", error.to_string(), remedy);
-                Problem::of_fields("the settings of the audit cannot be used", &[fault])
+                let text = format!("the settings of the audit cannot be used: {fault}");
+                Problem::of_fields(text, &[fault])
             })?;
             let settings = AuditSettings { kept_days, kept_events };
             control.audit_keep(workspace.as_ref(), settings, self.by()).await?;
@@ -103,7 +107,8 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
         text => {
             let time = point(text);
             if time.is_none() {
-                let remedy = "write a day or a time of UTC, such as 2026-11-22T13:00:00Z";
+                let remedy = "write a day or a time of UTC as RFC 3339 has them, such as \
+                              2026-11-22 or 2026-11-22T13:00:00Z";
                 faults.push(FieldError::invalid(name, "this is no time", remedy));
             }
             time
@@ -122,7 +127,7 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
         }
     };
     if !faults.is_empty() {
-        return Err(Problem::of_fields("the address cannot be used", &faults));
+        return Err(query::refused(&faults));
     }
     let text = |name| query.text(name).to_owned();
     Ok(AuditQuery {

@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use narthex_cli::BackupArgs;
 use narthex_model::ErrorKind;
 use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
-    cli::{BackupArgs, Context},
+    cli::Context,
     data_dir::DataDir,
     failure::Failure,
     output::{self, harmless},

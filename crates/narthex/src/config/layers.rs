@@ -174,28 +174,13 @@ fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
         (Shape::Text, _) => Some("a text"),
         (Shape::Number, Value::Integer(number)) if *number > 0 => None,
         (Shape::Number, _) => Some("a whole number above 0"),
-        (Shape::Duration, Value::String(text)) if parse_duration(text).is_some() => None,
+        (Shape::Duration, Value::String(text)) if narthex_cli::duration(text).is_ok() => None,
         (Shape::Duration, _) => Some("a duration such as \"500ms\", \"30s\" or \"5m\""),
         (Shape::List, Value::Array(items)) if items.iter().all(Value::is_str) => None,
         (Shape::List, _) => Some("a list of texts"),
         (Shape::Flag, Value::Boolean(_)) => None,
         (Shape::Flag, _) => Some("true or false"),
     }
-}
-
-/// Reads a duration with its unit. Zero is none.
-pub(super) fn parse_duration(text: &str) -> Option<std::time::Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-    (ms > 0).then(|| std::time::Duration::from_millis(ms))
 }
 
 fn nearest(path: &str) -> Option<&'static str> {

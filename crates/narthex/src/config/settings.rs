@@ -19,11 +19,7 @@ use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
 
-use super::{
-    SignIn,
-    layers::{Layers, parse_duration},
-    signin,
-};
+use super::{SignIn, layers::Layers, signin};
 use crate::{ConnectionOptions, failure::Failure};
 
 const LISTEN: &str = "127.0.0.1:7717";
@@ -186,7 +182,7 @@ const SERVERS_FILE: &str = "narthex/settings.json";
 fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Failure> {
     let text = |path: &str| Some(layers.get(path)?.value.as_str()?.to_owned());
     let number = |path: &str| usize::try_from(layers.get(path)?.value.as_integer()?).ok();
-    let duration = |path: &str| parse_duration(layers.get(path)?.value.as_str()?);
+    let duration = |path: &str| narthex_cli::duration(layers.get(path)?.value.as_str()?).ok();
     let list = |path: &str| {
         let items = layers.get(path).and_then(|given| given.value.as_array());
         let items = items.into_iter().flatten().filter_map(Value::as_str);
@@ -279,7 +275,7 @@ fn variables(layers: &Layers) -> Result<Variables, String> {
 /// Limits of the connections to servers.
 fn connections(layers: &Layers) -> ConnectionOptions {
     let text = |path: &str| layers.get(path)?.value.as_str();
-    let duration = |path: &str| parse_duration(text(path)?);
+    let duration = |path: &str| narthex_cli::duration(text(path)?).ok();
     let processes = layers.get("limits.processes").and_then(|given| given.value.as_integer());
     let usual = ConnectionOptions::default();
     let Deadlines { probe, connect, list, install } = usual.deadlines;

@@ -1,10 +1,11 @@
 //! An `agent.yaml` with its servers inside, in `mcp.servers` (R-M4, R-M5, R-M8), or with the names
 //! of some of the catalog (R-E22): taken apart into servers and an agent that attaches them.
 
+use narthex_cli::duration;
 use narthex_model::{ErrorKind, SecretName, json::shortened};
 use serde_json::{Map, Value, json};
 
-use crate::{config::duration, failure::Failure};
+use crate::failure::Failure;
 
 /// An agent, and what stood inside it.
 #[derive(Debug)]
@@ -88,31 +89,39 @@ fn server(agent: &str, alias: &str, entry: &Value) -> Result<(Value, Vec<String>
     let mut env = Map::new();
     if let Some(given) = fields.get("env").filter(|env| !env.is_null()) {
         for (key, value) in object(given, &format!("{at}.env"))? {
-            let written = match value {
-                Value::String(text) => text.clone(),
-                Value::Number(_) | Value::Bool(_) => value.to_string(),
-                _ => return Err(invalid(&format!("{at}.env.{key}"), "a text belongs here")),
-            };
-            let rewritten = rewritten(&written);
-            if rewritten != written || is_secret(&written) {
-                let meaning = match is_secret(&rewritten) {
-                    true => "the secret of that name".to_owned(),
-                    false => format!("`{rewritten}`, with variables of the daemon"),
-                };
-                notices.push(format!("{at}.env.{key}: `{written}` is read as {meaning}"));
-            }
-            env.insert(key.clone(), rewritten.into());
+            let (text, notice) = self::value(value, &format!("{at}.env.{key}"), true)?;
+            notices.extend(notice);
+            env.insert(key.clone(), text.into());
         }
     }
     made["default_config"] = env.into();
     Ok((made, notices))
 }
 
-/// `${VAR}` alone is a secret of the workspace; inside a longer text, a variable of the daemon.
-fn rewritten(text: &str) -> String {
-    if is_secret(text) {
-        return text.to_owned();
+/// A value as the catalog writes it, and what to tell people of it. `${VAR}` alone is a secret of
+/// the workspace where there may be one; else, and inside a longer text, a variable of the daemon.
+pub(super) fn value(
+    written: &Value,
+    at: &str,
+    may_be_secret: bool,
+) -> Result<(String, Option<String>), Failure> {
+    let written = match written {
+        Value::String(text) => text.clone(),
+        Value::Number(_) | Value::Bool(_) => written.to_string(),
+        _ => return Err(invalid(at, "a text belongs here")),
+    };
+    if may_be_secret && is_secret(&written) {
+        let notice = format!("{at}: `{written}` is read as the secret of that name");
+        return Ok((written, Some(notice)));
     }
+    let rewritten = rewritten(&written);
+    let notice = (rewritten != written).then(|| {
+        format!("{at}: `{written}` is read as `{rewritten}`, with variables of the daemon")
+    });
+    Ok((rewritten, notice))
+}
+
+fn rewritten(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -134,7 +143,7 @@ fn rewritten(text: &str) -> String {
     out
 }
 
-fn is_secret(text: &str) -> bool {
+pub(super) fn is_secret(text: &str) -> bool {
     let inside = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     inside.is_some_and(|name| SecretName::new(name).is_ok())
 }
@@ -169,11 +178,11 @@ fn only<'v>(value: &'v Value, at: &str, known: &[&str]) -> Result<&'v Map<String
     }
 }
 
-fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, Failure> {
+pub(super) fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, Failure> {
     value.as_object().ok_or_else(|| invalid(at, "an object belongs here"))
 }
 
-fn invalid(at: &str, remedy: &str) -> Failure {
+pub(super) fn invalid(at: &str, remedy: &str) -> Failure {
     Failure::new(ErrorKind::Invalid, format!("`{at}` cannot be used; {remedy}"))
 }
 

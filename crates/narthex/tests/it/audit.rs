@@ -141,7 +141,7 @@ fn s32_a_database_that_was_taken_back_is_seen() {
         place.run(["backup", "copy.db"]).succeeded();
         place.run(["workspaces", "change", "team", "--name", "Others"]).succeeded();
         let verified = place.run(verify).succeeded();
-        assert!(verified.stdout.contains("2 events in 1 chains"), "{verified:?}");
+        assert!(verified.stdout.contains("2 events in 1 chain "), "{verified:?}");
     });
     // What the process before it has left is moved and removed.
     while_up(&|| drop(place.run(verify).succeeded()));

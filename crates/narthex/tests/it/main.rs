@@ -34,6 +34,8 @@ mod reload;
 mod reload_load;
 mod runs;
 mod secrets;
+mod session_events;
+mod sessions;
 mod settings;
 mod store_url;
 mod support;

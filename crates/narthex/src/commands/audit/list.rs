@@ -10,13 +10,14 @@ use tokio::time::sleep;
 
 use super::path;
 use crate::{
-    cli::{AuditListArgs, Context},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::DaemonClient,
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::AuditListArgs;
 
 /// The most events of one answer.
 const PAGE: u32 = 100;

@@ -7,15 +7,16 @@ use std::{
 };
 
 use narthex_audit::{Report, Verifier, Waiting};
+use narthex_cli::AuditVerifyArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{AuditVerifyArgs, Context},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::{DaemonClient, workspace_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
 };
 
 /// Where the audit is of what belongs to no workspace.
@@ -95,8 +96,8 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if !report.is_whole() {
         let told: Vec<_> = report.broken.iter().map(|one| harmless(&one.to_string())).collect();
         let text = format!(
-            "the audit is not as it was written; of {events} events in {chains} chains, these are \
-             the first that are not:\n  {}",
+            "the audit is not as it was written; of {}, these are the first that are not:\n  {}",
+            found(events, chains),
             told.join("\n  ")
         );
         let details = serde_json::to_value(report).ok();
@@ -117,11 +118,10 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
         output::done(&json!(report))?;
     } else if !context.format.is_quiet() {
+        let are = if events == 1 { "is as it was" } else { "are as they were" };
         match events {
             0 => output::line("there are no events")?,
-            _ => output::line(&format!(
-                "{events} events in {chains} chains are as they were written"
-            ))?,
+            _ => output::line(&format!("{} {are} written", found(events, chains)))?,
         }
         for one in waiting {
             output::notice(&one);
@@ -133,6 +133,10 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn found(events: u64, chains: usize) -> String {
+    format!("{} in {}", counted(events, "event"), counted(chains as u64, "chain"))
 }
 
 /// Whether an export ended as it should.

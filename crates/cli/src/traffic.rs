@@ -2,12 +2,12 @@
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
+use crate::WorkspaceArgs;
 
 /// What can be done with the limits of a workspace. Those of servers and agents stand in their own
 /// definitions.
 #[derive(Debug, Subcommand)]
-pub(crate) enum LimitsCommand {
+pub enum LimitsCommand {
     /// Show the limits of a workspace
     #[command(after_help = "Example:\n  narthex limits get --json | jq .data.calls_per_day")]
     Get {
@@ -24,37 +24,37 @@ pub(crate) enum LimitsCommand {
     narthex limits set --servers-per-run 12 --memory-mb-per-run 8192\n  narthex limits set\n\n\
     Limits of calls hold at once, also for runs that have begun; those of runs for runs to come.\n\
     Without any, nothing is limited.")]
-pub(crate) struct SetLimitsArgs {
+pub struct SetLimitsArgs {
     /// Calls a second, in the long run
     #[arg(long, value_name = "N", conflicts_with = "calls_per_minute")]
-    pub(crate) calls_per_second: Option<u64>,
+    pub calls_per_second: Option<u64>,
     /// Calls a minute, in the long run
     #[arg(long, value_name = "N")]
-    pub(crate) calls_per_minute: Option<u64>,
+    pub calls_per_minute: Option<u64>,
     /// Calls that may come at once after a pause
     #[arg(long, value_name = "N")]
-    pub(crate) burst: Option<u64>,
+    pub burst: Option<u64>,
     /// Calls that are open at one time
     #[arg(long, value_name = "N")]
-    pub(crate) concurrent_calls: Option<u64>,
+    pub concurrent_calls: Option<u64>,
     /// Calls of one day, in UTC
     #[arg(long, value_name = "N")]
-    pub(crate) calls_per_day: Option<u64>,
+    pub calls_per_day: Option<u64>,
     /// Servers that a run may have
     #[arg(long, value_name = "N")]
-    pub(crate) servers_per_run: Option<u64>,
+    pub servers_per_run: Option<u64>,
     /// Memory that all programs of a run may have together, in MiB
     #[arg(long, value_name = "N")]
-    pub(crate) memory_mb_per_run: Option<u64>,
+    pub memory_mb_per_run: Option<u64>,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 /// Shows what a workspace, its agents and its servers have used today, and what they may.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex usage\n  \
     narthex usage --json | jq '.data.items[] | select(.kind == \"agent\")'")]
-pub(crate) struct UsageArgs {
+pub struct UsageArgs {
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 /// What can be done with the secrets of a daemon. None of these shows a value.
 #[derive(Debug, Subcommand)]
-pub(crate) enum SecretsCommand {
+pub enum SecretsCommand {
     /// Set a secret: asks for its value without showing it, or reads it from standard input
     Set(SetArgs),
     /// List the secrets, without their values
@@ -31,20 +31,20 @@ pub(crate) enum SecretsCommand {
 #[command(after_help = "Examples:\n  narthex secrets set LINEAR_API_KEY\n  \
     pass show linear | narthex secrets set LINEAR_API_KEY\n\n\
     One line end after the value is not part of it.")]
-pub(crate) struct SetArgs {
+pub struct SetArgs {
     /// Its name: 1 to 64 of A-Z, 0-9 and _
-    pub(crate) name: String,
+    pub name: String,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
     /// Whatever else is said. Taken, so that it is refused without being repeated.
     #[arg(hide = true)]
-    pub(crate) value: Vec<String>,
+    pub value: Vec<String>,
 }
 
 /// Whose secrets.
 #[derive(Debug, Args)]
-pub(crate) struct WorkspaceArgs {
+pub struct WorkspaceArgs {
     /// The workspace
     #[arg(long, value_name = "WORKSPACE", default_value = "default")]
-    pub(crate) workspace: String,
+    pub workspace: String,
 }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::values;
+
 /// What can be done with the record of what was done.
 #[derive(Debug, Subcommand)]
-pub(crate) enum AuditCommand {
+pub enum AuditCommand {
     /// List events, the newest first
     List(Box<AuditListArgs>),
     /// Print all events as lines of JSON, which `narthex audit verify --file` can verify anywhere
@@ -33,63 +35,64 @@ pub(crate) enum AuditCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex audit list --kind workspace.secret\n  \
+#[command(after_help = "Examples:\n  narthex audit list --kind workspace.secret --since 7d\n  \
     narthex audit list --run RUN --since 2026-11-22 --json\n  \
     narthex audit list --kind session.mcp.tool_called --contents\n  narthex audit list --follow")]
-pub(crate) struct AuditListArgs {
+pub struct AuditListArgs {
     #[command(flatten)]
-    pub(crate) place: AuditPlaceArgs,
+    pub place: AuditPlaceArgs,
     /// Only what this principal did
     #[arg(long, value_name = "ID")]
-    pub(crate) actor: Option<String>,
+    pub actor: Option<String>,
     /// Only what was done to this
     #[arg(long, value_name = "ID")]
-    pub(crate) resource: Option<String>,
+    pub resource: Option<String>,
     /// Only what belongs to this run
     #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
+    pub run: Option<String>,
     /// Only kinds that begin so, such as `workspace.secret` or `session.mcp.tool_called`
     #[arg(long, value_name = "KIND")]
-    pub(crate) kind: Option<String>,
-    /// Not before this day or time of UTC, such as 2026-11-22 or 2026-11-22T13:00:00Z
-    #[arg(long, value_name = "TIME")]
-    pub(crate) since: Option<String>,
+    pub kind: Option<String>,
+    /// Not before this day or time of UTC, such as 2026-11-22 or 2026-11-22T13:00:00Z, or since so
+    /// long ago, such as 30m, 2h or 7d
+    #[arg(long, value_name = "TIME", value_parser = values::moment)]
+    pub since: Option<String>,
     /// Before this day or time
-    #[arg(long, value_name = "TIME")]
-    pub(crate) until: Option<String>,
+    #[arg(long, value_name = "TIME", value_parser = values::moment)]
+    pub until: Option<String>,
     /// How many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
-    pub(crate) limit: u32,
+    pub limit: u32,
     /// Show what calls carried, too, where the workspace has that recorded; --json always does
     #[arg(long)]
-    pub(crate) contents: bool,
+    pub contents: bool,
     /// Go on with what is done from now on, until Ctrl-C
     #[arg(long, conflicts_with = "until")]
-    pub(crate) follow: bool,
+    pub follow: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex audit verify\n  \
     narthex audit verify --workspace team\n  narthex audit verify --file audit.jsonl")]
-pub(crate) struct AuditVerifyArgs {
+pub struct AuditVerifyArgs {
     /// Only this workspace [default: all whose audit you may read, and the installation]
     #[arg(long, value_name = "WORKSPACE")]
-    pub(crate) workspace: Option<String>,
+    pub workspace: Option<String>,
     /// Only what belongs to no workspace
     #[arg(long, conflicts_with = "workspace")]
-    pub(crate) installation: bool,
+    pub installation: bool,
     /// Verify what was exported before, without a daemon
     #[arg(long, value_name = "FILE", conflicts_with_all = ["workspace", "installation"])]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
 }
 
 /// Whose events.
 #[derive(Debug, Args)]
-pub(crate) struct AuditPlaceArgs {
+pub struct AuditPlaceArgs {
     /// The workspace
     #[arg(long, value_name = "WORKSPACE", default_value = "default")]
-    pub(crate) workspace: String,
+    pub workspace: String,
     /// What belongs to no workspace: key rotations, refused sign-ins
     #[arg(long, conflicts_with = "workspace")]
-    pub(crate) installation: bool,
+    pub installation: bool,
 }

@@ -2,11 +2,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
+use crate::WorkspaceArgs;
 
 /// What can be done with the bindings of a workspace. None of these shows a value.
 #[derive(Debug, Subcommand)]
-pub(crate) enum EnvBindingsCommand {
+pub enum EnvBindingsCommand {
     /// List them: names only
     List {
         #[command(flatten)]
@@ -31,29 +31,29 @@ pub(crate) enum EnvBindingsCommand {
 #[command(after_help = "Examples:\n  narthex env-bindings set GITHUB_TOKEN --agent reader\n  \
     narthex env-bindings set GITHUB_TOKEN --secret GITHUB_CI --all-agents\n\n\
     Prefer a server of the catalog: what a server gets, no agent sees.")]
-pub(crate) struct SetEnvBindingArgs {
+pub struct SetEnvBindingArgs {
     /// The variable: 1 to 64 of A-Z, 0-9 and _
-    pub(crate) name: String,
+    pub name: String,
     /// The secret [default: of the variable's name]
     #[arg(long)]
-    pub(crate) secret: Option<String>,
+    pub secret: Option<String>,
     #[command(flatten)]
-    pub(crate) scope: EnvScopeArgs,
+    pub scope: EnvScopeArgs,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 /// For whom, which has to be said.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct EnvScopeArgs {
+pub struct EnvScopeArgs {
     /// For this agent
     #[arg(long)]
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
     /// For this preview environment, if it lists the variable
     #[arg(long, value_name = "ID")]
-    pub(crate) preview_environment: Option<String>,
+    pub preview_environment: Option<String>,
     /// For all agents of the workspace
     #[arg(long = "all-agents")]
-    pub(crate) all: bool,
+    pub all: bool,
 }

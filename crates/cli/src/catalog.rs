@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
+use crate::WorkspaceArgs;
 
 /// What can be done with the objects of one kind.
 #[derive(Debug, Subcommand)]
-pub(crate) enum CatalogCommand {
+pub enum CatalogCommand {
     /// List all of them
     List {
         #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) enum CatalogCommand {
 
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
-pub(crate) enum AgentsCommand {
+pub enum AgentsCommand {
     #[command(flatten)]
     Catalog(CatalogCommand),
     /// Let an agent use a server, or change the values that it has for it
@@ -47,6 +47,23 @@ pub(crate) enum AgentsCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// List the servers of an agent that each person signs in to, and whether somebody has
+    #[command(after_help = "Example:\n  narthex agents connections planner")]
+    Connections {
+        /// The agent
+        agent: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Print the merged view of an agent that is not stored, and what is wrong with its servers
+    #[command(after_help = "Example:\n  narthex agents preview --file agent.yaml")]
+    Preview {
+        /// A file of JSON or YAML with one agent; `-` is standard input
+        #[arg(long, short)]
+        file: PathBuf,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -55,33 +72,33 @@ pub(crate) enum AgentsCommand {
     narthex agents attach planner docs --alias library limits:='{\"pages\": 3}'\n\n\
     A secret is set with `narthex secrets set`, and named here as ${NAME}. Values are\n\
     written as those of `narthex call`. What an attachment had before is replaced.")]
-pub(crate) struct AttachArgs {
+pub struct AttachArgs {
     /// The agent
-    pub(crate) agent: String,
+    pub agent: String,
     /// The server of the catalog
-    pub(crate) server: String,
+    pub server: String,
     /// What it sets for the server
     #[arg(value_name = "KEY=VALUE")]
-    pub(crate) values: Vec<String>,
+    pub values: Vec<String>,
     /// Under which alias [default: the server's id]
     #[arg(long)]
-    pub(crate) alias: Option<String>,
+    pub alias: Option<String>,
     /// Let runs go on without the server if it fails
     #[arg(long)]
-    pub(crate) optional: bool,
+    pub optional: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct GetArgs {
+pub struct GetArgs {
     /// Its id, or name
-    pub(crate) id: String,
+    pub id: String,
     /// Of an agent: its servers with all levels merged, and where each value comes from
     #[arg(long)]
-    pub(crate) merged: bool,
+    pub merged: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
@@ -90,15 +107,15 @@ pub(crate) struct GetArgs {
     All objects are stored, or none. Files end in .json, .yaml or .yml; those of YAML may have\n\
     several objects, apart by `---`. An agent may have its servers in `mcp.servers`: they go into\n\
     the catalog, too.")]
-pub(crate) struct ApplyArgs {
+pub struct ApplyArgs {
     /// A file of JSON or YAML, or a folder of such files; `-` is standard input
     #[arg(long, short, value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Say what would change, and change nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 /// Stores the servers, capabilities and agents of a document: all of them, or none. What it does
@@ -107,32 +124,32 @@ pub(crate) struct ApplyArgs {
 #[command(after_help = "Examples:\n  narthex import workspace.yaml --dry-run\n  \
     narthex export | narthex import - --workspace team\n\n\
     The secrets that it names have to be set before.")]
-pub(crate) struct ImportArgs {
+pub struct ImportArgs {
     /// What `narthex export` has printed, as YAML or JSON; `-` is standard input
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Say what would change, and change nothing
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 /// Prints the servers, capabilities and agents of a workspace as one document of YAML, always in
 /// the same order. Of secrets it has the names alone.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  narthex export > workspace.yaml")]
-pub(crate) struct ExportArgs {
+pub struct ExportArgs {
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DeleteArgs {
+pub struct DeleteArgs {
     /// Its id, or name
-    pub(crate) id: String,
+    pub id: String,
     /// Delete it also if others refer to it, which are then broken
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }

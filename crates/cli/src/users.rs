@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 /// Humans of the installation, and how they sign in.
 #[derive(Debug, Subcommand)]
-pub(crate) enum UsersCommand {
+pub enum UsersCommand {
     /// Make an account for a human; it has no way in until there is a link
     Create(CreateUserArgs),
     /// List humans
@@ -35,23 +35,23 @@ pub(crate) enum UsersCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex users create ada --role author\n  \
     narthex users create grace --operator")]
-pub(crate) struct CreateUserArgs {
+pub struct CreateUserArgs {
     /// The name: 1 to 128 of a-z, 0-9 and `._@+-`
-    pub(crate) name: String,
+    pub name: String,
     /// A role in the workspace: admin, author, runner or auditor; may be said several times
     #[arg(long, value_name = "ROLE")]
-    pub(crate) role: Vec<String>,
+    pub role: Vec<String>,
     /// The workspace of the roles
     #[arg(long, value_name = "WORKSPACE", default_value = "default")]
-    pub(crate) workspace: String,
+    pub workspace: String,
     /// May do everything, in all workspaces
     #[arg(long)]
-    pub(crate) operator: bool,
+    pub operator: bool,
 }
 
 /// What can be done with passkeys from here. They are added by whoever has signed in.
 #[derive(Debug, Subcommand)]
-pub(crate) enum PasskeysCommand {
+pub enum PasskeysCommand {
     /// List them
     #[command(after_help = "Example:\n  narthex users passkeys list ada")]
     List {

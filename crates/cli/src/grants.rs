@@ -2,11 +2,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
+use crate::WorkspaceArgs;
 
 /// What can be done with grants, and with what runs ask for.
 #[derive(Debug, Subcommand)]
-pub(crate) enum GrantsCommand {
+pub enum GrantsCommand {
     /// List what is granted
     List {
         /// Also what was revoked
@@ -53,62 +53,62 @@ pub(crate) enum GrantsCommand {
 
 /// One grant.
 #[derive(Debug, Args)]
-pub(crate) struct GrantArgs {
+pub struct GrantArgs {
     /// The id of the grant
-    pub(crate) id: String,
+    pub id: String,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex grants create linear.write --agent reader --once\n  \
     narthex grants create linear.write --user ada --server linear --tool create_issue")]
-pub(crate) struct CreateGrantArgs {
+pub struct CreateGrantArgs {
     /// The tool scope
-    pub(crate) scope: String,
+    pub scope: String,
     #[command(flatten)]
-    pub(crate) subject: GrantSubjectArgs,
+    pub subject: GrantSubjectArgs,
     #[command(flatten)]
-    pub(crate) duration: GrantDurationArgs,
+    pub duration: GrantDurationArgs,
     /// At this server only
     #[arg(long)]
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
     /// For this tool, prompt or resource only, under the server's own name
     #[arg(long)]
-    pub(crate) tool: Option<String>,
+    pub tool: Option<String>,
     /// When it ends in any case, such as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
-    pub(crate) expires_at: Option<String>,
+    pub expires_at: Option<String>,
     /// Why, for people
     #[arg(long)]
-    pub(crate) reason: Option<String>,
+    pub reason: Option<String>,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 /// For whom, which has to be said.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-pub(crate) struct GrantSubjectArgs {
+pub struct GrantSubjectArgs {
     /// For this human, by id or name, in each run that they drive
     #[arg(long)]
-    pub(crate) user: Option<String>,
+    pub user: Option<String>,
     /// For this agent, whoever drives it
     #[arg(long)]
-    pub(crate) agent: Option<String>,
+    pub agent: Option<String>,
 }
 
 /// For how long [default: until it is revoked].
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-pub(crate) struct GrantDurationArgs {
+pub struct GrantDurationArgs {
     /// For one call
     #[arg(long)]
-    pub(crate) once: bool,
+    pub once: bool,
     /// Until this run ends
     #[arg(long, value_name = "ID")]
-    pub(crate) run: Option<String>,
+    pub run: Option<String>,
     /// Until this session ends
     #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
 }

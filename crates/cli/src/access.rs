@@ -3,11 +3,11 @@
 use clap::{Args, Subcommand};
 use narthex_model::Role;
 
-use super::WorkspaceArgs;
+use crate::WorkspaceArgs;
 
 /// What can be done with workspaces.
 #[derive(Debug, Subcommand)]
-pub(crate) enum WorkspacesCommand {
+pub enum WorkspacesCommand {
     /// List those that you may know of
     List,
     /// Make one
@@ -30,26 +30,29 @@ pub(crate) enum WorkspacesCommand {
     narthex workspaces change team --oauth-on-orchestrators on_attended\n  \
     narthex workspaces change team --name \"The whole team\"")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
-pub(crate) struct ChangeWorkspaceArgs {
+pub struct ChangeWorkspaceArgs {
     /// Its id
-    pub(crate) id: String,
+    pub id: String,
     /// What people call it
     #[arg(long, group = "change")]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// Record arguments and answers of calls from now on, without known secrets, or no more;
     /// whoever may read the audit reads them
     #[arg(long, value_name = "SWITCH", group = "change")]
-    pub(crate) audit_contents: Option<Switch>,
+    pub audit_contents: Option<Switch>,
     /// Let agents that are no workers have servers that each person signs in to: never, in runs
     /// that a person drives, or always
     #[arg(long, value_name = "WHEN", group = "change")]
-    pub(crate) oauth_on_orchestrators: Option<OauthSwitch>,
+    pub oauth_on_orchestrators: Option<OauthSwitch>,
+    /// For how many days events of a session are kept after its end; 0 is for ever
+    #[arg(long, value_name = "DAYS", group = "change")]
+    pub events_kept_days: Option<u32>,
 }
 
 /// When agents that are no workers may use servers that each person signs in to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
-pub(crate) enum OauthSwitch {
+pub enum OauthSwitch {
     Off,
     OnAttended,
     On,
@@ -57,7 +60,7 @@ pub(crate) enum OauthSwitch {
 
 impl OauthSwitch {
     /// The word of the API.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
             Self::OnAttended => "on_attended",
@@ -68,23 +71,24 @@ impl OauthSwitch {
 
 /// Whether something is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Switch {
+pub enum Switch {
     On,
     Off,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DeleteWorkspaceArgs {
+pub struct DeleteWorkspaceArgs {
     /// Its id
-    pub(crate) id: String,
-    /// Delete it with everything in it: servers, capabilities, agents, secrets and services
+    pub id: String,
+    /// End its runs, and delete it with everything in it: servers, capabilities, agents, secrets
+    /// and services
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
 }
 
 /// What can be done with the members of a workspace.
 #[derive(Debug, Subcommand)]
-pub(crate) enum MembersCommand {
+pub enum MembersCommand {
     /// List them with their roles
     List {
         #[command(flatten)]
@@ -113,7 +117,7 @@ pub(crate) enum MembersCommand {
 
 /// What can be done with the tokens of services.
 #[derive(Debug, Subcommand)]
-pub(crate) enum TokensCommand {
+pub enum TokensCommand {
     /// List all that there ever were, without themselves
     List {
         #[command(flatten)]
@@ -133,20 +137,20 @@ pub(crate) enum TokensCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex tokens create ci --role runner --label build\n  \
     narthex tokens create ci --expires-in 30 --quiet > ci.token")]
-pub(crate) struct NewTokenArgs {
+pub struct NewTokenArgs {
     /// The service; one that is not there yet is made
-    pub(crate) service: String,
+    pub service: String,
     /// A role of a new service; may be said several times
     #[arg(long = "role", value_parser = role)]
-    pub(crate) roles: Vec<Role>,
+    pub roles: Vec<Role>,
     /// What it is for
     #[arg(long)]
-    pub(crate) label: Option<String>,
+    pub label: Option<String>,
     /// After how many days it opens nothing any more [default: 90]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
-    pub(crate) expires_in: Option<u64>,
+    pub expires_in: Option<u64>,
     #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub place: WorkspaceArgs,
 }
 
 fn role(text: &str) -> Result<Role, String> {

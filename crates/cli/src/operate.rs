@@ -4,12 +4,11 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
-use super::WorkspaceArgs;
-use crate::config;
+use crate::values;
 
 /// What can be done with the servers of a daemon.
 #[derive(Debug, Subcommand)]
-pub(crate) enum McpCommand {
+pub enum McpCommand {
     /// List the servers; works without a daemon, too
     #[command(after_help = "Examples:\n  narthex mcp list\n  \
         narthex mcp list --json | jq '.data.mounts[] | select(.status != \"ready\")'")]
@@ -52,17 +51,23 @@ pub(crate) enum McpCommand {
         /// The server
         name: String,
     },
+    /// Have the user of a server sign in to it again
+    #[command(after_help = "Example:\n  narthex mcp reauthorize linear")]
+    Reauthorize {
+        /// The server
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex mcp logs files\n  \
     narthex mcp logs files --follow")]
-pub(crate) struct LogsArgs {
+pub struct LogsArgs {
     /// The server; its mount's name, such as 7-files, will do
-    pub(crate) name: String,
+    pub name: String,
     /// Go on with what it writes from now on, until Ctrl-C
     #[arg(long)]
-    pub(crate) follow: bool,
+    pub follow: bool,
 }
 
 /// Stores an entry as it stands in an mcp.json: as JSON, or put together from what is given.
@@ -72,101 +77,38 @@ pub(crate) struct LogsArgs {
     narthex mcp add docs --url https://docs.example/mcp\n  \
     narthex mcp add docs - < entry.json\n\n\
     Secrets do not belong on a command line: write ${env:NAME}, in single quotes.")]
-pub(crate) struct AddArgs {
+pub struct AddArgs {
     /// Its name: 1 to 64 of a-z, 0-9, _ and -
-    pub(crate) name: String,
+    pub name: String,
     /// The entry as a JSON object; - reads it from standard input
     #[arg(value_name = "ENTRY", conflicts_with_all = ["url", "command", "env", "header", "cwd"])]
-    pub(crate) entry: Option<String>,
+    pub entry: Option<String>,
     /// A server over HTTP
     #[arg(long, conflicts_with = "command")]
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
     /// The server speaks HTTP+SSE of 2024-11-05
     #[arg(long, requires = "url")]
-    pub(crate) sse: bool,
+    pub sse: bool,
     /// A header of each request
     #[arg(long, value_name = "NAME=VALUE", requires = "url")]
-    pub(crate) header: Vec<String>,
+    pub header: Vec<String>,
     /// A variable of the program's environment
     #[arg(long, value_name = "NAME=VALUE", requires = "command")]
-    pub(crate) env: Vec<String>,
+    pub env: Vec<String>,
     /// The folder that the program runs in
     #[arg(long, value_name = "DIR", requires = "command")]
-    pub(crate) cwd: Option<String>,
+    pub cwd: Option<String>,
     /// Overwrite a server of this name
     #[arg(long)]
-    pub(crate) replace: bool,
+    pub replace: bool,
     /// A program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<String>,
-}
-
-/// What can be done with runs: each has a token of its own, and the servers that it was created
-/// with.
-#[derive(Debug, Subcommand)]
-pub(crate) enum RunCommand {
-    /// Create a run; nothing of it is left if one of its servers does not start
-    Create(CreateArgs),
-    /// List the runs
-    #[command(after_help = "Example:\n  narthex runs list --status running --quiet")]
-    List {
-        /// Only those that stand so
-        #[arg(long, value_name = "STATUS", value_parser = ["running", "ended", "expired"])]
-        status: Option<String>,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-    /// Show a run with the tools that it sees
-    #[command(after_help = "Example:\n  narthex runs show ID --json | jq .data.tool_set")]
-    Show {
-        /// The run
-        id: String,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-    /// End a run: its token opens nothing any more, and its own servers end
-    #[command(after_help = "Example:\n  narthex runs end ID")]
-    End {
-        /// The run
-        id: String,
-        #[command(flatten)]
-        place: WorkspaceArgs,
-    },
-}
-
-/// Creates a run for one task and prints what its client needs. The file says whose agent it is of,
-/// with parameters and scope, or has servers of the run's own, like an mcp.json that the daemon
-/// reads; an entry with "optional": true may fail.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
-    narthex runs create task.json\n  \
-    narthex runs create --tools git,docs\n  \
-    narthex runs create --json - < task.json | jq .data.mcpServers\n  \
-    narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
-    A scope may hold credentials, so it is given in the file alone.")]
-pub(crate) struct CreateArgs {
-    /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
-    /// standard input
-    pub(crate) file: Option<PathBuf>,
-    /// The agent of the catalog that it is a run of
-    #[arg(long, value_name = "NAME", conflicts_with = "tools")]
-    pub(crate) agent: Option<String>,
-    /// What the model is told
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) prompt: Option<String>,
-    /// The shared servers that it has as well, separated by commas; `*` is all of them
-    #[arg(long, value_name = "ALIAS,…")]
-    pub(crate) tools: Option<String>,
-    /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
-    #[arg(long)]
-    pub(crate) sockets: bool,
-    #[command(flatten)]
-    pub(crate) place: WorkspaceArgs,
+    pub command: Vec<String>,
 }
 
 /// What can be looked at.
 #[derive(Debug, Subcommand)]
-pub(crate) enum CheckCommand {
+pub enum CheckCommand {
     /// Programs, files and variables that the servers of this folder need
     #[command(after_help = "Examples:\n  narthex check mcp\n  \
         narthex check mcp --json | jq '.data.checks[] | select(.level != \"info\")'\n\n\
@@ -176,10 +118,10 @@ pub(crate) enum CheckCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex init\n  narthex init --with-mcp-examples")]
-pub(crate) struct InitArgs {
+pub struct InitArgs {
     /// Also write two example agents and their servers, after a look for what they need
     #[arg(long)]
-    pub(crate) with_mcp_examples: bool,
+    pub with_mcp_examples: bool,
 }
 
 #[derive(Debug, Args)]
@@ -187,14 +129,14 @@ pub(crate) struct InitArgs {
     narthex backup \"store-$(date +%F).db\" --quiet\n\n\
     To go back: stop the daemon, remove store.db, store.db-wal and store.db-shm from the data\n\
     directory, copy the backup there as store.db with the mode 600, and start the daemon.")]
-pub(crate) struct BackupArgs {
+pub struct BackupArgs {
     /// The file to make; it must not be there yet
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
 }
 
 /// What can be done with the daemon itself.
 #[derive(Debug, Subcommand)]
-pub(crate) enum DaemonCommand {
+pub enum DaemonCommand {
     /// Stop the daemon: open calls finish, every server ends
     Stop(StopArgs),
     /// Say whether a daemon runs, and where
@@ -205,11 +147,11 @@ pub(crate) enum DaemonCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex daemon stop\n  \
     narthex daemon stop --timeout 5s --force")]
-pub(crate) struct StopArgs {
+pub struct StopArgs {
     /// How long it may take, such as 30s
-    #[arg(long, value_name = "DURATION", value_parser = config::duration, default_value = "60s")]
-    pub(crate) timeout: Duration,
+    #[arg(long, value_name = "DURATION", value_parser = values::duration, default_value = "60s")]
+    pub timeout: Duration,
     /// Kill it when that time is over
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
 }
