@@ -132,7 +132,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    fn known_runs(&self) -> Result<&Runs, Problem> {
+    pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
         self.door.options.runs.as_ref().ok_or_else(|| {
             Problem::new(ErrorKind::Conflict, "this process begins and ends no runs")
         })
