@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod catalog;
+mod clients;
 mod env_bindings;
 mod grants;
 mod operate;
@@ -23,6 +24,7 @@ pub use catalog::{
     AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DecideArgs, DeleteArgs, ExportArgs,
     GetArgs, ImportArgs, ServersCommand,
 };
+pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use operate::{

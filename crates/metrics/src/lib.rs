@@ -1,6 +1,6 @@
 //! Counters of what the gateway does, as Prometheus text.
 //!
-//! Every label has a bounded set of values: what clients make up is counted as [`OTHER`]. A call
+//! Every label has a bounded set of values: what clients make up is counted as `other`. A call
 //! is counted through counters that were resolved when its server was first seen, without a lock
 //! and without formatting.
 

@@ -3,6 +3,7 @@
 
 mod asked;
 mod attended;
+mod clients;
 mod create;
 mod definitions;
 mod deleting;
@@ -28,7 +29,7 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, Turns};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{RunEnd, RunId, ServerId, WorkspaceId};
+use narthex_model::{McpClientId, RunEnd, RunId, ServerId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::Store;
 use narthex_vault::Vault;
@@ -90,6 +91,8 @@ struct Shared {
     kept: Kept,
     /// Held by whoever keeps new definitions of a server.
     looking: Turns<(WorkspaceId, ServerId)>,
+    /// Held by whoever has a run begin for a client.
+    clients: Turns<McpClientId>,
 }
 
 impl Runs {
@@ -105,6 +108,7 @@ impl Runs {
             expiries: Expiries::default(),
             kept: Kept::default(),
             looking: Turns::default(),
+            clients: Turns::default(),
         });
         Self { shared }
     }

@@ -6,9 +6,9 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
     Audit, CatalogRows, CatalogStep, ConnectError, Definitions, EnvBindings, EventRows,
-    GrantRequests, GrantRows, KeptAnswers, Logins, OpenError, Principals, Proofs, RunRows, Secrets,
-    SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows,
-    TrustedFiles, Workspaces, connect, database::Database, open,
+    GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
+    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError,
+    TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -140,6 +140,12 @@ impl Store {
     #[must_use]
     pub fn definitions(&self) -> Definitions<'_> {
         Definitions::new(&self.database)
+    }
+
+    /// The MCP clients that are registered.
+    #[must_use]
+    pub fn mcp_clients(&self) -> McpClients<'_> {
+        McpClients::new(&self.database)
     }
 
     /// Which agents get which secrets into their own environment.

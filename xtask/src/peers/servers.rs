@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use fs_err as fs;
+use fs_err::{self as fs, os::unix::fs::symlink};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -96,6 +96,11 @@ impl Servers {
         Ok(Self { config, data: root.join("data"), place, _remote: [http, sse], _dir: dir })
     }
 
+    /// A server for the catalog, a tool of which is gated, and the folder that it works on.
+    pub(super) fn gated(&self, peers: &Peers) -> Result<(Value, &Path)> {
+        Ok((self.place.gated(peers)?, &self.place.files))
+    }
+
     /// One call through the aggregated endpoint.
     pub(super) fn answers(&self, peers: &Peers, endpoint: &Endpoint, call: &Call) -> Result<()> {
         let tool = format!("mcp__{}__{}", call.alias, call.tool);
@@ -119,6 +124,22 @@ impl Place {
         git(&place.repository, &["add", "README"])?;
         git(&place.repository, &["commit", "--quiet", "--message", "the first commit"])?;
         Ok(place)
+    }
+
+    /// The filesystem server for the catalog: whoever writes needs a grant.
+    fn gated(&self, peers: &Peers) -> Result<Value> {
+        let program = peers.module("@modelcontextprotocol/server-filesystem/dist/index.js");
+        // A command of the catalog has at most 64 characters (X-E4).
+        let node = self.files.with_file_name("node");
+        if !node.exists() {
+            symlink(peers.node(), &node)?;
+        }
+        Ok(json!({
+            "id": "notes",
+            "command": node,
+            "args": [program, self.files],
+            "tool_scopes": { "write_file": "files.write" },
+        }))
     }
 
     /// The entries of `mcp.json`: each program by its full path, so that nothing is downloaded.

@@ -36,7 +36,7 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
     if !context.format.is_json() {
         output::notice(
             "the copy opens only with the master key, which is not in it: keep a copy of \
-             master.key, or of NARTHEX_MASTER_KEY, elsewhere",
+             master.key, of NARTHEX_MASTER_KEY, or of what the keychain has, elsewhere",
         );
     }
     Ok(done)

@@ -16,6 +16,8 @@ pub(super) enum Shape {
     List,
     /// `true` or `false`.
     Flag,
+    /// One of these, or a word.
+    FlagOrWord,
 }
 
 /// One setting.
@@ -45,6 +47,9 @@ pub(super) const KEYS: &[Key] = &[
     key("catalog.env", "NARTHEX_CATALOG_ENV", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
     key("store.url", super::STORE_URL, Shape::Text),
+    key("vault.keychain", "NARTHEX_VAULT_KEYCHAIN", Shape::FlagOrWord),
+    key("vault.key_command.load", "NARTHEX_VAULT_KEY_COMMAND_LOAD", Shape::List),
+    key("vault.key_command.store", "NARTHEX_VAULT_KEY_COMMAND_STORE", Shape::List),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),
@@ -132,7 +137,7 @@ impl Layers {
                     Ok(number) => Value::Integer(number),
                     Err(_) => Value::String(text),
                 },
-                Shape::Flag => match text.parse() {
+                Shape::Flag | Shape::FlagOrWord => match text.parse() {
                     Ok(flag) => Value::Boolean(flag),
                     Err(_) => Value::String(text),
                 },
@@ -180,6 +185,8 @@ fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
         (Shape::List, _) => Some("a list of texts"),
         (Shape::Flag, Value::Boolean(_)) => None,
         (Shape::Flag, _) => Some("true or false"),
+        (Shape::FlagOrWord, Value::Boolean(_) | Value::String(_)) => None,
+        (Shape::FlagOrWord, _) => Some("true, false or a word"),
     }
 }
 

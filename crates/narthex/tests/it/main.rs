@@ -26,6 +26,7 @@ mod grants;
 mod help;
 mod identity;
 mod init;
+mod keychain;
 mod killed;
 mod limits;
 mod mcp;

@@ -99,7 +99,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let principals = store.principals().all().await.unwrap();
         let mut names: Vec<_> = principals.iter().map(|one| one.name.as_str()).collect();
         names.sort_unstable();
-        assert_eq!(names, if version >= 7 { vec!["ada", "team/ci"] } else { vec![] });
+        let known = ["ada", "team/ci", "team/desktop"];
+        let count = usize::from(version >= 7) * 2 + usize::from(version >= 26);
+        assert_eq!(names, known[..count]);
+        check_clients(&store, version).await;
         let tokens = store.service_tokens().all().await.unwrap();
         assert_eq!(tokens.len(), usize::from(version >= 7));
         let passkey = store.proofs().find_passkey("cred").await.unwrap();
@@ -117,15 +120,28 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
         let grants = store.grants().live().await.unwrap();
         assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
-        let docs = ServerId::new("docs").unwrap();
-        let definitions = store.definitions().texts(&id("team"), &docs).await.unwrap();
-        let names: Vec<_> = definitions.iter().map(|one| one.name.as_str()).collect();
-        assert_eq!(names, if version >= 23 { vec!["read_file"] } else { vec![] });
+        check_definitions(&store, version).await;
         check_events(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
     }
+}
+
+/// The client that a store of a version had.
+async fn check_clients(store: &Store, version: u32) {
+    let clients = store.mcp_clients().all().await.unwrap();
+    let clients: Vec<_> =
+        clients.iter().map(|one| (one.agent.as_str(), one.origins.len())).collect();
+    assert_eq!(clients, if version >= 26 { vec![("reader", 2)] } else { vec![] });
+}
+
+/// The definitions that a store of a version had.
+async fn check_definitions(store: &Store, version: u32) {
+    let docs = ServerId::new("docs").unwrap();
+    let definitions = store.definitions().texts(&id("team"), &docs).await.unwrap();
+    let names: Vec<_> = definitions.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, if version >= 23 { vec!["read_file"] } else { vec![] });
 }
 
 /// The events that a store of a version had, and how long they are kept.
