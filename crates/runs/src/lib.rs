@@ -5,6 +5,7 @@ mod asked;
 mod attended;
 mod clients;
 mod create;
+mod definitions;
 mod deleting;
 mod direct;
 mod driver;
@@ -28,16 +29,17 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, Turns};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{McpClientId, RunEnd, RunId, WorkspaceId};
+use narthex_model::{McpClientId, RunEnd, RunId, ServerId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
-pub use narthex_store::{RunFilter, RunRow, SessionRow};
+pub use narthex_store::{DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow};
 
 pub use self::{
     create::Created,
+    definitions::{DefinitionPage, DefinitionReason, DefinitionVerdict, SeenDefinition},
     direct::DirectServers,
     driver::Creator,
     error::{RunError, RunFault},
@@ -87,6 +89,8 @@ struct Shared {
     numbers: AtomicU64,
     expiries: Expiries,
     kept: Kept,
+    /// Held by whoever keeps new definitions of a server.
+    looking: Turns<(WorkspaceId, ServerId)>,
     /// Held by whoever has a run begin for a client.
     clients: Turns<McpClientId>,
 }
@@ -103,6 +107,7 @@ impl Runs {
             numbers: AtomicU64::new(1),
             expiries: Expiries::default(),
             kept: Kept::default(),
+            looking: Turns::default(),
             clients: Turns::default(),
         });
         Self { shared }
