@@ -11,7 +11,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_model::WorkspaceId;
-use narthex_policy::Grants;
+use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,
     layers::{DefaultServer, SettingsFile},
@@ -30,6 +30,7 @@ use crate::{
     follow,
     grants::LiveGrants,
     login::Login,
+    rules::LiveRules,
     seeding,
 };
 
@@ -53,6 +54,9 @@ pub struct ControlOptions {
     /// What is granted in the workspace of the live configuration; the run of the process itself
     /// has the same.
     pub grants: Arc<Grants>,
+    /// The rules of the workspace of the live configuration; the run of the process itself has the
+    /// same.
+    pub rules: Arc<WorkspaceRules>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -79,6 +83,7 @@ pub(crate) struct Shared {
     pub(crate) workspace: WorkspaceId,
     pub(crate) access: Arc<Access>,
     pub(crate) grants: Arc<LiveGrants>,
+    pub(crate) rules: Arc<LiveRules>,
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -112,6 +117,7 @@ impl Control {
             login,
             meters,
             grants,
+            rules,
             defaults,
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
@@ -124,6 +130,8 @@ impl Control {
         let workspace = WorkspaceId::default();
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
+        let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
+        let rules = Arc::new(rules.map_err(ControlError::Store)?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -138,6 +146,7 @@ impl Control {
             workspace,
             access,
             grants,
+            rules,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: tokio::sync::Mutex::default(),
@@ -161,6 +170,7 @@ impl Control {
             let (of_grants, changes) = (store.clone(), shared.access.changes());
             let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
             shared.tasks.spawn(following);
+            shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
             shared.tasks.spawn(shared.access.clone().follow(store, closing));
         }
         let control = Self { shared };

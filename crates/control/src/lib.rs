@@ -18,6 +18,7 @@ mod keys;
 mod login;
 mod page;
 mod probe;
+mod rules;
 mod secrets;
 mod seeding;
 mod servers;
@@ -43,12 +44,14 @@ pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_login::{LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
 pub use narthex_resolve::{LookUp, Variables, VariablesError};
+pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, Workspace,
 };
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
+pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};

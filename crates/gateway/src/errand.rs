@@ -32,7 +32,7 @@ impl Shared {
         let record = self.begin_record(caller, server, &request.message, item, None);
         let mut record = record.map_err(unrecorded)?;
         let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
-        match self.permit(&caller.run, row.as_deref(), request, &[]).await {
+        match self.permit(caller, row.as_deref(), request, &[]).await {
             Ok(permitted) => {
                 record.allowed(permitted.basis());
                 Ok(Errand { record, permitted })

@@ -13,7 +13,7 @@ use narthex_upstream::{Inventory, Listed};
 use narthex_wire::{Message, Raw, Rewrite, json::encode_string, method};
 
 use crate::{
-    grants::ungranted,
+    grants::{forbidden, ungranted},
     method::Handling,
     refusal::Refusal,
     route::{not_found, unknown_server},
@@ -52,6 +52,7 @@ pub(crate) fn refusal_of(denial: Denial) -> Refusal {
             };
             not_found(handling, item.name())
         }
+        Denial::Forbidden { item, by } => forbidden(&item, &by),
         Denial::Ungranted { item, missing, has_digest } => ungranted(&item, &missing, has_digest),
     }
 }

@@ -5,13 +5,14 @@ mod over;
 use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
 use narthex_model::{CallError, CallErrorKind, ErrorKind, GrantId, ToolScope};
-use narthex_policy::{Attempt, Item, Permitted, Request, Unpaid, Verdict};
+use narthex_policy::{Attempt, Forbidding, Item, Permitted, Request, Site, Unpaid, Verdict};
 use narthex_registry::ServerRow;
+use narthex_wire::{Era, Raw};
 use serde_json::json;
 
 pub(crate) use self::over::Over;
 use crate::{
-    RunView,
+    Caller, Endpoint, RunView,
     exposure::{refusal_of, rules},
     gateway::Shared,
     refusal::Refusal,
@@ -44,12 +45,35 @@ pub struct LedgerError(pub String);
 ///
 /// `paid` are the grants that earlier tries and rounds of the same call have used up.
 pub(crate) fn decide(
-    run: &RunView,
+    caller: &Caller,
     row: Option<&ServerRow>,
     request: Request,
     paid: &[GrantId],
 ) -> Result<Verdict, Refusal> {
-    let attempt = Attempt { now: SystemTime::now, paid };
+    let run = &caller.run;
+    let site = |request: &Request| {
+        let name = match (&request.item, &request.origin) {
+            (_, Some(origin)) => Some(&origin.tool),
+            (Item::Tool(name), None) => Some(name),
+            (Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server, None) => None,
+        };
+        let declared = row.zip(name).and_then(|(row, name)| row.inventory.tool(name));
+        let annotations = declared.and_then(|tool| Raw::new(&tool.raw).get("annotations"));
+        Site {
+            workspace: run.workspace.as_str(),
+            server_id: run.catalog_id(&request.alias),
+            annotations: annotations.map(Raw::as_bytes),
+            endpoint: match caller.endpoint {
+                Endpoint::Aggregated => "aggregated",
+                Endpoint::Transparent(_) => "transparent",
+            },
+            era: match caller.era() {
+                Era::Legacy => "legacy",
+                Era::Modern => "modern",
+            },
+        }
+    };
+    let attempt = Attempt { now: SystemTime::now, paid, site: &site };
     let decided = run.policy.authorize(request, rules(row), &run.authority, attempt);
     decided.map_err(refusal_of)
 }
@@ -58,31 +82,31 @@ impl Shared {
     /// The same, and waits until the grants are used up that are for a single call.
     pub(crate) async fn permit(
         &self,
-        run: &RunView,
+        caller: &Caller,
         row: Option<&ServerRow>,
         request: Request,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
-        match decide(run, row, request, paid)? {
+        match decide(caller, row, request, paid)? {
             Verdict::Permit(permitted) => Ok(permitted),
-            Verdict::Unpaid(unpaid) => Box::pin(self.settle(run, row, unpaid, paid)).await,
+            Verdict::Unpaid(unpaid) => Box::pin(self.settle(caller, row, unpaid, paid)).await,
         }
     }
 
     /// Uses the grants up, or finds others if somebody else has meanwhile.
     pub(crate) async fn settle(
         &self,
-        run: &RunView,
+        caller: &Caller,
         row: Option<&ServerRow>,
         mut unpaid: Unpaid,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
         loop {
-            let again = match self.pay(run, unpaid).await? {
+            let again = match self.pay(&caller.run, unpaid).await? {
                 Ok(permitted) => return Ok(permitted),
                 Err(again) => again,
             };
-            match decide(run, row, again, paid)? {
+            match decide(caller, row, again, paid)? {
                 Verdict::Permit(permitted) => return Ok(permitted),
                 Verdict::Unpaid(next) => unpaid = next,
             }
@@ -135,4 +159,23 @@ pub(crate) fn ungranted(item: &Item, missing: &[ToolScope], has_digest: bool) ->
         message,
         details: Some(details),
     })
+}
+
+/// The answer to a call that a rule of the workspace forbids (D16): nobody can grant it, so that it
+/// names no scopes.
+pub(crate) fn forbidden(item: &Item, by: &Forbidding) -> Refusal {
+    let Forbidding { rule, reason } = by;
+    let what = match item {
+        Item::Server => "this".to_owned(),
+        item => format!("`{}`", item.name()),
+    };
+    let mut message = format!("the rule `{rule}` of the workspace forbids {what}");
+    if !reason.is_empty() {
+        message = format!("{message}: {reason}");
+    }
+    let details = json!({ "rule": &**rule, "reason": &**reason, "name": item.name() });
+    Refusal::Forbidden(
+        CallError { kind: CallErrorKind::PermissionRequired, message, details: Some(details) },
+        rule.clone(),
+    )
 }

@@ -123,7 +123,7 @@ impl Shared {
         for link in session.own_links() {
             let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
             // It is about no tool, resource or prompt, which are all that rules are about.
-            let Ok(permitted) = self.permit(&caller.run, None, request, &[]).await else {
+            let Ok(permitted) = self.permit(caller, None, request, &[]).await else {
                 continue;
             };
             if let Err(error) = link.notify(permitted).await {
@@ -149,7 +149,7 @@ impl Shared {
         if caller.era() == Era::Modern && up == Era::Legacy {
             request.rewrite = translate::request_to_legacy();
         }
-        let permitted = self.permit(&caller.run, Some(&row), request, &[]).await;
+        let permitted = self.permit(caller, Some(&row), request, &[]).await;
         let Ok(permitted) = permitted else { return };
         if let Err(error) = chosen.link.notify(permitted).await {
             tracing::debug!(server.name = %alias, %error, "a notification was not taken");

@@ -197,6 +197,13 @@ impl RunView {
         Self { own: self.own.with_further(kept), ..self }
     }
 
+    /// The id in the workspace's catalog of what an alias stands for; `None` for what is not of
+    /// the catalog.
+    pub(crate) fn catalog_id(&self, alias: &Alias) -> Option<&str> {
+        let (workspace, id) = self.own.catalog(alias)?.split_once('/')?;
+        (workspace == self.workspace.as_str()).then_some(id)
+    }
+
     /// What the run calls the built-in server, if this text does (X-M1).
     #[must_use]
     pub fn built_in(&self, alias: &str) -> Option<Alias> {

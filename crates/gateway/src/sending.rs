@@ -42,7 +42,7 @@ impl Shared {
         let permitted = match verdict {
             Verdict::Permit(permitted) => permitted,
             Verdict::Unpaid(unpaid) => {
-                Box::pin(self.settle(&caller.run, Some(&row), unpaid, paid)).await?
+                Box::pin(self.settle(caller, Some(&row), unpaid, paid)).await?
             }
         };
         finish.allowed(&permitted);
@@ -85,7 +85,7 @@ impl Shared {
         let up = link.facts().revision;
         let finish = FinishParts::read(self, caller, &routed, up);
         paid.extend(self.prepare(caller, &mut routed.request, up)?);
-        let verdict = decide(&caller.run, Some(&routed.row), routed.request, paid)?;
+        let verdict = decide(caller, Some(&routed.row), routed.request, paid)?;
         Ok((finish, verdict))
     }
 }

@@ -6,6 +6,7 @@ mod catalog;
 mod env_bindings;
 mod grants;
 mod operate;
+mod policy;
 mod secrets;
 mod traffic;
 mod users;
@@ -40,6 +41,7 @@ pub(crate) use operate::{
     AddArgs, BackupArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand,
     RunCommand, StopArgs,
 };
+pub(crate) use policy::{CheckPolicyArgs, PolicyCommand};
 pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
 pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
@@ -128,6 +130,9 @@ enum Command {
     /// What humans allow users and agents to do, and what runs ask for
     #[command(subcommand)]
     Grants(GrantsCommand),
+    /// The rules of a workspace: what its runs may not call, or only with approval
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// The workspaces, which share nothing with each other
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
@@ -330,6 +335,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
             Box::pin(commands::env_bindings::run(command, context)).await
         }
         Command::Grants(command) => Box::pin(commands::grants::run(command, context)).await,
+        Command::Policy(command) => Box::pin(commands::policy::run(command, context)).await,
         Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,

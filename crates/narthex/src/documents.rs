@@ -28,8 +28,7 @@ pub(crate) struct Document {
 /// input (`-`).
 pub(crate) fn read(path: &Path) -> Result<Vec<Document>, Failure> {
     if path == Path::new("-") {
-        let mut text = String::new();
-        stdin().take(TEXT_MAX + 1).read_to_string(&mut text)?;
+        let text = text_of(path)?;
         let is_json = text.trim_start().starts_with(['{', '[']);
         return parse("standard input", &text, is_json);
     }
@@ -54,6 +53,16 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Document>, Failure> {
         all.extend(file(&path)?);
     }
     Ok(all)
+}
+
+/// The text of a file, or of standard input (`-`) as much as the daemon takes, and a bit more.
+pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
+    if path != Path::new("-") {
+        return Ok(fs::read_to_string(path)?);
+    }
+    let mut text = String::new();
+    stdin().take(TEXT_MAX + 1).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn file(path: &Path) -> Result<Vec<Document>, Failure> {

@@ -9,11 +9,11 @@ use std::{
 };
 
 use narthex_model::{
-    AgentName, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantSubject,
-    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
+    AgentName, AgentType, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf,
+    GrantSubject, PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
 
-/// Whom a run acts for, and which run it is: what grants are for.
+/// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actors {
     /// The human who drives it; their grants count in it, and nobody else's (X-E81).
@@ -24,6 +24,10 @@ pub struct Actors {
     pub session: Option<SessionId>,
     /// The run itself.
     pub run: Option<RunId>,
+    /// Whom its agent acts for by its type; `None` without an agent.
+    pub agent_type: Option<AgentType>,
+    /// Whether another run began it.
+    pub is_child: bool,
 }
 
 /// What is to be used, as far as grants look at it.

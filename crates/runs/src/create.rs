@@ -323,6 +323,7 @@ impl Runs {
         warnings.extend(prepared.warnings);
         let id = draft.token.run_id();
         let inputs = made.agent().map(|agent| agent.inputs.text());
+        let agent_type = made.agent().map(FrozenAgent::agent_type);
         let first = FirstLists::of(&set);
         let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
         let frozen = Frozen { prompt, of: made, lists, further: KeptFurther::default() };
@@ -339,7 +340,13 @@ impl Runs {
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(withheld);
         let run = run.frozen_to(first).with_meters(meters);
-        let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
+        let place = Place {
+            run: id,
+            session: draft.session.id,
+            agent: &draft.session.agent,
+            agent_type,
+            is_child: draft.parent.is_some(),
+        };
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
         let run = Arc::new(run.with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;

@@ -27,6 +27,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (15, "audit contents", include_str!("../migrations/0015_audit_contents.sql")),
     (18, "grants", include_str!("../migrations/0018_grants.sql")),
     (19, "oauth on orchestrators", include_str!("../migrations/0019_oauth_on_orchestrators.sql")),
+    (21, "workspace rules", include_str!("../migrations/0021_workspace_rules.sql")),
 ];
 
 /// The version that this program writes.

@@ -9,6 +9,7 @@ pub(crate) mod kept_answers;
 pub(crate) mod logins;
 pub(crate) mod principals;
 pub(crate) mod proofs;
+pub(crate) mod rules;
 pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;

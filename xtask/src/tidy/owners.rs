@@ -14,9 +14,11 @@ struct Owned {
 const OWNED: &[Owned] = &[
     owned("bollard", &["supervisor"]),
     owned("cargo_metadata", &["xtask"]),
+    owned("cedar-policy", &["rules"]),
     owned("clap", &["narthex", "testkit", "xtask"]),
     owned("fuser", &["mount"]),
     owned("jsonwebtoken", &["login"]),
+    owned("miette", &["rules"]),
     owned("rustls", &["upstream"]),
     owned("serde-saphyr", &["narthex"]),
     owned("sqlx", &["store"]),

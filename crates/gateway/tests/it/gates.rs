@@ -125,7 +125,8 @@ fn begin(world: &World, grants: &Arc<Grants>, own: Option<MountSet>) -> Arc<RunV
             RunView::with_servers(&token, WorkspaceId::default(), RunPolicy::default(), own)
         }
     };
-    let run = Arc::new(run.with_authority(Authority { actors, grants: grants.clone() }));
+    let authority = Authority { actors, grants: grants.clone(), ..Authority::default() };
+    let run = Arc::new(run.with_authority(authority));
     world.gateway.begin_run(&run).unwrap();
     run
 }

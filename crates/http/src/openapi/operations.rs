@@ -4,6 +4,7 @@ mod access;
 mod catalog;
 mod door;
 mod grants;
+mod policy;
 mod runs;
 mod servers;
 mod signin;
@@ -19,6 +20,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("catalog", catalog::OPERATIONS),
     ("runs", runs::OPERATIONS),
     ("grants", grants::OPERATIONS),
+    ("policy", policy::OPERATIONS),
 ];
 
 /// The subject and the words of an operation.

@@ -29,6 +29,7 @@ mod killed;
 mod limits;
 mod mcp;
 mod outcomes;
+mod policy;
 mod recorder;
 mod reload;
 mod reload_load;

@@ -100,6 +100,7 @@ impl World {
             audit: Audit::disabled(),
             login: None,
             grants: Arc::default(),
+            rules: Arc::default(),
             meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };

@@ -117,6 +117,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
         let grants = store.grants().live().await.unwrap();
         assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
+        let rules = store.rules().find(&id("team")).await.unwrap();
+        let rules = rules.map(|one| (one.head.revision, one.document));
+        let kept = "forbid(principal, action, resource);".to_owned();
+        assert_eq!(rules, (version >= 21).then_some((1, kept)));
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");

@@ -114,6 +114,7 @@ impl Api {
             login,
             meters: Meters::default(),
             grants: Arc::default(),
+            rules: Arc::default(),
             defaults: Vec::new(),
         };
         let registry = registry();
