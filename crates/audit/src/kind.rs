@@ -69,6 +69,10 @@ kinds! {
     CONTENTS_OFF = "workspace.audit_contents.disabled";
     /// Which agents may have servers that each person signs in to; `details.value` says it.
     OAUTH_UPDATED = "workspace.oauth_on_orchestrators.updated";
+    /// For how many days events of sessions are kept; `details.value` says it.
+    EVENTS_KEPT_UPDATED = "workspace.events_kept_days.updated";
+    /// Somebody has sent a message to a session.
+    SESSION_MESSAGE_SENT = "session.message.sent";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

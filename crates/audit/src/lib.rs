@@ -30,6 +30,6 @@ pub use recorder::{
     Audit, AuditError, AuditFull, AuditRecord, AuditSettings, AuditSlot, Noted, Outcome, Refused,
     TOOL,
 };
-pub use spool::{SpoolBatch, SpoolGrown, SpoolReader};
+pub use spool::{SpoolBatch, SpoolFiles, SpoolGrown, SpoolReader};
 pub use tool_set::{DefinitionDigest, SeenTool, ToolSet};
-pub use verify::{Broken, ChainReport, DeclaredChain, Fault, Report, Verifier};
+pub use verify::{Broken, ChainReport, DeclaredChain, Fault, KnownHead, Report, Verifier, Waiting};

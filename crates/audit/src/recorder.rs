@@ -183,7 +183,7 @@ impl Audit {
     /// When the record could not be kept; the call must not be made.
     pub fn reserve(&self, mut record: AuditRecord) -> Result<AuditSlot, AuditFull> {
         if let Some(queue) = &self.queue {
-            queue.take_room()?;
+            queue.take_room(1)?;
         }
         record.shorten();
         let entry = Entry {
@@ -208,7 +208,7 @@ impl Audit {
         tools: &Arc<ToolSet>,
     ) -> Result<(), AuditFull> {
         if let Some(queue) = &self.queue {
-            queue.take_room()?;
+            queue.take_room(1)?;
             let (workspace, tools) = (workspace.clone(), tools.clone());
             let entry = ToolsEntry { workspace, run, tools, time: SystemTime::now() };
             queue.push(Written::Tools(Box::new(entry)));
@@ -222,7 +222,7 @@ impl Audit {
     /// When the record could not be kept.
     pub fn note(&self, event: AuditEvent<'static>) -> Result<(), AuditFull> {
         if let Some(queue) = &self.queue {
-            queue.take_room()?;
+            queue.take_room(1)?;
             queue.push(Written::Event(Box::new(event)));
         }
         Ok(())
@@ -253,6 +253,12 @@ impl Audit {
     pub fn waiting(&self) -> Option<(u64, Duration)> {
         let backlog = &self.queue.as_ref()?.state.backlog;
         Some((backlog.waiting(), backlog.lag()))
+    }
+
+    /// Whether what waits could not be moved into the store when that was tried last.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| queue.state.backlog.is_stuck())
     }
 
     /// How many more calls may be open or unwritten; `None` if no record is kept.

@@ -3,7 +3,8 @@
 //! A process has a slot of the folder, which is a lock that it holds as long as it lives. It writes
 //! `audit.jsonl` (of further slots `audit.2.jsonl` and so on), and sets that aside when it is long;
 //! what a process before it left is set aside when the slot is opened. Each file begins with where
-//! the chains stand and which changes are under way, so that the newest alone tells how to go on.
+//! the chains stand and which changes are under way, a line each, so that the newest alone tells
+//! how to go on.
 
 mod backlog;
 mod reader;
@@ -18,7 +19,7 @@ use std::{
 
 use fs_err::os::unix::fs::OpenOptionsExt;
 
-pub use self::reader::{SpoolBatch, SpoolGrown, SpoolReader};
+pub use self::reader::{SpoolBatch, SpoolFiles, SpoolGrown, SpoolReader};
 pub(crate) use self::{
     backlog::Backlog,
     recovered::{CHANGE, Intent, Standing, header},
@@ -47,6 +48,8 @@ pub(crate) struct Spool {
 struct Current {
     file: fs_err::File,
     bytes: u64,
+    /// How many of them it began with.
+    header: u64,
 }
 
 /// What is known when a spool is opened.
@@ -143,7 +146,7 @@ impl Spool {
         fs_err::File::open(&self.folder)?.sync_all()?;
         let bytes = header.len() as u64;
         self.backlog.grew(bytes);
-        self.current = Some(Current { file, bytes });
+        self.current = Some(Current { file, bytes, header: bytes });
         Ok(())
     }
 
@@ -171,7 +174,10 @@ impl Spool {
     /// # Errors
     /// When the disk refuses; the present file stays.
     pub(crate) fn at_line_end(&mut self, header: &mut dyn FnMut() -> Vec<u8>) -> io::Result<()> {
-        if self.current()?.bytes < self.rotate_bytes {
+        let rotate_bytes = self.rotate_bytes;
+        let Current { bytes, header: beginning, .. } = self.current()?;
+        // At least half of a file is news, however much there is to begin it with.
+        if *bytes < rotate_bytes.max(beginning.saturating_mul(2)) {
             return Ok(());
         }
         self.begin_file(&header())

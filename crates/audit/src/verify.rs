@@ -1,14 +1,18 @@
 //! Reads lines again, and says which is the first that is not as it was written.
 //!
 //! A text to verify has, for each chain, a line `{"chain": …}` that says where the chain begins and
-//! ends, the lines of the chain in their order, and one line `{"end": …}` after all chains.
+//! ends, the lines of the chain in their order, and one line `{"end": …}` after all chains. That
+//! may name events that are known from elsewhere to be there.
 
-use std::{collections::BTreeMap, fmt};
+mod report;
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Link, canonical::line_hash, chain::NOTHING_BEFORE, kind};
+pub use self::report::{Broken, ChainReport, Fault, Report, Waiting};
+use crate::{Head, Link, canonical::line_hash, chain::NOTHING_BEFORE, kind};
 
 /// Where a chain begins and ends, as the store knows it beside the lines themselves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,92 +35,14 @@ pub struct DeclaredChain {
     pub is_vouched: Option<bool>,
 }
 
-/// What is wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
-#[serde(rename_all = "snake_case", tag = "fault")]
-pub enum Fault {
-    /// It is not what its hash was made of.
-    #[error("it was edited: its content does not have its hash")]
-    Edited,
-    /// It is sound by itself and does not follow the one before it.
-    #[error("it does not follow the event before it: one of the two was put in or exchanged")]
-    Unlinked,
-    /// Some are missing before it.
-    #[error("{count} before it were removed")]
-    Removed {
-        /// How many.
-        count: u64,
-    },
-    /// It stands at another place than its own.
-    #[error("it stands at another place than its own")]
-    Reordered,
-    /// It is there twice.
-    #[error("it stands there twice")]
-    Doubled,
-    /// Some are missing at the end.
-    #[error("{count} after it were removed")]
-    TailCut {
-        /// How many.
-        count: u64,
-    },
-    /// Lines follow the one that is known to be the last.
-    #[error("it comes after the one that is known to be the last")]
-    Surplus,
-    /// The last line is not the one that is known to be.
-    #[error("the chain was written anew: its last event is not the one that is known to be")]
-    Rewritten,
-    /// Nothing is known of the chain's end.
-    #[error("nothing vouches for where its chain ends")]
-    Undeclared,
-    /// The line that says where a chain ends was changed.
-    #[error("what is known of its chain's end was changed by somebody without the key")]
-    Forged,
-    /// A chain that a later one names is not there, or is shorter than that says.
-    #[error("the chain before it, which it names, is gone or was cut")]
-    PredecessorGone,
-    /// It is no event.
-    #[error("it is no event of the audit")]
-    Unreadable,
-    /// The text ends before its end.
-    #[error("the text was cut off: the line that ends it is missing or does not fit")]
-    TextCut,
-}
-
-/// The first event of a chain that is not as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Broken {
-    /// Whose chain; empty for the installation, or if that cannot be told.
+/// An event that was moved into the store, as whoever moved it knows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownHead {
+    /// Whose: a workspace, or empty for the installation.
     pub workspace: String,
-    /// Which writer's.
-    pub writer: String,
-    /// The event's number in the chain; 0 if that cannot be told.
-    pub seq: u64,
-    /// The line of the text, from 1.
-    pub line: u64,
-    /// What is wrong.
+    /// Where it stands.
     #[serde(flatten)]
-    pub fault: Fault,
-}
-
-/// How one chain came out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ChainReport {
-    /// Where it begins and ends.
-    #[serde(flatten)]
-    pub declared: DeclaredChain,
-    /// How many events were read.
-    pub events: u64,
-}
-
-/// How everything came out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// How many events were read.
-    pub events: u64,
-    /// The chains that were declared.
-    pub chains: Vec<ChainReport>,
-    /// For each chain that is broken, where it is first; in the order of the text.
-    pub broken: Vec<Broken>,
+    pub head: Head,
 }
 
 /// Reads lines, one by one. It remembers one place a chain, however long they are.
@@ -127,6 +53,8 @@ pub struct Verifier {
     events: u64,
     line: u64,
     end: Option<u64>,
+    known: Vec<KnownHead>,
+    waiting: Option<Waiting>,
     is_beyond_end: bool,
 }
 
@@ -170,7 +98,11 @@ impl Verifier {
         }
         if let Some(events) = value.get("end").and_then(|end| end["events"].as_u64()) {
             self.end = Some(events);
-            return;
+            self.waiting = Waiting::at_end(&value);
+            return match Option::deserialize(&value["end"]["known"]) {
+                Ok(known) => self.known = known.unwrap_or_default(),
+                Err(_) => self.stray(),
+            };
         }
         self.events += 1;
         match serde_json::from_value::<Link>(value.clone()) {
@@ -186,6 +118,9 @@ impl Verifier {
         for name in &names {
             self.end_chain(name);
         }
+        for known in std::mem::take(&mut self.known) {
+            self.is_there(known);
+        }
         let mut broken = std::mem::take(&mut self.strays);
         broken.extend(self.chains.values().filter_map(|chain| chain.broken.clone()));
         if self.end != Some(self.events) || self.is_beyond_end {
@@ -197,7 +132,8 @@ impl Verifier {
         let chains = self.chains.into_values().filter_map(|chain| {
             Some(ChainReport { declared: chain.declared?, events: chain.events })
         });
-        Report { events: self.events, chains: chains.collect(), broken }
+        let waiting = self.waiting.into_iter().collect();
+        Report { events: self.events, chains: chains.collect(), broken, waiting }
     }
 
     /// What can be said of no chain.
@@ -269,6 +205,24 @@ impl Verifier {
         }
     }
 
+    /// Whether an event that is known is in its chain, or was removed because of its age.
+    fn is_there(&mut self, known: KnownHead) {
+        let KnownHead { workspace, head: Head { writer, seq, hash } } = known;
+        let line = self.line;
+        let chain = self.chains.get_mut(&(workspace.clone(), writer.clone()));
+        let declared = chain.as_ref().and_then(|chain| chain.declared.as_ref());
+        let fault = match declared {
+            Some(declared) if declared.head_seq > seq => return,
+            Some(declared) if declared.head_seq == seq && declared.head_hash == hash => return,
+            Some(declared) if declared.head_seq == seq => Fault::Rewritten,
+            _ => Fault::KnownGone,
+        };
+        match chain {
+            Some(chain) => chain.breaks(&workspace, &writer, seq, line, fault),
+            None => self.strays.push(Broken { workspace, writer, seq, line, fault }),
+        }
+    }
+
     fn end_chain(&mut self, name: &(String, String)) {
         let predecessor = self.chains[name].after.as_ref().map(|after| {
             let before = self.chains.get(&(name.0.clone(), after.writer.clone()));
@@ -324,24 +278,5 @@ impl Chain {
             let (writer, hash) = (writer.to_owned(), hash.to_owned());
             self.after = Some(After { writer, seq, hash });
         }
-    }
-}
-
-impl Report {
-    /// Whether everything is as it was written.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
-        self.broken.is_empty()
-    }
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workspace, writer, seq, line, fault } = self;
-        if writer.is_empty() {
-            return write!(f, "line {line}: {fault}");
-        }
-        let whose = if workspace.is_empty() { "the installation" } else { workspace };
-        write!(f, "line {line}, event {seq} of {writer} in {whose}: {fault}")
     }
 }

@@ -7,12 +7,14 @@ mod listing;
 mod shipping;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
 use narthex_audit::{Actor, AuditEvent, Noted};
 use tokio::time::sleep;
 
+use self::shipping::ShipError;
 pub(crate) use self::shipping::Shipper;
 pub use self::{
     export::AuditExport,
@@ -44,27 +46,53 @@ impl Control {
         Ok(self.shared.audit.begin(event).await?)
     }
 
-    /// Moves what was recorded until now into the store, as far as that does not take long.
-    async fn ship(&self) {
-        self.shared.audit.flush().await;
-        ship(&self.shared).await;
+    /// Notes changes that are made together, as [`Control::note`] does; waits once for the disk.
+    ///
+    /// # Errors
+    /// When they cannot be recorded: none of them must be made then (D25).
+    pub(crate) async fn note_all(
+        &self,
+        events: Vec<AuditEvent<'static>>,
+    ) -> Result<Vec<Noted>, ControlError> {
+        Ok(self.shared.audit.begin_all(events).await?)
     }
+
+    /// Moves what was recorded until now into the store, as far as that does not take long.
+    async fn ship(&self) -> Shipped {
+        self.shared.audit.flush().await;
+        ship(&self.shared).await
+    }
+}
+
+/// How much of what was recorded is in the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shipped {
+    All,
+    /// The rest is on its way.
+    Part,
+    /// It cannot be moved.
+    Nothing,
 }
 
 /// The most batches that somebody who only wants to read waits for.
 const BATCHES_AWAITED: usize = 20;
 
-async fn ship(shared: &Shared) {
-    let Some(shipper) = &shared.shipper else { return };
+async fn ship(shared: &Shared) -> Shipped {
+    let Some(shipper) = &shared.shipper else { return Shipped::All };
     let mut shipper = shipper.lock().await;
     for _ in 0..BATCHES_AWAITED {
         match shipper.step().await {
             Ok(true) => {}
-            Ok(false) => return,
+            Ok(false) => return Shipped::All,
+            Err(ShipError::Contended) => return Shipped::Part,
             // Told by the task, which tries it again.
-            Err(error) => return tracing::debug!("the audit was not moved: {error}"),
+            Err(error) => {
+                tracing::debug!("the audit was not moved: {error}");
+                return Shipped::Nothing;
+            }
         }
     }
+    Shipped::Part
 }
 
 /// Starts what moves and trims.
@@ -78,7 +106,9 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 /// Moves what is left, once nothing else is done.
 pub(crate) async fn end(shared: &Shared) {
     shared.audit.flush().await;
-    ship(shared).await;
+    if ship(shared).await != Shipped::All {
+        tracing::warn!("a part of the audit waits on the disk for the next start");
+    }
 }
 
 async fn move_all(shared: Arc<Shared>) {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use narthex_audit::Audit;
+use narthex_events::Events;
 use narthex_model::WorkspaceId;
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
@@ -32,6 +33,7 @@ use crate::{
     login::Login,
     rules::LiveRules,
     seeding,
+    turns::Turns,
 };
 
 /// What a control plane is made of.
@@ -73,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Option<SettingsFile>,
     pub(crate) settings_path: Option<PathBuf>,
     pub(crate) store: Option<Store>,
+    /// What happens in sessions; only with a store.
+    pub(crate) events: Option<Events>,
     pub(crate) vault: Option<Vault>,
     pub(crate) variables: Variables,
     pub(crate) audit: Audit,
@@ -87,8 +91,9 @@ pub(crate) struct Shared {
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
-    /// Held while the catalog changes, so that what was checked against it still holds.
-    pub(crate) cataloguing: tokio::sync::Mutex<()>,
+    /// Held while the catalog of a workspace changes, so that what was checked against it still
+    /// holds.
+    pub(crate) cataloguing: Turns<WorkspaceId>,
     /// Held while counts of calls are stored, so that none is stored twice.
     pub(crate) counting: tokio::sync::Mutex<()>,
     pub(crate) meters: Meters,
@@ -126,6 +131,7 @@ impl Control {
             .as_ref()
             .map(|path| SettingsFile::new(path, &layers.workspace_root, layers.env.clone()));
         let tasks = TaskTracker::new();
+        let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let workspace = WorkspaceId::default();
         let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
@@ -138,6 +144,7 @@ impl Control {
             settings,
             settings_path,
             store,
+            events,
             vault,
             variables,
             audit,
@@ -149,7 +156,7 @@ impl Control {
             rules,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
-            cataloguing: tokio::sync::Mutex::default(),
+            cataloguing: Turns::default(),
             counting: tokio::sync::Mutex::default(),
             meters,
             applied: std::sync::Mutex::default(),
@@ -165,14 +172,7 @@ impl Control {
         let events = shared.files.subscribe();
         shared.tasks.spawn(follow::run(shared.clone(), events));
         shared.files.start().await;
-        if let Some(store) = shared.store.clone() {
-            let closing = shared.closing.clone();
-            let (of_grants, changes) = (store.clone(), shared.access.changes());
-            let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
-            shared.tasks.spawn(following);
-            shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
-            shared.tasks.spawn(shared.access.clone().follow(store, closing));
-        }
+        follow_store(&shared);
         let control = Self { shared };
         control.begin_counting().await?;
         Ok(control)
@@ -200,6 +200,12 @@ impl Control {
     #[must_use]
     pub fn store(&self) -> Option<&Store> {
         self.shared.store.as_ref()
+    }
+
+    /// What happens in sessions; `None` without a store.
+    #[must_use]
+    pub fn events(&self) -> Option<&Events> {
+        self.shared.events.as_ref()
     }
 
     /// The workspace whose servers the live configuration has.
@@ -249,6 +255,24 @@ impl Control {
         if let Some(store) = &shared.store {
             store.close().await;
         }
+    }
+}
+
+/// Keeps up with what other daemons on the store change, and removes what nobody keeps any more.
+fn follow_store(shared: &Arc<Shared>) {
+    if let Some(store) = shared.store.clone() {
+        let closing = shared.closing.clone();
+        let (of_grants, changes) = (store.clone(), shared.access.changes());
+        let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
+        shared.tasks.spawn(following);
+        shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
+        shared.tasks.spawn(shared.access.clone().follow(store, closing));
+    }
+    if let Some(events) = shared.events.clone() {
+        let closing = shared.closing.clone();
+        shared.tasks.spawn(async move {
+            closing.run_until_cancelled(Box::pin(events.sweep_daily())).await;
+        });
     }
 }
 

@@ -6,7 +6,9 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::{AccessError, CatalogError, GrantError, KeyedError, LoginError, RulesError};
+use crate::{
+    AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError, RulesError,
+};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,9 @@ pub enum ControlError {
     /// Somebody does not get in.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// Nobody is told.
+    #[error(transparent)]
+    Message(#[from] MessageError),
     /// Another request of its idempotency key stands in the way.
     #[error(transparent)]
     Keyed(#[from] KeyedError),
@@ -92,6 +97,7 @@ impl ControlError {
             Self::Grant(error) => error.kind(),
             Self::Rules(error) => error.kind(),
             Self::Login(error) => error.kind(),
+            Self::Message(error) => error.kind(),
             Self::Keyed(error) => error.kind(),
             Self::Bug(_) => ErrorKind::Bug,
             Self::NoSettings | Self::NoFiles | Self::NoVault | Self::NoAudit => ErrorKind::Conflict,

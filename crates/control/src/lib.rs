@@ -16,6 +16,7 @@ mod grants;
 mod idempotency;
 mod keys;
 mod login;
+mod messages;
 mod page;
 mod probe;
 mod rules;
@@ -23,6 +24,7 @@ mod secrets;
 mod seeding;
 mod servers;
 mod traffic;
+mod turns;
 
 pub use access::{
     AccessError, Account, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
@@ -40,6 +42,7 @@ pub use grants::{GrantError, GrantRequested, Granter, RequestOf, StoreLedger};
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
+pub use messages::MessageError;
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_login::{LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
@@ -55,3 +58,4 @@ pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};
+pub use turns::Turns;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{Alias, CatalogKind, TrafficLimits, WorkspaceId};
+use narthex_model::{Alias, CatalogKind, RunBudget, TrafficLimits, WorkspaceId, WorkspaceLimits};
 use narthex_resolve::{Agent, ServerEntry};
 use narthex_store::{CallCount, CatalogRow, Store};
 use narthex_traffic::{DayCount, Meter, MeterKey, MeterKind, RunMeters};
@@ -62,14 +62,15 @@ impl Control {
     pub async fn workspace_limits(
         &self,
         workspace: &WorkspaceId,
-    ) -> Result<TrafficLimits, ControlError> {
+    ) -> Result<WorkspaceLimits, ControlError> {
         let store = self.catalog_store(workspace).await?;
         let text = store.traffic().limits(workspace).await.map_err(ControlError::Store)?;
         Ok(text.map(|text| stored_limits(&text)).unwrap_or_default())
     }
 
-    /// Gives a workspace limits as a JSON text has them, in place of those that it had. They hold
-    /// for every call from now on, also of runs that have begun.
+    /// Gives a workspace limits as a JSON text has them, in place of those that it had. Those of
+    /// traffic hold for every call from now on, also of runs that have begun; those of runs for
+    /// runs that are created.
     ///
     /// # Errors
     /// When anything is wrong with the text, there is no store or no such workspace, or the store
@@ -79,11 +80,11 @@ impl Control {
         workspace: &WorkspaceId,
         text: &[u8],
         by: By,
-    ) -> Result<TrafficLimits, ControlError> {
+    ) -> Result<WorkspaceLimits, ControlError> {
         let limits = read_limits(text).map_err(CatalogError::Refused)?;
         let workspace = workspace.clone();
         let set = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let store = this.catalog_store(&workspace).await?;
             let document = json!(limits).to_string();
             let event = AuditEvent::new(kind::LIMITS_UPDATED, by.clone()).in_workspace(&workspace);
@@ -93,7 +94,7 @@ impl Control {
             stored.map_err(ControlError::Store)?;
             let meter =
                 this.shared.meters.get(&key(&workspace, MeterKind::Workspace, workspace.as_str()));
-            meter.set_limits(limits);
+            meter.set_limits(limits.traffic);
             noted.done().await;
             tracing::info!(%workspace, limits = document, by = %by.id, "the limits are others");
             Ok(limits)
@@ -111,7 +112,7 @@ impl Control {
         let (meters, store) = (&self.shared.meters, self.catalog_store(workspace).await?);
         let day = meters.today();
         let mut rows = Rows::default();
-        rows.row(MeterKind::Workspace, workspace.as_str()).limits = limits;
+        rows.row(MeterKind::Workspace, workspace.as_str()).limits = limits.traffic;
         for (kind, of) in COUNTED {
             let all = store.catalog(kind).all(workspace).await.map_err(ControlError::Store)?;
             for one in &all {
@@ -141,22 +142,24 @@ impl Control {
     }
 
     /// The meters of a run: of its workspace, its agent, and the servers of the catalog that it
-    /// has, by alias. Their limits are those that are stored now.
+    /// has, by alias; and what it may start. All limits are those that are stored now.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn run_meters(
+    pub async fn run_limits(
         &self,
         workspace: &WorkspaceId,
         agent: Option<&str>,
         servers: Vec<(Alias, String)>,
-    ) -> Result<RunMeters, ControlError> {
+    ) -> Result<(RunMeters, RunBudget), ControlError> {
         // So that no change falls between what is read and what is set.
-        let _together = self.shared.cataloguing.lock().await;
+        let _together = self.shared.cataloguing.take(workspace).await;
         let of_workspace = key(workspace, MeterKind::Workspace, workspace.as_str());
         let limits = self.workspace_limits(workspace).await?;
-        let mut meters =
-            RunMeters { workspace: Some(self.meter(&of_workspace, limits)), ..<_>::default() };
+        let mut meters = RunMeters {
+            workspace: Some(self.meter(&of_workspace, limits.traffic)),
+            ..<_>::default()
+        };
         if let Some(agent) = agent {
             meters.agent = Some(self.stored_meter(workspace, AGENT, agent).await?);
         }
@@ -164,7 +167,7 @@ impl Control {
             let meter = self.stored_meter(workspace, SERVER, &id).await?;
             meters.servers.push((alias, meter));
         }
-        Ok(meters)
+        Ok((meters, limits.run))
     }
 
     /// The meter of an object of the catalog, with the limits that are stored. What is gone keeps
@@ -219,7 +222,7 @@ impl Control {
         }
         let home = &self.shared.workspace;
         let limits = self.workspace_limits(home).await?;
-        self.meter(&key(home, MeterKind::Workspace, home.as_str()), limits);
+        self.meter(&key(home, MeterKind::Workspace, home.as_str()), limits.traffic);
         let (this, closing) = (self.clone(), self.shared.closing.clone());
         self.shared.tasks.spawn(async move {
             closing.run_until_cancelled(Box::pin(this.count())).await;
@@ -247,10 +250,7 @@ impl Control {
 
     async fn forget_counts(&self, today: u32) -> Result<(), ControlError> {
         let Some(store) = &self.shared.store else { return Ok(()) };
-        {
-            let _nobody_asks = self.shared.cataloguing.lock().await;
-            self.shared.meters.forget_unused();
-        }
+        self.shared.meters.forget_unused();
         let forgotten = store.traffic().forget_before(today.saturating_sub(KEPT_DAYS)).await;
         forgotten.map_err(ControlError::Store)
     }
@@ -333,16 +333,16 @@ fn limits_of(kind: CatalogKind, row: &CatalogRow) -> TrafficLimits {
 }
 
 /// Limits as they were stored after they had been checked.
-fn stored_limits(text: &str) -> TrafficLimits {
+fn stored_limits(text: &str) -> WorkspaceLimits {
     read_limits(text.as_bytes()).unwrap_or_else(|faults| {
         tracing::warn!("limits of a workspace cannot be read as they are stored: {faults:?}");
-        TrafficLimits::default()
+        WorkspaceLimits::default()
     })
 }
 
-fn read_limits(text: &[u8]) -> Result<TrafficLimits, Vec<FieldError>> {
+fn read_limits(text: &[u8]) -> Result<WorkspaceLimits, Vec<FieldError>> {
     let mut faults = Vec::new();
-    let limits = TrafficLimits::parse(text, &mut |place, problem| {
+    let limits = WorkspaceLimits::parse(text, &mut |place, problem| {
         faults.push(FieldError::invalid(&place.to_string(), problem.to_string(), problem.remedy()));
     });
     let limits = limits.map_err(|problem| {

@@ -1,19 +1,26 @@
 //! The server that every run has without attaching it (X-M1). What is asked of it is answered here:
-//! it costs no process, no link and no task. It has no tools.
+//! it costs no process, no link and no task. What its tools do is said by [`BuiltInTools`].
 
-use std::sync::Arc;
+use std::{fmt, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
-use narthex_upstream::ServerCapabilities;
-use narthex_wire::Message;
+use narthex_audit::Outcome;
+use narthex_model::{Alias, CallError, TrafficLimits};
+use narthex_policy::{Item, Request, RunPolicy};
+use narthex_registry::Snapshot;
+use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
+use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
+use serde_json::Value;
 
 use crate::{
-    Answering, Caller,
+    Answering, Caller, Endpoint,
     gateway::Shared,
     method::Handling,
-    pipeline::result,
+    pipeline::{result, unrecorded},
+    record::CallRecord,
     refusal::Refusal,
-    route::{not_found, own_item},
+    route::{not_found, own_item, text},
+    view::{Part, View, parts},
 };
 
 /// What it says that it has.
@@ -27,9 +34,108 @@ pub(crate) const BUILT_IN: ServerCapabilities = ServerCapabilities {
     tasks: false,
     list_changed: true,
 };
+/// What stands before its tools' names at aggregated endpoints.
+const PREFIX: &str = "mcp__narthex__";
+
+/// The tools of the built-in server (X-M2). They are the same for all runs.
+pub trait BuiltInTools: fmt::Debug + Send + Sync {
+    /// The name and the definition of each: a JSON object, as `tools/list` has it.
+    fn definitions(&self) -> Vec<(&str, Bytes)>;
+
+    /// What a model should know before it calls any of them.
+    fn instructions(&self) -> &str;
+
+    /// Calls one of them; `arguments` are JSON of any kind, or absent. What was begun goes on to
+    /// its end if nobody waits for it.
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        arguments: Option<Raw<'a>>,
+    ) -> BuiltInAnswer<'a>;
+}
+
+/// The answer of a built-in tool.
+pub type BuiltInAnswer<'a> =
+    Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
+
+/// What a built-in tool gives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuiltInResult {
+    /// For a model.
+    pub text: String,
+    /// For programs: an object.
+    pub structured: Value,
+}
+
+/// The tools, and what is made of their definitions once.
+#[derive(Debug)]
+pub(crate) struct BuiltIn {
+    tools: Arc<dyn BuiltInTools>,
+    pub(crate) inventory: Arc<Inventory>,
+    facts: Bytes,
+    /// Its own endpoint's.
+    view: View,
+}
+
+impl BuiltIn {
+    pub(crate) fn new(shared: &Shared, tools: Arc<dyn BuiltInTools>) -> Self {
+        let definitions = tools.definitions();
+        let bare: Vec<_> = definitions.iter().map(|(_, raw)| raw.clone()).collect();
+        let entries = definitions
+            .into_iter()
+            .map(|(name, raw)| (Listed::Tool, InventoryEntry::new(name, raw)));
+        let inventory = Arc::new(Inventory::new(entries));
+        let instructions = encode_string(tools.instructions());
+        let facts = [br#"{"instructions":"#, &instructions[..], b"}"].concat().into();
+        let view = shared.build_view(0, &[]).listing(&bare, &shared.options.server_info);
+        Self { tools, inventory, facts, view }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.inventory.tool(name).is_some()
+    }
+
+    /// What its endpoint tells a model; a JSON string.
+    pub(crate) fn instructions(&self) -> Option<&[u8]> {
+        Raw::new(&self.facts).get("instructions").map(Raw::as_bytes)
+    }
+}
 
 impl Shared {
-    /// Answers what is asked at its endpoint.
+    /// The parts of a view: the servers that policy attaches, and the built-in one.
+    pub(crate) fn parts(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
+        let mut parts = parts(snapshot, policy);
+        if let Some(built_in) = self.built_in_for(policy) {
+            let (inventory, facts) = (built_in.inventory.clone(), built_in.facts.clone());
+            parts.push(Part::built_in(inventory, facts));
+        }
+        parts
+    }
+
+    /// The built-in tools, if a run of this policy has them at its aggregated endpoint too: whoever
+    /// sees all that is configured wants that and no more.
+    pub(crate) fn built_in_for(&self, policy: &RunPolicy) -> Option<&BuiltIn> {
+        let is_named = matches!(policy, RunPolicy::Attached(_));
+        self.built_in.get().filter(|_| is_named)
+    }
+
+    /// Whether a call at the aggregated endpoint is one of a built-in tool.
+    pub(crate) fn is_built_in_call(
+        &self,
+        caller: &Caller,
+        handling: Handling,
+        request: &Message,
+    ) -> bool {
+        handling == Handling::Tool
+            && self.built_in_for(&caller.run.policy).is_some()
+            && request
+                .get("name")
+                .and_then(Raw::as_str)
+                .is_some_and(|name| name.starts_with(PREFIX))
+    }
+
+    /// Answers what is asked of it.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         caller: &Caller,
@@ -39,12 +145,17 @@ impl Shared {
         match handling {
             Handling::Ping => Ok(result(&request, &Bytes::from_static(b"{}"))),
             Handling::Discover => {
-                let body = self.own_discover(&BUILT_IN, &self.options.server_info, None);
+                let instructions = self.built_in.get().and_then(BuiltIn::instructions);
+                let body = self.own_discover(&BUILT_IN, &self.options.server_info, instructions);
                 Ok(result(&request, &body))
             }
-            Handling::List(kind) => Self::page(&self.build_view(0, &[]), caller, kind, &request),
+            Handling::List(kind) => match self.built_in.get() {
+                Some(built_in) => Self::page(&built_in.view, caller, kind, &request),
+                None => Self::page(&self.build_view(0, &[]), caller, kind, &request),
+            },
             Handling::Listen => self.listen(caller, request).await,
-            Handling::Tool | Handling::Prompt | Handling::Resource | Handling::Task => {
+            Handling::Tool => self.built_in_tool(caller, request).await,
+            Handling::Prompt | Handling::Resource | Handling::Task => {
                 let item = own_item(handling, &request)?;
                 let refusal = not_found(handling, item.name());
                 Err(self.refused(caller, handling, &request, refusal))
@@ -55,5 +166,57 @@ impl Shared {
             | Handling::TaskList
             | Handling::Vendor => Err(Refusal::unknown_method(request.method())),
         }
+    }
+
+    /// Calls a tool: counted, recorded and decided on as any other (D13).
+    async fn built_in_tool(
+        self: &Arc<Self>,
+        caller: &Caller,
+        request: Message,
+    ) -> Result<Answering, Refusal> {
+        let name = text(&request, "name")?;
+        let name = match caller.endpoint {
+            Endpoint::Aggregated => name.strip_prefix(PREFIX).unwrap_or(&name),
+            Endpoint::Transparent(_) => &name,
+        };
+        let alias = Alias::built_in();
+        let item = Item::Tool(name.into());
+        let open = Some(self.calls.token());
+        let record = self.begin_record(caller, Some(alias.clone()), &request, item.clone(), open);
+        let mut record = record.map_err(unrecorded)?;
+        let asked = Request::new(alias, request, item);
+        let calling = self.built_in_answer(caller, asked, &mut record);
+        match calling.await {
+            Ok(answering) => Ok(answering),
+            Err(refusal) => {
+                record.refused(&refusal);
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn built_in_answer(
+        self: &Arc<Self>,
+        caller: &Caller,
+        request: Request,
+        record: &mut CallRecord,
+    ) -> Result<Answering, Refusal> {
+        let name = request.item.name().to_owned();
+        let unknown = || not_found(Handling::Tool, &name);
+        let built_in = self.built_in.get().filter(|built_in| built_in.has(&name));
+        let built_in = built_in.ok_or_else(unknown)?;
+        let no_limits = TrafficLimits::default;
+        record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
+        let permitted = self.permit(caller, None, request, &[]).await?;
+        record.allowed(permitted.basis());
+        record.set_sent(true);
+        let request = &permitted.message;
+        let answered = built_in.tools.call(caller, &name, request.get("arguments")).await;
+        let BuiltInResult { text, structured } = answered.map_err(Refusal::Call)?;
+        let body = rpc::tool_result(&text, &structured, caller.era() == Era::Modern);
+        let id = request.id().unwrap_or(Raw::new(b"null"));
+        let payload = rpc::result_response(id, &Bytes::from(body));
+        record.answered(Outcome::Ok, &payload);
+        Ok(Answering::ready(payload, 200))
     }
 }

@@ -24,6 +24,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
+    built_in::{BuiltIn, BuiltInTools},
     exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
@@ -107,6 +108,7 @@ pub(crate) struct Shared {
     pub(crate) runs: RunTable,
     pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
     pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
+    pub(crate) built_in: OnceLock<BuiltIn>,
     /// Counts changes of grants, for what is open.
     pub(crate) grants_changed: watch::Sender<u64>,
     pub(crate) options: GatewayOptions,
@@ -148,6 +150,7 @@ impl Gateway {
             runs: RunTable::default(),
             run_source: OnceLock::new(),
             ledger: OnceLock::new(),
+            built_in: OnceLock::new(),
             grants_changed: watch::Sender::default(),
             options,
             metrics: Metrics::new(&audit),
@@ -180,6 +183,14 @@ impl Gateway {
     pub fn set_ledger(&self, ledger: Arc<dyn GrantLedger>) {
         if self.shared.ledger.set(ledger).is_err() {
             tracing::error!("there is a ledger of grants already");
+        }
+    }
+
+    /// From here on the built-in server has these tools; without it, none. To be set before there
+    /// are runs.
+    pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInTools>) {
+        if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
+            tracing::error!("the built-in server has its tools already");
         }
     }
 

@@ -13,7 +13,7 @@ use narthex_wire::{
 
 use crate::{
     Answering, Caller, Endpoint, RunView, Session,
-    built_in::BUILT_IN,
+    built_in::{BUILT_IN, BuiltIn},
     gateway::Shared,
     links::{LinkKind, link_kind},
     method::Handling,
@@ -89,7 +89,8 @@ impl Shared {
                 self.own_result(&has, text.as_deref(), session.revision, has_tasks)
             }
             Endpoint::Transparent(alias) if run.is_built_in(alias) => {
-                self.own_result(&BUILT_IN, None, session.revision, false)
+                let instructions = self.built_in.get().and_then(BuiltIn::instructions);
+                self.own_result(&BUILT_IN, instructions, session.revision, false)
             }
             Endpoint::Transparent(alias) => {
                 let row = self.settled(run, alias).await?;

@@ -41,6 +41,7 @@ mod view;
 mod views;
 
 pub use answering::{Answer, Answering, Step};
+pub use built_in::{BuiltInAnswer, BuiltInResult, BuiltInTools};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use exposure::shown;
 pub use gateway::{Gateway, GatewayOptions};

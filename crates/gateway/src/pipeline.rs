@@ -34,7 +34,10 @@ impl Shared {
             return refuse(Refusal::unknown_method(&name));
         };
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
-        let is_built_in = own_alias(caller).is_some_and(|alias| caller.run.is_built_in(alias));
+        let is_built_in = match own_alias(caller) {
+            Some(alias) => caller.run.is_built_in(alias),
+            None => self.is_built_in_call(caller, handling, &request),
+        };
         let answered = match handling {
             _ if is_built_in => Box::pin(self.built_in(caller, handling, request)).await,
             Handling::List(_) | Handling::TaskList if is_aggregated => {
@@ -202,7 +205,9 @@ impl Shared {
     fn admitted(&self, caller: &Caller, routed: &Routed) -> Result<Admission, Refusal> {
         // A stream has no end of its own: it would keep its place for ever.
         let is_stream = routed.request.message.method() == method::SUBSCRIPTIONS_LISTEN;
-        self.admit(caller, &routed.row, !is_stream).map_err(|refusal| {
+        let row = &routed.row;
+        let configured = || row.definition.as_ref().map(|one| one.traffic).unwrap_or_default();
+        self.admit(caller, row.alias.as_ref(), configured, !is_stream).map_err(|refusal| {
             let Request { alias, item, message, .. } = &routed.request;
             let (alias, item) = (Some(alias.clone()), item.clone());
             match self.begin_record(caller, alias, message, item, None) {

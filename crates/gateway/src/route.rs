@@ -355,7 +355,7 @@ fn reference(request: &Message) -> Result<(Reference, String), Refusal> {
     .ok_or_else(|| Refusal::invalid("`params.ref` must name a prompt or a resource template"))
 }
 
-fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str>, Refusal> {
+pub(crate) fn text<'a>(request: &'a Message, member: &str) -> Result<Cow<'a, str>, Refusal> {
     let found = request.get(member).and_then(Raw::as_str);
     found.ok_or_else(|| Refusal::invalid(format!("`params.{member}` must be a string")))
 }

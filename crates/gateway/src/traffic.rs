@@ -1,29 +1,27 @@
 //! Holds calls to the limits of traffic (O100), and says to callers that one is reached.
 
-use narthex_model::{Alias, CallError, CallErrorKind};
-use narthex_registry::ServerRow;
+use narthex_model::{Alias, CallError, CallErrorKind, TrafficLimits};
 use narthex_traffic::{Admission, Exceeded, LimitScope};
 use serde_json::json;
 
 use crate::{Caller, gateway::Shared, refusal::Refusal};
 
 impl Shared {
-    /// Counts a call that goes to a server. `has_place` says whether it is one of those that are
-    /// open: a stream is not.
+    /// Counts a call that goes to a server; `configured` are its own limits. `has_place` says
+    /// whether it is one of those that are open: a stream is not.
     ///
     /// # Errors
     /// When a limit of the server, the agent or the workspace is reached: then nothing counts it.
     pub(crate) fn admit(
         &self,
         caller: &Caller,
-        row: &ServerRow,
+        alias: Option<&Alias>,
+        configured: impl Fn() -> TrafficLimits,
         has_place: bool,
     ) -> Result<Admission, Refusal> {
         let (meters, of_run) = (&self.options.meters, &caller.run.meters);
-        let alias = row.alias.as_ref();
         let own = alias.and_then(|alias| of_run.server(alias));
         let shared = alias.filter(|_| own.is_none()).map(|alias| meters.local(alias));
-        let configured = || row.definition.as_ref().map(|one| one.traffic).unwrap_or_default();
         let server = own.or(shared.as_ref()).map(|meter| (meter, meter.limits_or(configured)));
         let [workspace, agent] = [&of_run.workspace, &of_run.agent]
             .map(|meter| meter.as_ref().map(|meter| (meter, meter.limits())));

@@ -3,6 +3,7 @@
 //! Built once per registry snapshot and visibility, shared by everybody who sees the same.
 
 mod pages;
+mod parts;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,16 +12,15 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{SeenTool, ToolSet};
-use narthex_model::{Alias, EVERYTHING, Exposed, QualifiedNames, ServerDefinition};
-use narthex_policy::RunPolicy;
-use narthex_registry::{ServerRow, Snapshot};
-use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities, ServerFacts};
+use narthex_model::{Alias, QualifiedNames};
+use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{
     Era, Raw, Template, json::encode_string, translate, with_member, with_object_schema,
 };
 
 use self::pages::Pages;
-use crate::{exposure::shown, method::ListKind, own_tool::OwnTool};
+pub(crate) use self::parts::{Part, parts, seen_rows};
+use crate::{method::ListKind, own_tool::OwnTool};
 
 /// The longest instructions of an aggregated endpoint, in bytes.
 const INSTRUCTIONS_MAX: usize = 32 * 1024;
@@ -52,55 +52,6 @@ struct Defined {
     name: Arc<str>,
     server: Alias,
     raw: Bytes,
-}
-
-/// One server's part of a view.
-pub(crate) struct Part {
-    pub(crate) alias: Alias,
-    /// Of what the server lists, that which callers may see.
-    inventory: Arc<Inventory>,
-    definition: Option<Arc<ServerDefinition>>,
-    pub(crate) capabilities: ServerCapabilities,
-    pub(crate) era: Era,
-    /// The server's own result of `initialize` or `server/discover`.
-    pub(crate) facts: Bytes,
-}
-
-/// The servers that a caller sees: ready ones that policy attaches (E72).
-pub(crate) fn seen_rows<'s>(
-    snapshot: &'s Snapshot,
-    policy: &RunPolicy,
-) -> impl Iterator<Item = (Alias, &'s Arc<ServerRow>, &'s ServerFacts)> {
-    snapshot.servers.iter().filter_map(|row| {
-        let alias = row.alias.clone().filter(|alias| policy.is_attached(alias))?;
-        let facts = row.facts.as_deref().filter(|_| row.is_ready())?;
-        Some((alias, row, facts))
-    })
-}
-
-/// Their parts.
-pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
-    let part = |(alias, row, facts): (Alias, &Arc<ServerRow>, &ServerFacts)| Part {
-        alias,
-        inventory: shown(row),
-        definition: row.definition.clone(),
-        capabilities: facts.capabilities,
-        era: facts.revision.era(),
-        facts: facts.result.clone(),
-    };
-    seen_rows(snapshot, policy).map(part).collect()
-}
-
-impl Part {
-    /// Takes what the server lists for one client instead of what it lists for all.
-    pub(crate) fn sees(&mut self, listed: &Arc<Inventory>, era: Era) {
-        self.inventory = listed.shown(self.exposed());
-        self.era = era;
-    }
-
-    fn exposed(&self) -> &Exposed {
-        self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
-    }
 }
 
 /// How views are built.
@@ -157,6 +108,13 @@ impl View {
             capabilities,
             instructions,
         }
+    }
+
+    /// The same with these tools, under their own names.
+    pub(crate) fn listing(mut self, tools: &[Bytes], server_info: &[u8]) -> Self {
+        let pages = Pages::of(ListKind::Tools, tools, tools, server_info);
+        self.lists.insert(ListKind::Tools, pages);
+        self
     }
 
     /// Where a tool call goes.

@@ -82,7 +82,7 @@ impl Shared {
             return view;
         }
         session.run.tell_missing(snapshot);
-        let mut seen = parts(snapshot, &session.run.policy);
+        let mut seen = self.parts(snapshot, &session.run.policy);
         let (opened, mut openings) = mpsc::channel(seen.len().max(1));
         for (index, part) in seen.iter().enumerate() {
             let row = snapshot.get(part.alias.as_str());

@@ -200,7 +200,9 @@ pub(crate) fn authorize(
             }
         }
         (_, Principal::Run(_)) => {
-            denied("this needs the operator's token; a client's shows servers only".to_owned())
+            let text =
+                "this needs the operator's token, a client's shows servers only; show that one";
+            denied(text.to_owned())
         }
         (Access::Member(roles) | Access::Starter(roles), principal) => {
             if principal.is_operator() {
@@ -215,12 +217,13 @@ pub(crate) fn authorize(
             }
             let needed: Vec<_> = roles.iter().map(|role| role.as_str()).collect();
             let needed = needed.join(" or ");
-            denied(format!("this needs the role {needed} in the workspace `{workspace}`"))
+            let needs = format!("this needs the role {needed} in the workspace `{workspace}`");
+            denied(format!("{needs}; ask one of its admins for it"))
         }
         (Access::Shared | Access::Whole | Access::Operator, principal)
             if !principal.is_operator() =>
         {
-            denied("this needs an operator".to_owned())
+            denied("this needs an operator; ask one to do it".to_owned())
         }
         (Access::Open | Access::Own(_) | Access::Known, _) => Ok(()),
         (Access::Shared | Access::Whole | Access::Operator, _) => Ok(()),

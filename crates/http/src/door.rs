@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use narthex_audit::{AuditEvent, Refused, kind};
 use narthex_gateway::{Endpoint, Gateway, RunView};
 use narthex_model::{ErrorKind, json::shortened};
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     Access, HttpOptions, Respond, ResponseBody, Route,
@@ -31,12 +31,17 @@ use crate::{
     signin::Visitor,
 };
 
+/// How many streams of events of workspaces there may be: each looks into the store now and then.
+const EVENT_STREAMS_MAX: usize = 500;
+
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) gateway: Gateway,
     pub(crate) options: HttpOptions,
     pub(crate) hub: Arc<Hub>,
+    /// Places for streams of events of workspaces.
+    pub(crate) event_streams: Arc<Semaphore>,
     guard: Guard,
     requests: AtomicU64,
 }
@@ -50,6 +55,7 @@ pub struct Router(Arc<Door>);
 pub fn router(gateway: Gateway, options: HttpOptions) -> Router {
     let door = Door {
         guard: Guard::new(&options),
+        event_streams: Arc::new(Semaphore::new(EVENT_STREAMS_MAX)),
         hub: Arc::new(Hub::new(options.replay, gateway.node_id().into())),
         requests: AtomicU64::new(0),
         gateway,
@@ -112,7 +118,7 @@ impl Door {
         let (parts, body) = request.into_parts();
         if !self.guard.admits(&parts.uri, &parts.headers) {
             self.refused("host_or_origin");
-            let text = "this Host or Origin is not allowed";
+            let text = "this Host or Origin is not allowed; ask at the daemon's own address";
             return closing(Problem::new(ErrorKind::Denied, text).answer());
         }
         let found = routes::find(parts.uri.path());
@@ -139,7 +145,7 @@ impl Door {
             (Access::Client, Principal::Run(run)) => run,
             (Access::Client, principal) => {
                 self.denied(&principal, parts.uri.path());
-                let text = "only a run's token opens MCP endpoints";
+                let text = "only a run's token opens MCP endpoints; show one, such as the client's";
                 return Problem::new(ErrorKind::Denied, text).answer();
             }
             (_, principal) => {

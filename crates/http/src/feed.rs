@@ -24,19 +24,31 @@ const QUEUE: usize = 8;
 
 /// Where the events of a stream are put.
 #[derive(Debug, Clone)]
-pub(crate) struct Events(mpsc::Sender<Payload>);
+pub(crate) struct Events(mpsc::Sender<Queued>);
+
+/// An event, with its id if it can be gone on from.
+type Queued = (Option<u64>, Payload);
 
 impl Events {
     /// Waits for a place. Whether anybody reads is not known: the stream's end drops the work.
     pub(crate) async fn put(&self, event: &Value) {
-        if self.0.send(payload(event)).await.is_err() {
+        self.queue((None, payload(event))).await;
+    }
+
+    /// The same for one that can be gone on from.
+    pub(crate) async fn put_as(&self, id: u64, event: &Value) {
+        self.queue((Some(id), payload(event))).await;
+    }
+
+    async fn queue(&self, event: Queued) {
+        if self.0.send(event).await.is_err() {
             tracing::trace!("nobody reads these events any more");
         }
     }
 
     /// Leaves an event out if there is no place. For work that has fewer of them than places.
     pub(crate) fn put_now(&self, event: &Value) {
-        if let Err(error) = self.0.try_send(payload(event)) {
+        if let Err(error) = self.0.try_send((None, payload(event))) {
             tracing::warn!(%error, "an event of a stream is left out");
         }
     }
@@ -50,7 +62,7 @@ fn payload(event: &Value) -> Payload {
 pub(crate) struct FeedStream {
     /// `None` when it is done.
     work: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    queue: mpsc::Receiver<Payload>,
+    queue: mpsc::Receiver<Queued>,
     sending: Sending,
     pulse: Pulse,
     end: End,
@@ -94,7 +106,10 @@ impl Body for FeedStream {
             }
             let Poll::Ready(event) = this.queue.poll_recv(cx) else { break };
             match event {
-                Some(event) => this.sending.push(None, None, &event),
+                Some((id, event)) => {
+                    let id = id.map(|id| id.to_string());
+                    this.sending.push(id.as_deref(), None, &event);
+                }
                 None => return this.sending.joined().unwrap_or(Poll::Ready(None)),
             }
             this.pulse.restart();

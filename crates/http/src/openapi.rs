@@ -19,7 +19,7 @@ use self::operation::{Answer, Content, JSON, Operation, meaning};
 use crate::{Access, ROUTES, Route};
 
 /// By subject, for people who look for one.
-const SCHEMAS: [&str; 11] = [
+const SCHEMAS: [&str; 12] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
@@ -28,6 +28,7 @@ const SCHEMAS: [&str; 11] = [
     include_str!("openapi/schemas/secrets.json"),
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
+    include_str!("openapi/schemas/events.json"),
     include_str!("openapi/schemas/grants.json"),
     include_str!("openapi/schemas/policy.json"),
     include_str!("openapi/schemas/audit.json"),

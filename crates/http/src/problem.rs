@@ -1,7 +1,7 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{CatalogError, ControlError, FieldError, RulesError};
+use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesError};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_runs::RunError;
 use serde_json::{Map, Value, json};
@@ -78,6 +78,13 @@ impl Problem {
     }
 
     pub(crate) fn answer(&self) -> Response {
+        let mut response = respond::json(self.status, self.body().into());
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+
+    fn body(&self) -> Vec<u8> {
         let mut body = json!({
             "type": "about:blank",
             "title": self.status.canonical_reason().unwrap_or_default(),
@@ -88,13 +95,60 @@ impl Problem {
         for (name, value) in self.members.iter() {
             body[name] = value.clone();
         }
-        if !self.errors.is_empty() {
-            body["errors"] = json!(self.errors);
+        match self.whole() {
+            Some(whole) => body["errors"] = json!([whole]),
+            None if self.errors.is_empty() => {}
+            None => body["errors"] = json!(self.errors),
         }
-        let mut response = respond::json(self.status, body.to_string().into_bytes().into());
-        let kind = HeaderValue::from_static("application/problem+json");
-        response.headers_mut().insert(header::CONTENT_TYPE, kind);
-        response
+        body.to_string().into_bytes()
+    }
+}
+
+impl Problem {
+    /// The one fault of a request that is refused as a whole, in the shape of all others.
+    fn whole(&self) -> Option<FieldError> {
+        let remedy = match self.kind {
+            _ if !self.errors.is_empty() || self.members.contains_key("errors") => return None,
+            ErrorKind::Invalid => "look in `/api/openapi.json` what is taken here",
+            ErrorKind::Denied => "look in `/api/me` who asks, and show a token that may do this",
+            ErrorKind::Unauthenticated
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::Exhausted
+            | ErrorKind::Unavailable
+            | ErrorKind::Timeout
+            | ErrorKind::Bug => return None,
+        };
+        Some(fault("", self.kind.as_str(), &self.detail, remedy))
+    }
+}
+
+/// A fault of a sentence, whose remedy stands after its last `; `, if it has one there.
+fn fault(field: &str, code: &'static str, sentence: &str, else_remedy: &str) -> FieldError {
+    let (message, remedy) = sentence.rsplit_once("; ").unwrap_or((sentence, else_remedy));
+    FieldError {
+        field: field.to_owned(),
+        code: FieldCode::Own(code),
+        message: message.to_owned(),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// What is wrong with the request for a run, where that is one field.
+fn run_field(error: &RunError) -> Option<FieldError> {
+    match error {
+        RunError::NoAgent(_) => {
+            let remedy = "name an agent of the workspace";
+            Some(fault("agent_name", "agent_not_found", &error.to_string(), remedy))
+        }
+        RunError::NoParent => {
+            let message = "there is no such run here that lives";
+            Some(fault("parent_run_id", "run_not_found", message, "name a run that goes on"))
+        }
+        RunError::Denied { field, message } => {
+            Some(fault(field, "denied", message, "leave it out, or ask an operator"))
+        }
+        _ => None,
     }
 }
 
@@ -133,7 +187,8 @@ impl From<RunError> for Problem {
             RunError::Control(error) => return error.into(),
             error => error,
         };
-        let errors = error.faults().iter().map(|fault| json!(fault)).collect();
+        let mut errors: Vec<_> = error.faults().iter().map(|fault| json!(fault)).collect();
+        errors.extend(run_field(&error).map(|field| json!(field)));
         let members = match members {
             Some(Value::Object(members)) => Box::new(members),
             _ => Box::default(),
@@ -145,6 +200,37 @@ impl From<RunError> for Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn body(problem: &Problem) -> Value {
+        serde_json::from_slice(&problem.body()).unwrap()
+    }
+
+    /// What is invalid or denied is told in one shape, field by field, also where it is about the
+    /// request as a whole.
+    #[test]
+    fn what_is_refused_has_a_list_of_faults() {
+        for (kind, text, message, remedy) in [
+            (ErrorKind::Invalid, "it is broken; mend it", "it is broken", "mend it"),
+            (ErrorKind::Denied, "not you", "not you", "look in `/api/me` who asks"),
+        ] {
+            let errors = body(&Problem::new(kind, text))["errors"].take();
+            assert_eq!(errors.as_array().unwrap().len(), 1, "{errors}");
+            let [field, code, told] = ["field", "code", "message"].map(|name| &errors[0][name]);
+            assert_eq!((field, code, told), (&json!(""), &json!(kind.as_str()), &json!(message)));
+            assert!(errors[0]["remedy"].as_str().unwrap().starts_with(remedy), "{errors}");
+        }
+        let field = FieldError::invalid("a", "b", "c");
+        let errors = body(&Problem::of_fields("x", &[field]))["errors"].take();
+        assert_eq!((errors.as_array().unwrap().len(), &errors[0]["field"]), (1, &json!("a")));
+        for kind in [ErrorKind::NotFound, ErrorKind::Conflict, ErrorKind::Bug] {
+            assert_eq!(body(&Problem::new(kind, "x")).get("errors"), None, "{kind:?}");
+        }
+        let denied = RunError::Denied { field: "scope", message: "not yours; leave it".into() };
+        let problem = body(&Problem::from(denied));
+        let fault = json!({ "field": "scope", "code": "denied", "message": "not yours",
+                            "remedy": "leave it" });
+        assert_eq!((&problem["errors"], &problem["field"]), (&json!([fault]), &json!("scope")));
+    }
 
     /// D24: each kind has a status of its own.
     #[test]

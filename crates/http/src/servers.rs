@@ -7,6 +7,7 @@ mod audit;
 mod catalog;
 pub(crate) mod changes;
 mod env_bindings;
+mod events;
 mod grants;
 mod logins;
 mod once;
@@ -31,7 +32,7 @@ use serde_json::{Value, json};
 
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
-pub(crate) use self::{access::page_of, grants::GrantTarget, query::Query};
+pub(crate) use self::{access::page_of, events::EventTarget, grants::GrantTarget, query::Query};
 use crate::{
     Access,
     auth::{Principal, authorize},
@@ -85,10 +86,9 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let gateway = &self.door.gateway;
         let snapshot = self.snapshot();
         match self.target {
-            Target::Metrics => Ok(status::metrics(gateway)),
+            Target::Metrics => Ok(status::metrics(&self.door.gateway)),
             Target::Status => self.status(&snapshot),
             Target::Tools => self.tools(&snapshot),
             Target::Servers => self.rows(&snapshot),
@@ -107,6 +107,7 @@ impl Asked<'_> {
             Target::Run => self.workspace_run().await,
             Target::Sessions => self.sessions().await,
             Target::Session => self.session().await,
+            Target::Happening(of) => self.of_events(of, body).await,
             Target::Principals => self.principals(),
             Target::PrincipalCreate => self.create_principal(body).await,
             Target::Principal => self.principal(),

@@ -1,9 +1,10 @@
 //! Counters of what the gateway does, as Prometheus text.
 //!
-//! Every label has a bounded set of values: what clients make up is counted as [`OTHER`]. A call
+//! Every label has a bounded set of values: what clients make up is counted as `other`. A call
 //! is counted through counters that were resolved when its server was first seen, without a lock
 //! and without formatting.
 
+mod counted;
 mod process;
 mod servers;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::{process::ProcessCollector, servers::Servers};
+use self::{counted::Counted, process::ProcessCollector, servers::Servers};
 
 /// The label of what is not in the bounded set.
 const OTHER: &str = "_other";
@@ -51,6 +52,7 @@ struct Shared {
     audit_waiting: Gauge,
     /// A number of seconds with decimals.
     audit_lag: Gauge<f64, AtomicU64>,
+    audit_stuck: Gauge,
     audit: Audit,
     refused: Family<ReasonLabel, Counter>,
     limited: Family<LimitLabels, Counter>,
@@ -90,6 +92,9 @@ impl Metrics {
         let audit_lag = Gauge::default();
         let help = "For how long the oldest of them has waited";
         registry.register("audit_lag_seconds", help, Gauge::clone(&audit_lag));
+        let audit_stuck = Gauge::default();
+        let help = "1 if they could not be moved when that was tried last";
+        registry.register("audit_spool_stuck", help, audit_stuck.clone());
         let refused = Family::default();
         registry.register("refused", "Messages refused before they became calls", refused.clone());
         let limited = Family::default();
@@ -105,11 +110,24 @@ impl Metrics {
             audit_free,
             audit_waiting,
             audit_lag,
+            audit_stuck,
             audit,
             refused,
             limited,
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Shows what somebody else counts, under this name from now on.
+    pub fn count(
+        &self,
+        name: &'static str,
+        help: &'static str,
+        read: impl Fn() -> u64 + Send + Sync + 'static,
+    ) {
+        let counted = Counted { name, help, read: Box::new(read) };
+        let mut registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        registry.register_collector(Box::new(counted));
     }
 
     /// Counts a call that has ended. `alias` is the configured server it went to, if it was one.
@@ -170,6 +188,7 @@ impl Metrics {
         if let Some((bytes, lag)) = self.shared.audit.waiting() {
             self.shared.audit_waiting.set(i64::try_from(bytes).unwrap_or(i64::MAX));
             self.shared.audit_lag.set(lag.as_secs_f64());
+            self.shared.audit_stuck.set(i64::from(self.shared.audit.is_stuck()));
         }
         let mut text = String::new();
         let registry = self.shared.registry.lock().unwrap_or_else(PoisonError::into_inner);

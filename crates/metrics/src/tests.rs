@@ -84,6 +84,10 @@ async fn the_room_in_the_audit_queue_is_shown() {
     let bytes = audit.waiting().unwrap().0;
     assert_line(&metrics, &format!("narthex_audit_spool_bytes {bytes}"));
     assert!(metrics.render().contains("narthex_audit_lag_seconds"));
+    let reader = audit.reader().unwrap();
+    assert_line(&metrics, "narthex_audit_spool_stuck 0");
+    reader.tell_stuck(true);
+    assert_line(&metrics, "narthex_audit_spool_stuck 1");
     audit.close().await;
 }
 

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use serde::Serialize;
 
-use crate::json::{Node, Place, TextProblem, field, shortened};
+use crate::json::{Node, Place, field, shortened};
 
 /// How much traffic a workspace, an agent or a server may have. What is `None` is not limited.
 ///
@@ -46,8 +46,13 @@ pub enum LimitProblem {
     #[error("{0} stands where an object belongs")]
     NotAnObject(&'static str),
     /// A key that nothing reads.
-    #[error("`{0}` is not known here")]
-    Unknown(String),
+    #[error("`{key}` is not known here")]
+    Unknown {
+        /// What it is called.
+        key: String,
+        /// The keys that are known, for a person.
+        known: String,
+    },
     /// A limit that is no whole number, or out of range.
     #[error("{found} stands where a whole number from 1 to {most} belongs")]
     NotAnAmount {
@@ -100,20 +105,6 @@ impl TrafficLimits {
         Some(CallRate { calls, period, interval_ns, burst: self.burst.unwrap_or(calls) })
     }
 
-    /// Reads a whole text that consists of limits alone.
-    ///
-    /// # Errors
-    /// When it is no JSON. What is wrong with the limits is told to `tell`.
-    pub fn parse(
-        text: &[u8],
-        tell: &mut dyn FnMut(&Place, LimitProblem),
-    ) -> Result<Self, TextProblem> {
-        let node = Node::parse(text)?;
-        let root = Place::default();
-        node.keys_given_twice().iter().for_each(|place| tell(place, LimitProblem::Twice));
-        Ok(Self::read(&node, &root, tell))
-    }
-
     /// Reads limits, and tells everything that is wrong with them, each with its place; what is
     /// wrong is then left out of what is given back.
     pub fn read(node: &Node, at: &Place, tell: &mut dyn FnMut(&Place, LimitProblem)) -> Self {
@@ -121,19 +112,23 @@ impl TrafficLimits {
             tell(at, LimitProblem::NotAnObject(node.found()));
             return Self::default();
         };
-        for (key, _) in fields {
-            if !KEYS.iter().any(|(known, _)| known == key) {
-                tell(&at.key(key), LimitProblem::Unknown(shortened(key)));
-            }
+        Self::read_beside(fields, at, &[], tell)
+    }
+
+    /// Reads limits of an object that has keys of others, too.
+    pub(crate) fn read_beside(
+        fields: &[(String, Node)],
+        at: &Place,
+        others: &[(&'static str, u64)],
+        tell: &mut dyn FnMut(&Place, LimitProblem),
+    ) -> Self {
+        let known: Vec<&str> = KEYS.iter().chain(others).map(|(key, _)| *key).collect();
+        for (key, _) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+            let known = format!("`{}`", known.join("`, `"));
+            tell(&at.key(key), LimitProblem::Unknown { key: shortened(key), known });
         }
-        let [per_second, per_minute, burst, concurrent, per_day] = KEYS.map(|(key, most)| {
-            let node = field(fields, key)?;
-            let amount = amount(node, most);
-            if amount.is_none() {
-                tell(&at.key(key), LimitProblem::NotAnAmount { found: node.found(), most });
-            }
-            amount
-        });
+        let [per_second, per_minute, burst, concurrent, per_day] =
+            KEYS.map(|key| amount_of(field(fields, key.0)?, at, key, tell));
         let has = |key| field(fields, key).is_some();
         let is_second = has("calls_per_second");
         if is_second && has("calls_per_minute") {
@@ -175,9 +170,7 @@ impl LimitProblem {
     pub fn remedy(&self) -> String {
         match self {
             Self::NotAnObject(_) => r#"write `{"calls_per_minute": 60}` or the like"#.to_owned(),
-            Self::Unknown(_) => {
-                format!("remove it; the keys here are `{}`", KEYS.map(|(key, _)| key).join("`, `"))
-            }
+            Self::Unknown { known, .. } => format!("remove it; the keys here are {known}"),
             Self::NotAnAmount { .. } => {
                 "write such a number, or leave it out for no limit".to_owned()
             }
@@ -187,9 +180,22 @@ impl LimitProblem {
     }
 }
 
-fn amount(node: &Node, most: u64) -> Option<NonZeroU64> {
-    let Node::Number(number) = node else { return None };
-    NonZeroU64::new(number.as_u64().filter(|number| *number <= most)?)
+/// The number of a limit; what is none is told.
+pub(crate) fn amount_of(
+    node: &Node,
+    at: &Place,
+    (key, most): (&str, u64),
+    tell: &mut dyn FnMut(&Place, LimitProblem),
+) -> Option<NonZeroU64> {
+    let amount = match node {
+        Node::Number(number) => number.as_u64().filter(|number| *number <= most),
+        _ => None,
+    };
+    let amount = amount.and_then(NonZeroU64::new);
+    if amount.is_none() {
+        tell(&at.key(key), LimitProblem::NotAnAmount { found: node.found(), most });
+    }
+    amount
 }
 
 #[cfg(test)]
@@ -197,15 +203,16 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::WorkspaceLimits;
 
     fn read(value: &Value) -> (TrafficLimits, Vec<String>) {
         let mut told = Vec::new();
         let text = value.to_string();
-        let limits = TrafficLimits::parse(text.as_bytes(), &mut |place, problem| {
+        let limits = WorkspaceLimits::parse(text.as_bytes(), &mut |place, problem| {
             assert!(!problem.remedy().is_empty());
             told.push(format!("{place}: {problem}"));
         });
-        (limits.unwrap(), told)
+        (limits.unwrap().traffic, told)
     }
 
     /// O100: what is written is read as the same, and a burst is a period's calls by default.
@@ -259,8 +266,8 @@ mod tests {
         assert_eq!(read(&json!({"calls_per_second": 1.5})).1.len(), 1);
         let mut told = 0;
         let twice = br#"{"calls_per_day": 1, "calls_per_day": 2}"#;
-        TrafficLimits::parse(twice, &mut |_, _| told += 1).unwrap();
+        WorkspaceLimits::parse(twice, &mut |_, _| told += 1).unwrap();
         assert_eq!(told, 1);
-        assert!(TrafficLimits::parse(b"{", &mut |_, _| ()).is_err());
+        assert!(WorkspaceLimits::parse(b"{", &mut |_, _| ()).is_err());
     }
 }

@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
+use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
@@ -176,8 +177,9 @@ impl App {
                         Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
                     }),
                 };
-                let runs = Runs::start(gateway.clone(), control.clone(), runs).await;
-                Some(runs.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?)
+                let runs = Runs::new(gateway.clone(), control.clone(), runs);
+                begin_runs(&gateway, control, &runs).await?;
+                Some(runs)
             }
         };
         let mut app = Self {
@@ -327,6 +329,15 @@ fn local_run(
 }
 
 /// Lets the run of this process begin.
+/// Gives the built-in server its tools, and has the runs go on that live.
+async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result<(), Failure> {
+    let tools = Tools::new(Platform { control: control.clone(), runs: runs.clone() });
+    let tools = tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    gateway.set_built_in_tools(Arc::new(tools));
+    let started = runs.start().await;
+    started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
+}
+
 fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
     let begun = gateway.begin_run(local);
     begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))

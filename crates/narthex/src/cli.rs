@@ -1,19 +1,14 @@
 //! The command line: what can be said, and who does it.
 
-mod access;
-mod audit;
-mod catalog;
-mod env_bindings;
-mod grants;
-mod operate;
-mod policy;
-mod secrets;
-mod traffic;
-mod users;
-
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use narthex_cli::{
+    AgentsCommand, AuditCommand, BackupArgs, CatalogCommand, CheckCommand, DaemonCommand,
+    EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand,
+    MembersCommand, PolicyCommand, RunCommand, SecretsCommand, SessionsCommand, TokensCommand,
+    UsageArgs, UsersCommand, WorkspacesCommand,
+};
 use narthex_model::{Alias, CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
@@ -25,26 +20,6 @@ use crate::{
     output::{self, Format},
     telemetry,
 };
-
-pub(crate) use access::{
-    ChangeWorkspaceArgs, DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, Switch, TokensCommand,
-    WorkspacesCommand,
-};
-pub(crate) use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
-pub(crate) use catalog::{
-    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
-    ImportArgs,
-};
-pub(crate) use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
-pub(crate) use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
-pub(crate) use operate::{
-    AddArgs, BackupArgs, CheckCommand, CreateArgs, DaemonCommand, InitArgs, LogsArgs, McpCommand,
-    RunCommand, StopArgs,
-};
-pub(crate) use policy::{CheckPolicyArgs, PolicyCommand};
-pub(crate) use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
-pub(crate) use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
-pub(crate) use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 /// How long what still runs after a command may hold up the end of the program.
 const RUNTIME_END: Duration = Duration::from_millis(500);
@@ -102,6 +77,9 @@ enum Command {
     /// Create, see and end runs: of agents, or with servers of their own
     #[command(subcommand)]
     Runs(RunCommand),
+    /// What agents are doing, each over all its runs: list, show and end them
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
     /// The servers of the catalog: list, get, apply and delete them
     #[command(subcommand)]
     Servers(CatalogCommand),
@@ -142,6 +120,8 @@ enum Command {
     /// The tokens of a workspace's services
     #[command(subcommand)]
     Tokens(TokensCommand),
+    /// Show who you are to the daemon, with the token that is shown
+    Whoami,
     /// Show what was used today, and what may be
     Usage(UsageArgs),
     /// Show and set the limits of traffic of a workspace
@@ -200,7 +180,7 @@ pub(crate) struct CallArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Limit of the call itself, such as 30s; starting a server has limits of its own
-    #[arg(long, value_name = "DURATION", value_parser = config::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = narthex_cli::duration)]
     pub(crate) timeout: Option<Duration>,
     /// The server
     pub(crate) alias: Alias,
@@ -322,6 +302,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Status => Box::pin(commands::status::run(context)).await,
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
+        Command::Sessions(command) => Box::pin(commands::sessions::run(command, context)).await,
         Command::Servers(command) => catalog(CatalogKind::Server, command, context).await,
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(AgentsCommand::Catalog(command)) => {
@@ -341,6 +322,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
+        Command::Whoami => Box::pin(commands::users::whoami(context)).await,
         Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,
         Command::Limits(command) => Box::pin(commands::traffic::limits(command, context)).await,
         Command::Backup(args) => Box::pin(commands::backup::run(args, context)).await,

@@ -19,6 +19,7 @@ pub(crate) mod policy;
 mod progress;
 pub(crate) mod runs;
 pub(crate) mod secrets;
+pub(crate) mod sessions;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tokens;

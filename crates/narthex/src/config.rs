@@ -3,6 +3,7 @@
 //! Flags win over the environment, the environment over the settings file, the file over the
 //! defaults. No other module of the project looks at environment variables.
 
+mod keys;
 mod layers;
 mod settings;
 mod signin;
@@ -15,6 +16,7 @@ use std::{
 use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
+pub(crate) use keys::KeyPlace;
 pub(crate) use settings::{Flags, LogFormat, Settings};
 pub(crate) use signin::SignIn;
 
@@ -49,8 +51,17 @@ pub(crate) fn token() -> Option<Secret> {
 /// secrets, nor the way to the store, nor an operator's token, nor our passwords at sign-in
 /// providers are such as a file may hand to a server.
 pub(crate) fn placeholder(name: &str) -> Option<String> {
-    let is_ours = matches!(name, MASTER_KEY | STORE_URL | TOKEN);
-    if is_ours || name.starts_with(signin::SECRET) { None } else { variable(name) }
+    if is_ours(name) { None } else { variable(name) }
+}
+
+fn is_ours(name: &str) -> bool {
+    matches!(name, MASTER_KEY | STORE_URL | TOKEN) || name.starts_with(signin::SECRET)
+}
+
+/// The variables that no program gets which speaks to a keychain for us.
+pub(crate) fn hidden() -> Vec<OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names.filter(|name| name.to_str().is_some_and(is_ours)).collect()
 }
 
 /// Whether the terminal's language setting can show more than ASCII.
@@ -98,10 +109,4 @@ fn user_folder(
 /// Which program this is, for lines that a user pastes elsewhere.
 pub(crate) fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
-}
-
-/// Reads a duration of the command line.
-pub(crate) fn duration(text: &str) -> Result<std::time::Duration, String> {
-    layers::parse_duration(text)
-        .ok_or_else(|| "write a number with its unit, such as 500ms, 30s or 5m".to_owned())
 }

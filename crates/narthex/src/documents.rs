@@ -2,6 +2,7 @@
 //! standard input.
 
 pub(crate) mod agent_file;
+pub(crate) mod pasted;
 
 use std::{
     io::{Read as _, stdin},

@@ -46,6 +46,18 @@ impl Failure {
         Self { details, ..Self::of(FailureKind::Call(error.kind), error.message) }
     }
 
+    /// With the flag that the command line has for a word of the API's remedies.
+    pub(crate) fn with_flag(mut self, word: &str, flag: &str) -> Self {
+        self.message = self.message.replace(word, flag);
+        let errors = self.details.as_mut().and_then(|details| details["errors"].as_array_mut());
+        for error in errors.into_iter().flatten() {
+            if let Some(remedy) = error["remedy"].as_str() {
+                error["remedy"] = json!(remedy.replace(word, flag));
+            }
+        }
+        self
+    }
+
     fn of(kind: FailureKind, message: String) -> Self {
         Self { kind, message, details: None, code: None }
     }

@@ -84,6 +84,11 @@ pub(crate) fn paint(text: &str, colour: Colour) -> String {
     }
 }
 
+/// So many of something: `1 run`, `2 runs`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 /// Text of others without what could move a cursor or turn letters round.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect()

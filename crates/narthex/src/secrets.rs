@@ -1,21 +1,70 @@
-//! The daemon's vault: its rows in the store, its keys from the environment or a file.
+//! The daemon's vault: its rows in the store, its keys from the environment, a keychain or a file.
 
 use std::sync::Arc;
 
+use fs_err as fs;
 use narthex_control::SecretRows;
+use narthex_model::ErrorKind;
 use narthex_store::Store;
-use narthex_vault::{GivenKeys, Keeper, KeyFile, SealedBackend, Vault};
+use narthex_vault::{GivenKeys, Keeper, KeyCommand, KeyFile, SealedBackend, Vault};
 
-use crate::{config, data_dir::DataDir, failure::Failure};
+use crate::{
+    config::{self, KeyPlace},
+    data_dir::DataDir,
+    failure::Failure,
+};
 
-/// Opens the vault. Keys that the environment gives are used as they are; else the key file is
-/// read, and made if nothing was ever sealed. Only the directory's daemon may do this.
-pub(crate) async fn open(data: &DataDir, store: &Store) -> Result<Vault, Failure> {
-    let keeper: Arc<dyn Keeper> = match config::master_key() {
+/// Opens the vault. Keys that the environment gives are used as they are; else those of the
+/// keychain or of the key file, and the first is made if nothing was ever sealed. Only the
+/// directory's daemon may do this.
+pub(crate) async fn open(
+    data: &DataDir,
+    place: &KeyPlace,
+    store: &Store,
+) -> Result<Vault, Failure> {
+    let given = config::master_key();
+    let keeper: Arc<dyn Keeper> = match (given, place) {
         // Set to nothing it is refused, too: whoever meant to give a key gets no other (S15).
-        Some(keys) => Arc::new(GivenKeys::new(config::MASTER_KEY, keys.expose())?),
-        None => Arc::new(KeyFile::new(data.master_key_file())),
+        (Some(keys), KeyPlace::File) => {
+            Arc::new(GivenKeys::new(config::MASTER_KEY, keys.expose())?)
+        }
+        (None, KeyPlace::File) => Arc::new(KeyFile::new(data.master_key_file())),
+        (Some(_), _) => {
+            let text = format!(
+                "the settings have the master key in a keychain, and {} is set too; unset it, or \
+                 take `vault` out of the settings",
+                config::MASTER_KEY
+            );
+            return Err(Failure::new(ErrorKind::Conflict, text));
+        }
+        (None, KeyPlace::Keychain(keychain)) => {
+            alone(data)?;
+            let command = KeyCommand::keychain(*keychain, data.path())?;
+            Arc::new(command.without(config::hidden()))
+        }
+        (None, KeyPlace::Command { load, store }) => {
+            alone(data)?;
+            let command = KeyCommand::new(load.clone(), store.clone());
+            Arc::new(command.without(config::hidden()))
+        }
     };
     let rows = Arc::new(SecretRows::new(store.clone()));
     Ok(Vault::new(Arc::new(SealedBackend::start(rows, keeper).await?)))
+}
+
+/// Refuses a key file beside a keychain: its keys would not be used, and lie there all the same.
+fn alone(data: &DataDir) -> Result<(), Failure> {
+    let file = data.master_key_file();
+    match fs::symlink_metadata(&file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) => {
+            let text = format!(
+                "the settings have the master key in a keychain, and there is the key file {} too; \
+                 put its keys into the keychain and remove it, or take `vault` out of the settings",
+                file.display()
+            );
+            Err(Failure::new(ErrorKind::Conflict, text))
+        }
+    }
 }

@@ -133,7 +133,8 @@ impl RunPolicy {
     pub fn is_attached(&self, alias: &Alias) -> bool {
         match self {
             Self::AllAttached => true,
-            Self::Attached(aliases) => aliases.contains(alias),
+            // Every run has the built-in server (X-M1).
+            Self::Attached(aliases) => alias.is_built_in() || aliases.contains(alias),
         }
     }
 }

@@ -89,6 +89,21 @@ pub(crate) fn carrier_of(entry: &ServerEntry, key: &str) -> Result<Carrier, Obje
     }
 }
 
+/// Headers in one word that people mean when they write it, in lower case.
+const MEANT: [&str; 5] = ["authorization", "cookie", "origin", "prefer", "referer"];
+
+/// What to tell about a key that is called like a header and travels as another one.
+pub(crate) fn mistaken(entry: &ServerEntry, key: &str) -> Option<String> {
+    let is_meant = MEANT.iter().any(|name| name.eq_ignore_ascii_case(key));
+    match carrier_of(entry, key) {
+        Ok(Carrier::Header(name)) if is_meant && name.starts_with("x-") => Some(format!(
+            "`{key}` travels as the header `{name}`; for the header `{key}` itself, declare the \
+             key in the server's `config_schema` with `\"header\": \"{key}\"`, or let `auth` set it"
+        )),
+        Ok(_) | Err(_) => None,
+    }
+}
+
 /// Why a header may not be set by configuration (O88).
 fn reserved(entry: &ServerEntry, name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();

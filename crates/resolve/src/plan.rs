@@ -195,7 +195,8 @@ pub fn check_server(entry: &ServerEntry, surroundings: Surroundings<'_>) -> Resu
     Faults::new(check::server(entry, surroundings)).map_or(Ok(()), Err)
 }
 
-/// Checks a capability by itself, as it is saved: its servers exist and take what it sets.
+/// Checks a capability by itself, as it is saved: its servers exist and take what it sets. Gives
+/// what is unwise.
 ///
 /// # Errors
 /// Everything that is wrong with it.
@@ -203,9 +204,9 @@ pub fn check_capability(
     catalog: &Catalog,
     capability: &Capability,
     surroundings: Surroundings<'_>,
-) -> Result<(), Faults> {
-    let faults = check::capability(catalog, capability, surroundings);
-    Faults::new(faults).map_or(Ok(()), Err)
+) -> Result<Vec<Warning>, Faults> {
+    let (faults, warnings) = check::capability(catalog, capability, surroundings);
+    Faults::new(faults).map_or(Ok(warnings), Err)
 }
 
 /// The capabilities and agents that use a server, by their places: who would be left with a

@@ -219,7 +219,7 @@ impl Reader {
                 LimitProblem::NotAnObject(_) | LimitProblem::NotAnAmount { .. } => {
                     FaultCode::TypeWrong
                 }
-                LimitProblem::Unknown(_) => FaultCode::UnknownField,
+                LimitProblem::Unknown { .. } => FaultCode::UnknownField,
                 LimitProblem::TwoRates => FaultCode::FieldsExclude,
                 LimitProblem::BurstAlone => FaultCode::FieldMissing,
                 LimitProblem::Twice => FaultCode::DuplicateKey,

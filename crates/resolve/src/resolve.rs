@@ -274,6 +274,9 @@ pub(crate) fn remedy(placeholder: &Placeholder) -> String {
         Source::Env => {
             format!("set the variable `{key}` before narthex starts, and allow it")
         }
+        Source::Runtime if key == "project_dir" => "operators alone give `project_dir`: have one \
+             create the run, or the run whose child it is; or attach the server as `optional`"
+            .to_owned(),
         Source::Runtime => format!("give `{key}` when the run is created"),
         Source::Runner => format!("the runner has to know `{key}`"),
     }

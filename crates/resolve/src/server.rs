@@ -20,7 +20,7 @@ pub use settings::{Isolation, NameRules, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
 use crate::{
-    carrier::carrier_of,
+    carrier::{carrier_of, mistaken},
     fault::{FaultCode, Faults},
     layer::{self, Layer, Objection, objection},
     reader::{Object, Parsed, Reader, nearest, parse},
@@ -386,6 +386,7 @@ impl ServerEntry {
             match carrier_of(self, key) {
                 Err(found) => reader.fault(at, found.code, found.message, found.remedy),
                 Ok(carrier) => {
+                    mistaken(self, key).into_iter().for_each(|told| reader.warn(at, told));
                     if let Some(other) = seen.insert(carrier.identity(), key) {
                         let message = format!("`{key}` and `{other}` both travel as {carrier}");
                         let remedy = "give one of them another `header` or `env`";

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use narthex_model::Secret;
+use narthex_model::{Secret, variable::OWN_PREFIX};
 
 use crate::EnvValue;
 
@@ -23,14 +23,11 @@ enum Allowed {
     Prefix(String),
 }
 
-/// Variables of the program itself are never handed out: one of them opens all secrets.
-const OWN: &str = "NARTHEX_";
-
 /// A text that names no variable, and no group of them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` allows no variable: write a name, or the beginning of names as `PREFIX_*`, and none of \
-     narthex itself (`{OWN}…`)"
+     narthex itself (`{OWN_PREFIX}…`)"
 )]
 pub struct VariablesError(String);
 
@@ -60,7 +57,8 @@ impl Variables {
             Allowed::Name(known) => known == name,
             Allowed::Prefix(prefix) => name.starts_with(prefix.as_str()),
         };
-        !name.starts_with(OWN) && self.allowed.iter().any(is_allowed)
+        // Those of the program itself are never handed out: one of them opens all secrets.
+        !name.starts_with(OWN_PREFIX) && self.allowed.iter().any(is_allowed)
     }
 }
 
@@ -69,7 +67,7 @@ fn read(text: &str) -> Option<Allowed> {
     let is_name = !stem.is_empty()
         && !stem.starts_with(|c: char| c.is_ascii_digit())
         && stem.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_name || stem.starts_with(OWN) {
+    if !is_name || stem.starts_with(OWN_PREFIX) {
         return None;
     }
     match stem.len() == text.len() {

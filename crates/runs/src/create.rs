@@ -224,7 +224,10 @@ impl Runs {
         prepared.skipped.extend(optional.iter().map(Failed::fault));
         let agent = made.agent().map(|agent| agent.name.as_str());
         let counted = take(&mut prepared.counted);
-        let meters = self.control().run_meters(&draft.workspace, agent, counted).await?;
+        let limits = self.control().run_limits(&draft.workspace, agent, counted).await?;
+        let (meters, budget) = limits;
+        let servers = prepared.servers.iter().map(|server| &*server.definition);
+        budget.check(servers).map_err(RunError::OverBudget)?;
         let set = self.mount(take(&mut prepared.servers), true).await?;
         Ok(Making { set, prepared, meters, made, agent_env })
     }

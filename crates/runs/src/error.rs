@@ -1,7 +1,7 @@
 //! Why a run does not begin, or is not found.
 
 use narthex_audit::AuditFull;
-use narthex_model::{AgentName, ErrorKind, RunId, SessionId};
+use narthex_model::{AgentName, ErrorKind, OverBudget, RunId, SessionId};
 use narthex_registry::MountFault;
 use narthex_resolve::Faults;
 use serde::Serialize;
@@ -57,6 +57,9 @@ pub enum RunError {
     /// Entries cannot be used, or have aliases that are taken.
     #[error("no run was begun: {}", told(.0))]
     Entries(Vec<RunFault>),
+    /// It would start more than its workspace allows.
+    #[error("no run was begun: {0}")]
+    OverBudget(OverBudget),
     /// Servers did not start.
     #[error("no run was begun, and nothing of it is left: {}", told(&RunFault::of_all(.0)))]
     Mount(Vec<MountFault>),
@@ -117,7 +120,9 @@ impl RunError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Malformed(_) | Self::NoAgent(_) | Self::NoParent => ErrorKind::Invalid,
+            Self::Malformed(_) | Self::NoAgent(_) | Self::NoParent | Self::OverBudget(_) => {
+                ErrorKind::Invalid
+            }
             Self::Refused(faults) => faults.kind(),
             Self::Denied { .. } => ErrorKind::Denied,
             Self::UnknownSession(_) => ErrorKind::NotFound,
@@ -155,6 +160,9 @@ impl RunError {
                 let server = faults.first().map(|fault| &fault.server);
                 Some(json!({ "error": self.to_string(), "server_name": server }))
             }
+            Self::OverBudget(_) => {
+                Some(json!({ "error": self.to_string(), "code": "over_budget" }))
+            }
             Self::Mount(faults) => {
                 let first = faults.first();
                 let (server, kind) =
@@ -172,22 +180,7 @@ impl RunError {
         match self {
             Self::Entries(faults) => faults.clone(),
             Self::Mount(faults) => RunFault::of_all(faults),
-            Self::Malformed(_)
-            | Self::Refused(_)
-            | Self::NoAgent(_)
-            | Self::Denied { .. }
-            | Self::NoParent
-            | Self::SessionOver { .. }
-            | Self::UnknownSession(_)
-            | Self::HasEnded(_)
-            | Self::Changed
-            | Self::Control(_)
-            | Self::TooMany(_)
-            | Self::Sockets(_)
-            | Self::Record(_)
-            | Self::Randomness(_)
-            | Self::Unknown(_)
-            | Self::Local => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }

@@ -37,10 +37,16 @@ fn denied(field: &'static str, message: &str) -> RunError {
 /// the host may be anybody's: neither is for those who are no operators (S2).
 fn check_member(request: &RunRequest) -> Result<(), RunError> {
     if request.has_own_servers {
-        return Err(denied("servers", "only operators give a run servers of its own"));
+        return Err(denied(
+            "servers",
+            "only operators give a run servers of its own; ask for an agent, by `agent_name`",
+        ));
     }
     if request.project_dir.is_some() {
-        return Err(denied("project_dir", "only operators choose a folder; leave it out"));
+        return Err(denied(
+            "project_dir",
+            "only operators choose a folder; leave it out, or have an operator create the run",
+        ));
     }
     Ok(())
 }

@@ -1,10 +1,12 @@
 //! The row of a run that begins, and the events of it.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_control::ControlError;
-use narthex_model::{AgentEnv, EnvName, Secret, WorkspaceId};
+use narthex_control::{By, ControlError};
+use narthex_events::{EventKind, EventPlace};
+use narthex_model::{AgentEnv, EnvName, RunId, Secret, SessionId, WorkspaceId};
 use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
+use serde_json::{Value, json};
 
 use crate::{DirectServers, RunError, Runs, create::Draft};
 
@@ -46,7 +48,34 @@ impl Runs {
         for one in noted {
             one.done().await;
         }
+        self.tell_begun(draft, &row).await;
         Ok(row)
+    }
+
+    /// Tells the session of a run that it begins with it, or goes on.
+    async fn tell_begun(&self, draft: &Draft, row: &RunRow) {
+        let is_new = draft.request.kind == RunKind::StartSession;
+        let kind = if is_new { EventKind::SessionCreated } else { EventKind::SessionResumed };
+        let payload = json!({
+            "agent_name": (!row.agent.is_empty()).then_some(&row.agent),
+            "parent_run_id": row.parent.map(RunId::to_text),
+            "pid": row.pid.get(),
+            "by": by(&draft.by),
+        });
+        self.tell(&row.workspace, row.session, Some(row.id), (kind, payload)).await;
+    }
+
+    /// Adds an event to a session, of what is so already.
+    pub(crate) async fn tell(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        run: Option<RunId>,
+        (kind, payload): (EventKind, Value),
+    ) {
+        let Some(events) = self.control().events() else { return };
+        let place = EventPlace { workspace: workspace.clone(), session, run };
+        events.note(&place, kind, &payload, None).await;
     }
 
     async fn keep(
@@ -94,4 +123,9 @@ impl Runs {
         let sealed = self.vault()?.seal_document(workspace, place, text).await;
         Ok(sealed.map_err(ControlError::from)?)
     }
+}
+
+/// Who did something, as events have it.
+pub(crate) fn by(by: &By) -> Value {
+    json!({ "kind": by.kind, "id": by.id })
 }

@@ -4,11 +4,11 @@
 use std::{
     collections::HashMap,
     mem::take,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, atomic::Ordering},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
-use narthex_control::ControlError;
+use narthex_control::{ControlError, Turns};
 use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
 use narthex_model::RunId;
 use narthex_registry::{FirstLists, MountFault, MountSet};
@@ -34,7 +34,7 @@ pub(crate) struct Kept {
     /// Ids of tokens that open nothing, and until when that is believed.
     absent: Mutex<HashMap<RunId, Instant>>,
     /// Held by whoever has a run begin again.
-    beginning: Mutex<HashMap<RunId, Weak<tokio::sync::Mutex<()>>>>,
+    beginning: Turns<RunId>,
 }
 
 impl Kept {
@@ -51,17 +51,6 @@ impl Kept {
         if absent.len() < ABSENT_MAX {
             absent.insert(id, now + ABSENT_FOR);
         }
-    }
-
-    fn turn(&self, id: RunId) -> Arc<tokio::sync::Mutex<()>> {
-        let mut beginning = self.beginning.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = beginning.get(&id).and_then(Weak::upgrade) {
-            return turn;
-        }
-        beginning.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::default();
-        beginning.insert(id, Arc::downgrade(&turn));
-        turn
     }
 
     fn absent(&self) -> MutexGuard<'_, HashMap<RunId, Instant>> {
@@ -115,8 +104,7 @@ impl RunSource for Shared {
 impl Runs {
     /// Keeps what a run was listed first by now, unless it is one that is not stored.
     async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
-        let turn = self.shared.kept.turn(run.id);
-        let _turn = turn.lock().await;
+        let _turn = self.shared.kept.beginning.take(&run.id).await;
         let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
         let frozen = Frozen { further: run.further_lists(), ..self.frozen(&row).await? };
         let sealed = self.seal(&row.workspace, &run_place(row.id), &frozen.text()).await?;
@@ -126,8 +114,7 @@ impl Runs {
 
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
-        let turn = self.shared.kept.turn(id);
-        let _turn = turn.lock().await;
+        let _turn = self.shared.kept.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
             return Ok(Some(run));
         }
@@ -142,8 +129,7 @@ impl Runs {
 
     /// The same for a run whose token nobody has shown.
     pub(crate) async fn again_by_id(&self, id: RunId) -> Result<Option<Arc<RunView>>, RunError> {
-        let turn = self.shared.kept.turn(id);
-        let _turn = turn.lock().await;
+        let _turn = self.shared.kept.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().get(id) {
             return Ok(Some(run));
         }
@@ -179,7 +165,7 @@ impl Runs {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
         let agent = frozen.of.agent().map(|agent| agent.name.as_str());
-        let meters = self.control().run_meters(&row.workspace, agent, counted).await?;
+        let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
         let first = FirstLists::again(&frozen.lists, &set);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);

@@ -4,6 +4,7 @@
 mod asked;
 mod attended;
 mod create;
+mod deleting;
 mod direct;
 mod driver;
 mod error;
@@ -88,16 +89,9 @@ struct Shared {
 }
 
 impl Runs {
-    /// The runs of this gateway. Those that have begun before, and live, go on when their token is
-    /// shown; the time of all of them is watched from here on.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn start(
-        gateway: Gateway,
-        control: Control,
-        options: RunsOptions,
-    ) -> Result<Self, ControlError> {
+    /// The runs of this gateway, of which none goes on before [`start`](Self::start).
+    #[must_use]
+    pub fn new(gateway: Gateway, control: Control, options: RunsOptions) -> Self {
         let shared = Arc::new_cyclic(|this| Shared {
             this: this.clone(),
             gateway,
@@ -107,8 +101,22 @@ impl Runs {
             expiries: Expiries::default(),
             kept: Kept::default(),
         });
-        let runs = Self { shared };
-        if let Some(store) = runs.shared.control.store() {
+        Self { shared }
+    }
+
+    /// Those that have begun before, and live, go on when their token is shown; the time of all of
+    /// them is watched from here on. To be called once.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn start(&self) -> Result<(), ControlError> {
+        let runs = self;
+        if let Some(events) = runs.control().events().cloned() {
+            let help = "Events of sessions that have happened and could not be written";
+            let unwritten = move || events.unwritten();
+            runs.shared.gateway.metrics().count("session_events_unwritten", help, unwritten);
+        }
+        if let Some(store) = runs.control().store() {
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);
             let (watching, closing) = (runs.clone(), runs.control().closing());
@@ -117,7 +125,7 @@ impl Runs {
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
         }
-        Ok(runs)
+        Ok(())
     }
 
     /// Notes when the runs end that live. Gives those that have sockets.

@@ -8,11 +8,13 @@ use std::{
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, Control, ControlError};
+use narthex_events::EventKind;
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
+use serde_json::json;
 
-use crate::{RunError, Runs, run_ended};
+use crate::{RunError, Runs, keep, run_ended};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -187,6 +189,7 @@ impl Runs {
         by: By,
     ) -> Result<bool, ControlError> {
         let store = control.catalog_store(workspace).await?;
+        let by_whom = keep::by(&by);
         let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
         let noted = control.note(event.of_session(id.to_text())).await?;
         let of_run = |run: RunId| run_ended(workspace, run, RunEnd::Ended, by.clone());
@@ -213,6 +216,8 @@ impl Runs {
             noted.done().await;
         }
         noted.done().await;
+        let ended = (EventKind::SessionEnded, json!({ "how": "ended", "by": by_whom }));
+        self.tell(workspace, id, None, ended).await;
         Ok(true)
     }
 

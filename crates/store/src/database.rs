@@ -92,10 +92,30 @@ impl Database {
     /// Runs several statements, all of them or none. `false`, and nothing is stored, if one that
     /// must change something finds nothing to change.
     pub(crate) async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
-        let Some(first) = steps.first() else { return Ok(true) };
+        self.write_steps_and(steps, None).await.map(|rows| rows.is_some())
+    }
+
+    /// The same, and gives what a statement after them reads, before anybody else writes. `None`,
+    /// and nothing is stored, where [`Database::write_steps`] gives `false`.
+    pub(crate) async fn write_then_read(
+        &self,
+        steps: &[Step<'_>],
+        statement: Statement,
+        values: Vec<Value<'_>>,
+    ) -> Result<Option<Vec<Row>>, StatementError> {
+        let rows = self.write_steps_and(steps, Some(&Step::new(statement, values))).await?;
+        Ok(rows.map(|rows| rows.into_iter().map(|row| Row::new(statement, row)).collect()))
+    }
+
+    async fn write_steps_and(
+        &self,
+        steps: &[Step<'_>],
+        last: Option<&Step<'_>>,
+    ) -> Result<Option<Vec<AnyRow>>, StatementError> {
+        let Some(first) = steps.first() else { return Ok(Some(Vec::new())) };
         match self {
-            Self::Sqlite(file) => file.write_steps(first, steps).await,
-            Self::Postgres(server) => server.write_steps(first, steps).await,
+            Self::Sqlite(file) => file.write_steps(first, steps, last).await,
+            Self::Postgres(server) => server.write_steps(first, steps, last).await,
         }
     }
 

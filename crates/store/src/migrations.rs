@@ -27,7 +27,9 @@ const STEPS: &[(i64, &str, &str)] = &[
     (15, "audit contents", include_str!("../migrations/0015_audit_contents.sql")),
     (18, "grants", include_str!("../migrations/0018_grants.sql")),
     (19, "oauth on orchestrators", include_str!("../migrations/0019_oauth_on_orchestrators.sql")),
-    (21, "workspace rules", include_str!("../migrations/0021_workspace_rules.sql")),
+    (20, "events", include_str!("../migrations/0020_events.sql")),
+    (22, "names of grant requests", include_str!("../migrations/0022_names_of_grant_requests.sql")),
+    (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
 ];
 
 /// The version that this program writes.

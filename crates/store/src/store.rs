@@ -5,10 +5,10 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, GrantRequests, GrantRows,
-    KeptAnswers, Logins, OpenError, Principals, Proofs, RunRows, Secrets, SeededDefaults,
-    ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows, TrustedFiles,
-    WorkspaceRulesRows, Workspaces, connect, database::Database, open,
+    Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, EventRows, GrantRequests,
+    GrantRows, KeptAnswers, Logins, OpenError, Principals, Proofs, RunRows, Secrets,
+    SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows,
+    TrustedFiles, WorkspaceRulesRows, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -146,6 +146,12 @@ impl Store {
     #[must_use]
     pub fn env_bindings(&self) -> EnvBindings<'_> {
         EnvBindings::new(&self.database)
+    }
+
+    /// What happened in sessions.
+    #[must_use]
+    pub fn events(&self) -> EventRows<'_> {
+        EventRows::new(&self.database)
     }
 
     /// What runs have asked to be allowed.

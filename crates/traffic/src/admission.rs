@@ -89,18 +89,23 @@ impl Exceeded {
     pub fn most(&self) -> String {
         match self.kind {
             LimitKind::Rate => self.limits.rate().map_or_else(String::new, |rate| {
-                format!("{} calls a {} in bursts of {}", rate.calls, rate.period, rate.burst)
+                let calls = calls(rate.calls.get().into());
+                format!("{calls} a {} in bursts of {}", rate.period, rate.burst)
             }),
             LimitKind::Concurrency => {
                 let most = self.limits.concurrent_calls.map_or(0, std::num::NonZeroU32::get);
-                format!("{most} calls at one time")
+                format!("{} at one time", calls(most.into()))
             }
             LimitKind::Daily => {
                 let most = self.limits.calls_per_day.map_or(0, std::num::NonZeroU64::get);
-                format!("{most} calls a day, until midnight in UTC")
+                format!("{} a day, until midnight in UTC", calls(most))
             }
         }
     }
+}
+
+fn calls(count: u64) -> String {
+    if count == 1 { "1 call".to_owned() } else { format!("{count} calls") }
 }
 
 /// Has all meters count a call, or none.

@@ -11,7 +11,11 @@ mod run_meters;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::SystemTime,
+};
 
 use narthex_model::{Alias, WorkspaceId};
 
@@ -66,6 +70,8 @@ struct Shared {
     clock: Clock,
     home: WorkspaceId,
     meters: papaya::HashMap<MeterKey, Arc<Meter>>,
+    /// Held for writing while meters are forgotten, so that nobody is given one that is.
+    forgetting: RwLock<()>,
     /// Of the servers of the local configuration, found without making a key.
     local: papaya::HashMap<Alias, Arc<Meter>>,
 }
@@ -113,10 +119,12 @@ impl Meters {
     #[must_use]
     pub fn with_clock(home: WorkspaceId, wall: WallClock) -> Self {
         let (meters, local) = (papaya::HashMap::new(), papaya::HashMap::new());
-        Self { shared: Arc::new(Shared { clock: Clock::new(wall), home, meters, local }) }
+        let (clock, forgetting) = (Clock::new(wall), RwLock::default());
+        Self { shared: Arc::new(Shared { clock, home, meters, forgetting, local }) }
     }
 
-    /// The meter of a key; it begins at zero, without limits, if there was none.
+    /// The meter of a key; it begins at zero, without limits, if there was none. Waits for
+    /// whoever forgets meters, so it is for beginnings and not for calls.
     #[must_use]
     pub fn get(&self, key: &MeterKey) -> Arc<Meter> {
         if key.kind == MeterKind::LocalServer
@@ -125,6 +133,7 @@ impl Meters {
         {
             return self.local(&alias);
         }
+        let _stays = self.shared.forgetting.read().unwrap_or_else(PoisonError::into_inner);
         let meters = self.shared.meters.pin();
         meters.get_or_insert_with(key.clone(), || Arc::new(Meter::new(key.clone()))).clone()
     }
@@ -158,11 +167,11 @@ impl Meters {
         all
     }
 
-    /// Forgets the meters that nobody uses and that have counted nothing since yesterday began. Who
-    /// asks for one at this moment may get one that is forgotten: so nobody does, but for those of
-    /// servers of the local configuration, which are few and stay.
+    /// Forgets the meters that nobody uses and that have counted nothing since yesterday began, but
+    /// for those of servers of the local configuration, which are few and stay.
     pub fn forget_unused(&self) {
         let today = self.today();
+        let _alone = self.shared.forgetting.write().unwrap_or_else(PoisonError::into_inner);
         let is_used = |meter: &Arc<Meter>| Arc::strong_count(meter) > 1 || meter.is_recent(today);
         self.shared.meters.pin().retain(|_, meter| is_used(meter));
     }

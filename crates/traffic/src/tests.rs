@@ -5,7 +5,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use narthex_model::TrafficLimits;
+use narthex_model::{TrafficLimits, WorkspaceLimits};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::Instant};
@@ -17,10 +17,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const NOON: Duration = Duration::from_secs(20_000 * 24 * 60 * 60 + 12 * 60 * 60);
 
 fn limits(value: &Value) -> TrafficLimits {
-    let read = TrafficLimits::parse(value.to_string().as_bytes(), &mut |place, problem| {
+    let read = WorkspaceLimits::parse(value.to_string().as_bytes(), &mut |place, problem| {
         panic!("{place}: {problem}");
     });
-    read.unwrap()
+    read.unwrap().traffic
 }
 
 /// Meters whose day goes on with the clock of timers.

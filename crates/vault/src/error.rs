@@ -62,8 +62,8 @@ pub enum VaultError {
     },
     /// The key ring lacks keys that are in use.
     #[error(
-        "{count} values of secrets are sealed with the master key {}, which {place} does not have; \
-         put that key back",
+        "{} sealed with the master key {}, which {place} does not have; put that key back",
+        said(*.count, "value of a secret is", "values of secrets are"),
         list(.keys)
     )]
     KeysMissing {
@@ -94,8 +94,9 @@ pub enum VaultError {
     RotationRuns,
     /// Everything else is sealed anew, and the old keys are kept.
     #[error(
-        "{count} values do not open and so keep the old keys in use, the first of them {first}; \
-         clear these secrets or set them anew, and rotate again"
+        "{} the old keys in use, the first of them {first}; clear such secrets or set them anew, \
+         and rotate again",
+        said(*.count, "value does not open and so keeps", "values do not open and so keep")
     )]
     Stuck {
         /// How many.
@@ -142,6 +143,11 @@ impl VaultError {
             Self::Bug(_) => ErrorKind::Bug,
         }
     }
+}
+
+/// A count with what is said of one, or of many.
+fn said(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn list(keys: &[KeyId]) -> String {

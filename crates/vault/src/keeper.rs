@@ -1,16 +1,19 @@
-//! Where the key ring lives: a file of its own, or what the environment gives.
+//! Where the key ring lives: a keychain, a file of its own, or what the environment gives.
 
+mod command;
 mod file;
 
 use std::{io, path::PathBuf};
 
 use narthex_model::ErrorKind;
 
+pub use command::{CommandFault, KeyCommand, Keychain};
 pub use file::KeyFile;
 
 use crate::{KeyFault, KeyRing};
 
-/// Keeps the key ring. Methods may block: they read and write files.
+/// Keeps the key ring. Methods may block: they read and write files, and
+/// wait for programs.
 pub trait Keeper: Send + Sync + std::fmt::Debug {
     /// Where that is, for messages.
     fn place(&self) -> String;
@@ -79,6 +82,23 @@ pub enum KeeperError {
         #[source]
         source: io::Error,
     },
+    /// The program that speaks to a keychain has not done it.
+    #[error("{place} cannot be used: {fault}; {remedy}")]
+    Command {
+        /// Where.
+        place: String,
+        /// Why.
+        #[source]
+        fault: CommandFault,
+        /// What to do about it.
+        remedy: &'static str,
+    },
+    /// The keychain knows the ring by this path.
+    #[error(
+        "the keychain cannot name the data directory {}; name another with --data, whose path is \
+         plain text", .0.display()
+    )]
+    KeychainPath(PathBuf),
     /// There is no randomness for a key.
     #[error("the system has no randomness to give")]
     Randomness(#[source] getrandom::Error),
@@ -95,7 +115,11 @@ impl KeeperError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Content { .. } | Self::NoFile(_) => ErrorKind::Invalid,
+            Self::Content { .. } | Self::NoFile(_) | Self::KeychainPath(_) => ErrorKind::Invalid,
+            Self::Command { fault: CommandFault::Long { .. } | CommandFault::Text, .. } => {
+                ErrorKind::Invalid
+            }
+            Self::Command { .. } => ErrorKind::Unavailable,
             Self::NotPrivate { .. } | Self::OtherUser(_) => ErrorKind::Denied,
             Self::File { source, .. } => match source.kind() {
                 io::ErrorKind::PermissionDenied => ErrorKind::Denied,

@@ -5,7 +5,8 @@
 //!   [`KeyRing`], over [`SealedRows`], which a database keeps. What is sealed opens only as the
 //!   same version of the same name in the same workspace.
 //! * Whole texts are sealed for one place by [`Vault::seal_document`].
-//! * [`Keeper`] is where the key ring lives: a [`KeyFile`], or [`GivenKeys`] of the environment.
+//! * [`Keeper`] is where the key ring lives: a [`KeyFile`], a [`KeyCommand`] that
+//!   speaks to a keychain, or [`GivenKeys`] of the environment.
 //!
 //! A value is a `model::Secret` from end to end, and no error repeats one. Nothing here knows a
 //! database, and nothing decides who may ask.
@@ -24,7 +25,7 @@ mod vault;
 
 pub use backend::{Backend, Doing, Opened, Put, Rotation, Stored, Voucher};
 pub use error::VaultError;
-pub use keeper::{GivenKeys, Keeper, KeeperError, KeyFile};
+pub use keeper::{CommandFault, GivenKeys, Keeper, KeeperError, KeyCommand, KeyFile, Keychain};
 pub use key::{KeyFault, MasterKey};
 pub use ring::KeyRing;
 pub use rows::{Head, RowsError, RowsResult, SealedRows};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use narthex_model::{CallError, ErrorKind};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Payload, PayloadBuilder, Raw, json::encode_string};
 
@@ -133,6 +133,19 @@ fn call(id: Option<Raw<'_>>, method: &str, params: Option<&[u8]>) -> Payload {
     out.into()
 }
 
+/// The result of a `tools/call`: text for a model, and an object for programs.
+#[must_use]
+pub fn tool_result(text: &str, structured: &Value, is_modern: bool) -> Vec<u8> {
+    let mut result = json!({
+        "content": [{"type": "text", "text": text}],
+        "structuredContent": structured,
+    });
+    if is_modern {
+        result["resultType"] = "complete".into();
+    }
+    result.to_string().into_bytes()
+}
+
 /// The result of a `tools/call` that failed (D16): readable text, and the same for programs.
 #[must_use]
 pub fn tool_error_result(error: &CallError, is_modern: bool) -> Vec<u8> {
@@ -190,7 +203,7 @@ mod tests {
     #[test]
     fn d16_failed_calls_are_results() {
         let mut error = CallError::new(CallErrorKind::Timeout, "no answer in 5 s");
-        let parsed = |error: &CallError, is_modern| -> serde_json::Value {
+        let parsed = |error: &CallError, is_modern| -> Value {
             serde_json::from_slice(&tool_error_result(error, is_modern)).unwrap()
         };
         let expected = json!({

@@ -4,13 +4,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::{counts, postgres::Postgres};
+use super::{counts, keychain, postgres::Postgres};
 use crate::process;
 use crate::tally::Tally;
 use crate::workspace::cargo;
 
-/// All tests of all crates, with cargo-nextest if it is there, and one PostgreSQL for all of them.
-/// Where it cannot be had, what needs none is tested all the same, and the step has a failure.
+/// All tests of all crates, with cargo-nextest if it is there, one PostgreSQL for all of them, and
+/// the programs of a keychain. Where these cannot be had, what needs none is tested all the same,
+/// and the step has a failure for each.
 ///
 /// One that fails is run once more, so that one race among thousands of tests does not hide the
 /// rest behind a red run; it is named all the same, as a fault to be found.
@@ -19,19 +20,27 @@ pub(super) fn unit() -> Result<Tally> {
     if let Err(why) = &postgres {
         println!("=== no PostgreSQL: {why:#}");
     }
-    let mut tally = every_crate(postgres.as_ref().ok())?;
+    let keychain = keychain::provide();
+    let mut tally = every_crate(postgres.as_ref().ok(), keychain.is_ok())?;
     if let Err(why) = postgres {
         println!("=== SKIPPED: the store on PostgreSQL, which counts as 1 failed: {why:#}");
+        tally.failed += 1;
+    }
+    if let Err(why) = keychain {
+        println!("=== SKIPPED: the Secret Service, which counts as 1 failed: {why:#}");
         tally.failed += 1;
     }
     Ok(tally)
 }
 
-fn every_crate(postgres: Option<&Postgres>) -> Result<Tally> {
+fn every_crate(postgres: Option<&Postgres>, has_keychain: bool) -> Result<Tally> {
     let told = |args: &[&str]| {
         let mut command = cargo(args);
         if let Some(postgres) = postgres {
             postgres.tell(&mut command);
+        }
+        if has_keychain {
+            keychain::tell(&mut command);
         }
         command
     };

@@ -15,6 +15,7 @@ use crate::{
 
 /// How a change came out that nobody said more of.
 const FAILED: &str = "failed";
+const DONE: &str = "ok";
 
 /// A change that may be made: that it is about to be is on the disk.
 ///
@@ -40,28 +41,43 @@ impl Audit {
     /// # Errors
     /// When the record cannot be kept: it must not be done then (D25).
     pub async fn begin(&self, event: AuditEvent<'static>) -> Result<Noted, AuditFull> {
-        let Some(queue) = self.queue.clone() else { return Ok(Noted { change: None }) };
-        // For this, and for its end.
-        queue.take_room()?;
-        if let Err(full) = queue.take_room() {
-            queue.state.free.fetch_add(1, Ordering::Relaxed);
-            return Err(full);
+        let mut all = self.begin_all(Vec::from([event])).await?;
+        Ok(all.pop().unwrap_or(Noted { change: None }))
+    }
+
+    /// Notes all that is about to be done together, in its order, and waits once until that is on
+    /// the disk.
+    ///
+    /// # Errors
+    /// When the record cannot be kept: none of it must be done then (D25).
+    pub async fn begin_all(
+        &self,
+        events: Vec<AuditEvent<'static>>,
+    ) -> Result<Vec<Noted>, AuditFull> {
+        let Some(queue) = self.queue.clone() else {
+            return Ok(events.iter().map(|_| Noted { change: None }).collect());
+        };
+        // For each of these, and for its end.
+        queue.take_room(events.len().saturating_mul(2))?;
+        let noted: Vec<Noted> = events.into_iter().map(|event| queue.begin(event)).collect();
+        self.flush().await;
+        if queue.state.has_failed.load(Ordering::SeqCst) {
+            return Err(AuditFull::Failed);
         }
-        let number = queue.state.changes.fetch_add(1, Ordering::Relaxed);
-        let writer = queue.place.as_ref().map_or("none", |(_, writer)| writer);
+        Ok(noted)
+    }
+}
+
+impl Queue {
+    /// Notes a change, for which there is room.
+    fn begin(self: &Arc<Self>, event: AuditEvent<'static>) -> Noted {
+        let number = self.state.changes.fetch_add(1, Ordering::Relaxed);
+        let writer = self.place.as_ref().map_or("none", |(_, writer)| writer);
         let id = format!("{writer}.{number}");
         let intent = Intent { id: id.clone(), event: event.clone() };
-        queue.push(Written::Intent(Box::new(intent)));
-        let started = Instant::now();
-        let change = Change { id, event, queue, started };
-        let noted = Noted { change: Some(change) };
-        self.flush().await;
-        match &noted.change {
-            Some(change) if change.queue.state.has_failed.load(Ordering::SeqCst) => {
-                Err(AuditFull::Failed)
-            }
-            _ => Ok(noted),
-        }
+        self.push(Written::Intent(Box::new(intent)));
+        let change = Change { id, event, queue: self.clone(), started: Instant::now() };
+        Noted { change: Some(change) }
     }
 }
 
@@ -75,7 +91,19 @@ impl Noted {
 
     /// Records that it was done, and waits until that is on the disk.
     pub async fn done(self) {
-        self.ended("ok").await;
+        self.ended(DONE).await;
+    }
+
+    /// Records that all of these were done, and waits once until that is on the disk.
+    pub async fn all_done(all: Vec<Self>) {
+        let mut audit = None;
+        for change in all.into_iter().filter_map(|mut noted| noted.change.take()) {
+            audit = Some(Audit { queue: Some(change.queue.clone()) });
+            change.end(DONE);
+        }
+        if let Some(audit) = audit {
+            audit.flush().await;
+        }
     }
 
     /// Records how it came out, and waits until that is on the disk.

@@ -48,7 +48,8 @@ pub(super) struct State {
 pub(super) struct WakeOnDrop(pub(super) Thread);
 
 impl Queue {
-    pub(super) fn take_room(&self) -> Result<(), AuditFull> {
+    /// Takes room for so many records.
+    pub(super) fn take_room(&self, count: usize) -> Result<(), AuditFull> {
         if self.state.is_closed.load(Ordering::Relaxed) {
             return Err(AuditFull::Closed);
         }
@@ -58,11 +59,12 @@ impl Queue {
         if self.state.backlog.kept() >= self.state.backlog_max {
             return Err(AuditFull::SpoolFull);
         }
-        let one_less = |free: usize| free.checked_sub(1);
-        match self.state.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+        let less = |free: usize| free.checked_sub(count);
+        match self.state.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
             Ok(free) => {
                 // The writer gathers records for a while; here they come too fast for that.
-                if free == self.state.capacity / 4 {
+                let few = self.state.capacity / 4;
+                if free >= few && free - count < few {
                     self.writer.0.unpark();
                 }
                 Ok(())

@@ -3,12 +3,12 @@
 use std::{
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
 /// What the writer has written, and what the reader has moved.
 #[derive(Debug, Default)]
@@ -18,7 +18,9 @@ pub(crate) struct Backlog {
     /// How many of them were moved already.
     moved: AtomicU64,
     /// Since when something waits.
-    since: Mutex<Option<Instant>>,
+    since: Mutex<Option<SystemTime>>,
+    /// Whether it could not be moved when that was tried last.
+    is_stuck: AtomicBool,
     grown: Notify,
 }
 
@@ -30,7 +32,7 @@ impl Backlog {
 
     pub(super) fn grew(&self, bytes: u64) {
         self.kept.fetch_add(bytes, Ordering::Relaxed);
-        self.lock().get_or_insert_with(Instant::now);
+        self.lock().get_or_insert_with(SystemTime::now);
         self.grown.notify_one();
     }
 
@@ -47,9 +49,23 @@ impl Backlog {
         }
     }
 
+    /// The oldest that waits has waited since then.
+    pub(super) fn waits_since(&self, since: SystemTime) {
+        *self.lock() = Some(since);
+    }
+
     /// Nothing waits.
     pub(super) fn is_moved(&self) {
         *self.lock() = None;
+    }
+
+    pub(super) fn tell_stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Relaxed)
     }
 
     /// The bytes of all files.
@@ -67,7 +83,8 @@ impl Backlog {
     /// For how long something has waited.
     #[must_use]
     pub(crate) fn lag(&self) -> Duration {
-        self.lock().map_or(Duration::ZERO, |since| since.elapsed())
+        // A clock that was set back says that nothing waits; it is the events' own.
+        self.lock().and_then(|since| since.elapsed().ok()).unwrap_or_default()
     }
 
     /// Waits until something was written since it was last asked.
@@ -75,7 +92,7 @@ impl Backlog {
         self.grown.notified().await;
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<SystemTime>> {
         self.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

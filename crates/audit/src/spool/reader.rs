@@ -2,17 +2,21 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use super::{asides, backlog::Backlog, current_paths};
+use narthex_model::Timestamp;
+use serde::Deserialize;
 
-/// How much is read at a time; longer than any line.
-const CHUNK_BYTES: u64 = 1024 * 1024;
+use super::{Standing, asides, backlog::Backlog, current_paths, recovered::NO_EVENTS};
+use crate::Head;
+
+/// A batch of so many bytes is full.
+const BATCH_BYTES: usize = 1024 * 1024;
 /// The most lines of a batch.
 const LINES_MOST: usize = 500;
 /// How often other processes' files are looked at.
@@ -43,6 +47,11 @@ pub struct SpoolBatch {
 #[derive(Debug, Clone)]
 pub struct SpoolGrown(Arc<Backlog>);
 
+/// The files of the spool, and how far each was moved, when that was asked for.
+#[derive(Debug)]
+pub struct SpoolFiles(Vec<(Source, u64)>);
+
+#[derive(Debug)]
 struct Source {
     path: PathBuf,
     file: fs_err::File,
@@ -69,25 +78,20 @@ impl SpoolReader {
     /// # Errors
     /// When a file cannot be read or removed.
     pub fn next_batch(&mut self) -> io::Result<Option<SpoolBatch>> {
-        // First, so that what is set aside meanwhile is not passed over for what came after it.
-        let current = current_paths(&self.folder);
-        let current = current.into_iter().filter_map(open).collect::<Vec<_>>();
-        let asides = asides(&self.folder)?;
-        let asides = asides.into_iter().filter_map(open).collect::<io::Result<Vec<_>>>()?;
-        let current = current.into_iter().collect::<io::Result<Vec<_>>>()?;
+        let (asides, current) = self.sources()?;
         // The number of a file that is gone may be given to another.
         self.places.retain(|number, _| {
             asides.iter().chain(&current).any(|source| source.number == *number)
         });
         for source in asides {
             if let Some(batch) = self.read(&source)? {
-                return Ok(Some(batch));
+                return Ok(Some(self.waits(batch)));
             }
             self.remove(&source)?;
         }
         for source in current {
             if let Some(batch) = self.read(&source)? {
-                return Ok(Some(batch));
+                return Ok(Some(self.waits(batch)));
             }
         }
         self.backlog.is_moved();
@@ -100,40 +104,60 @@ impl SpoolReader {
         self.backlog.moved(batch.to - batch.from);
     }
 
-    fn read(&self, source: &Source) -> io::Result<Option<SpoolBatch>> {
-        let mut from = self.places.get(&source.number).copied().unwrap_or_default();
-        let start = from;
-        loop {
-            let before = from;
-            let mut file = source.file.file();
-            file.seek(SeekFrom::Start(from))?;
-            let mut text = Vec::new();
-            file.take(CHUNK_BYTES).read_to_end(&mut text)?;
-            let mut lines = Vec::new();
-            for line in text.split_inclusive(|byte| *byte == b'\n') {
-                // What has no end is being written, or was cut off with its writer.
-                if line.last() != Some(&b'\n') || lines.len() == LINES_MOST {
-                    break;
-                }
-                from += line.len() as u64;
-                let line = String::from_utf8_lossy(line);
-                if !line.starts_with("{\"spool\"") && !line.starts_with("{\"intent\"") {
-                    lines.push(line.trim_end().to_owned());
-                }
-            }
-            let is_stuck = text.len() as u64 == CHUNK_BYTES && from == before;
-            if is_stuck {
-                return Err(io::Error::other("a line of the audit's spool is too long"));
-            }
-            // A file may begin with more than is read at once of what is no event.
-            let has_more = lines.is_empty() && text.len() as u64 == CHUNK_BYTES;
-            if !has_more {
-                let is_full = lines.len() == LINES_MOST || text.len() as u64 == CHUNK_BYTES;
-                let file = source.number;
-                let batch = SpoolBatch { lines, is_full, file, from: start, to: from };
-                return Ok((from > start).then_some(batch));
-            }
+    /// What there is, to be read without holding up whoever moves it.
+    ///
+    /// # Errors
+    /// When a file cannot be opened.
+    pub fn files(&self) -> io::Result<SpoolFiles> {
+        let (asides, current) = self.sources()?;
+        let place = |source: Source| {
+            let from = self.places.get(&source.number).copied().unwrap_or_default();
+            (source, from)
+        };
+        Ok(SpoolFiles(asides.into_iter().chain(current).map(place).collect()))
+    }
+
+    /// Tells that what is read can be moved, or not.
+    pub fn tell_stuck(&self, is_stuck: bool) {
+        self.backlog.tell_stuck(is_stuck);
+    }
+
+    /// The files that were set aside, in their order, and those that are written.
+    fn sources(&self) -> io::Result<(Vec<Source>, Vec<Source>)> {
+        // First, so that what is set aside meanwhile is not passed over for what came after it.
+        let current = current_paths(&self.folder);
+        let current = current.into_iter().filter_map(open).collect::<Vec<_>>();
+        let asides = asides(&self.folder)?;
+        let asides = asides.into_iter().filter_map(open).collect::<io::Result<Vec<_>>>()?;
+        Ok((asides, current.into_iter().collect::<io::Result<Vec<_>>>()?))
+    }
+
+    /// Tells since when what is read has waited, also where another process has written it.
+    fn waits(&self, batch: SpoolBatch) -> SpoolBatch {
+        if let Some(since) = batch.lines.first().and_then(|line| time_of(line)) {
+            self.backlog.waits_since(since);
         }
+        batch
+    }
+
+    fn read(&self, source: &Source) -> io::Result<Option<SpoolBatch>> {
+        let start = self.places.get(&source.number).copied().unwrap_or_default();
+        let mut file = BufReader::new(source.file.file());
+        file.seek(SeekFrom::Start(start))?;
+        let (mut to, mut bytes, mut lines) = (start, 0, Vec::new());
+        let is_full = loop {
+            if lines.len() == LINES_MOST || bytes >= BATCH_BYTES {
+                break true;
+            }
+            let Some((length, event)) = next_line(&mut file)? else { break false };
+            to += length;
+            if let Some(event) = event {
+                bytes += event.len();
+                lines.push(event);
+            }
+        };
+        let batch = SpoolBatch { lines, is_full, file: source.number, from: start, to };
+        Ok((to > start).then_some(batch))
     }
 
     fn remove(&mut self, source: &Source) -> io::Result<()> {
@@ -152,11 +176,109 @@ impl SpoolReader {
     }
 }
 
+impl SpoolFiles {
+    /// Shows each event that is not [`SpoolReader::moved`], as its line, until about so many bytes
+    /// were read, and says whether those are all. Blocks.
+    ///
+    /// # Errors
+    /// When a file cannot be read, once those of all others were shown.
+    pub fn waiting(&self, most: u64, mut show: impl FnMut(&str)) -> io::Result<bool> {
+        let mut left = most;
+        let mut result = Ok(());
+        for (source, from) in &self.0 {
+            result = result.and(show_each(source, *from, &mut left, &mut show));
+        }
+        result.map(|()| left > 0)
+    }
+
+    /// The last events of a workspace, or of the installation, that were moved, as far as the files
+    /// tell: at least the last of each process that records in this folder or did so last in its
+    /// place. Blocks.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn moved(&self, workspace: &str) -> io::Result<Vec<Head>> {
+        let mut heads = Vec::new();
+        for (source, to) in self.0.iter().filter(|(_, to)| *to > 0) {
+            let mut text = Vec::new();
+            let mut file = source.file.file();
+            file.seek(SeekFrom::Start(0))?;
+            file.take(*to).read_to_end(&mut text)?;
+            heads.extend(Standing::read(&text).and_then(|mut all| all.heads.remove(workspace)));
+        }
+        Ok(heads)
+    }
+}
+
+fn show_each(
+    source: &Source,
+    from: u64,
+    left: &mut u64,
+    show: &mut impl FnMut(&str),
+) -> io::Result<()> {
+    let mut file = BufReader::new(source.file.file());
+    file.seek(SeekFrom::Start(from))?;
+    while *left > 0 {
+        let Some((length, event)) = next_line(&mut file)? else { break };
+        *left = left.saturating_sub(length);
+        if let Some(event) = event {
+            show(&event);
+        }
+    }
+    Ok(())
+}
+
 impl SpoolGrown {
     /// Waits until something was written since this was last waited for, or for some seconds:
     /// nobody tells of what other processes write.
     pub async fn wait(&self) {
         drop(tokio::time::timeout(OTHERS_EVERY, self.0.grown()).await);
+    }
+}
+
+/// When the event of a line happened.
+fn time_of(line: &str) -> Option<SystemTime> {
+    #[derive(Deserialize)]
+    struct Timed {
+        time: String,
+    }
+    let Timed { time } = serde_json::from_str(line).ok()?;
+    Timestamp::read(&time)
+}
+
+/// The length of the next line, and the line if it is an event; `None` if none is whole: what has
+/// no end is being written, or was cut off with its writer. Lines may have any length.
+fn next_line(file: &mut impl BufRead) -> io::Result<Option<(u64, Option<String>)>> {
+    let mut line = Vec::new();
+    let longest = NO_EVENTS.iter().map(|beginning| beginning.len()).max().unwrap_or_default();
+    file.by_ref().take(longest as u64).read_until(b'\n', &mut line)?;
+    if NO_EVENTS.iter().any(|beginning| line.starts_with(beginning)) {
+        let rest = if line.ends_with(b"\n") { Some(0) } else { pass_over(file)? };
+        return Ok(rest.map(|rest| (line.len() as u64 + rest, None)));
+    }
+    if !line.ends_with(b"\n") {
+        file.read_until(b'\n', &mut line)?;
+    }
+    let length = line.len() as u64;
+    Ok(line.strip_suffix(b"\n").map(|line| (length, Some(String::from_utf8_lossy(line).into()))))
+}
+
+/// Passes over the rest of a line without holding it, and says how long it is; `None` if it has no
+/// end.
+fn pass_over(file: &mut impl BufRead) -> io::Result<Option<u64>> {
+    let mut passed = 0;
+    loop {
+        let some = file.fill_buf()?;
+        if some.is_empty() {
+            return Ok(None);
+        }
+        let end = some.iter().position(|byte| *byte == b'\n');
+        let count = end.map_or(some.len(), |at| at + 1);
+        file.consume(count);
+        passed += count as u64;
+        if end.is_some() {
+            return Ok(Some(passed));
+        }
     }
 }
 

@@ -7,8 +7,13 @@ use serde_json::Value;
 
 use crate::{AuditEvent, Head, Link};
 
-/// The version of the files' shape.
-const VERSION: u32 = 2;
+/// The version of the files' shape. Version 2 had all heads and intents in its first line, which
+/// is still read.
+const VERSION: u32 = 3;
+/// How lines begin that are no events.
+pub(super) const NO_EVENTS: [&[u8]; 3] = [b"{\"spool\"", HEAD, INTENT];
+const HEAD: &[u8] = b"{\"head\"";
+const INTENT: &[u8] = b"{\"intent\"";
 /// The member of an event's details that names the change it ends.
 pub(crate) const CHANGE: &str = "change";
 
@@ -30,11 +35,28 @@ pub(crate) struct Intent {
     pub(crate) event: AuditEvent<'static>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// The first line of a file.
+#[derive(Deserialize)]
 struct Header {
+    #[expect(dead_code, reason = "tells a file of ours, and is not told apart otherwise")]
     spool: u32,
+    #[serde(default)]
     heads: BTreeMap<String, Head>,
+    #[serde(default)]
     intents: BTreeMap<String, AuditEvent<'static>>,
+}
+
+/// Where a chain stood when the file was begun.
+#[derive(Serialize, Deserialize)]
+struct HeadLine {
+    head: ChainHead,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChainHead {
+    workspace: String,
+    #[serde(flatten)]
+    head: Head,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -49,14 +71,22 @@ impl Standing {
         let end = text.iter().rposition(|byte| *byte == b'\n')?;
         let mut lines = text[..end].split(|byte| *byte == b'\n');
         let header: Header = serde_json::from_slice(lines.next()?).ok()?;
-        let Header { spool: _, heads, intents } = header;
+        let Header { heads, intents, .. } = header;
         let mut standing = Self { heads, intents };
         lines.for_each(|line| standing.take(line));
         Some(standing)
     }
 
     fn take(&mut self, line: &[u8]) {
-        if line.starts_with(b"{\"intent\"") {
+        if line.starts_with(HEAD) {
+            if let Ok(HeadLine { head: ChainHead { workspace, head } }) =
+                serde_json::from_slice(line)
+            {
+                self.heads.insert(workspace, head);
+            }
+            return;
+        }
+        if line.starts_with(INTENT) {
             if let Ok(IntentLine { intent }) = serde_json::from_slice(line) {
                 self.intents.insert(intent.id, intent.event);
             }
@@ -79,7 +109,6 @@ impl Standing {
 
 impl Intent {
     /// Writes it as a line.
-    #[must_use]
     pub(crate) fn write(self, out: &mut Vec<u8>) -> Self {
         let line = IntentLine { intent: self };
         serde_json::to_writer(&mut *out, &line).expect("strings and numbers serialize");
@@ -88,15 +117,22 @@ impl Intent {
     }
 }
 
-/// The first line of a file.
+/// The first lines of a file: what it is, and one for each head and each intent, so that none is
+/// longer than what it tells of.
 #[must_use]
 pub(crate) fn header(
     heads: &BTreeMap<String, Head>,
     intents: &BTreeMap<String, AuditEvent<'static>>,
 ) -> Vec<u8> {
-    let (heads, intents) = (heads.clone(), intents.clone());
-    let header = Header { spool: VERSION, heads, intents };
-    let mut line = serde_json::to_vec(&header).expect("strings and numbers serialize");
-    line.push(b'\n');
-    line
+    let mut lines = format!("{{\"spool\":{VERSION}}}\n").into_bytes();
+    for (workspace, head) in heads {
+        let head = ChainHead { workspace: workspace.clone(), head: head.clone() };
+        let line = serde_json::to_writer(&mut lines, &HeadLine { head });
+        line.expect("strings and numbers serialize");
+        lines.push(b'\n');
+    }
+    for (id, event) in intents {
+        Intent { id: id.clone(), event: event.clone() }.write(&mut lines);
+    }
+    lines
 }

@@ -177,6 +177,45 @@ fn s32_a_later_writer_vouches_for_the_end_of_the_one_before() {
     assert_eq!(report.broken[0].fault, Fault::PredecessorGone);
 }
 
+/// S32: chains that are gone whole, or to an end that somebody with the key once vouched for, are
+/// seen by whoever moved their events into the store.
+#[test]
+fn s32_whoever_moved_events_knows_of_chains_that_are_gone() {
+    let with = |lines: &[String], count: usize, known: Value| {
+        let end = json!({ "end": { "events": count, "known": known } }).to_string();
+        verified(&[lines, &[end]].concat())
+    };
+    let faults = |report: Report| -> Vec<_> {
+        report.broken.into_iter().map(|one| (one.writer, one.seq, one.fault)).collect()
+    };
+    let lines = export(6);
+    let count = lines.len() - 2;
+    let lines = &lines[..=count];
+    let head = |back: usize| {
+        let link: Value = serde_json::from_str(&lines[count - back]).unwrap();
+        json!({ "workspace": "w", "writer": "n.1", "seq": link["seq"], "hash": link["hash"] })
+    };
+    for known in [json!([]), json!([head(0)]), json!([head(3), head(1)])] {
+        assert!(with(lines, count, known).is_whole());
+    }
+    let last = count as u64;
+    let gone = ("n.1".to_owned(), last, Fault::KnownGone);
+    assert_eq!(faults(with(&[], 0, json!([head(0)]))), std::slice::from_ref(&gone));
+    // Back to where it once ended.
+    let mut cut: Value = serde_json::from_str(&lines[0]).unwrap();
+    let before = head(2);
+    cut["chain"]["head_seq"] = before["seq"].clone();
+    cut["chain"]["head_hash"] = before["hash"].clone();
+    let cut = [&[cut.to_string()], &lines[1..=count - 2]].concat();
+    assert!(with(&cut, count - 2, json!([before])).is_whole());
+    assert_eq!(faults(with(&cut, count - 2, json!([head(0)]))), [gone]);
+    let mut other = head(0);
+    other["hash"] = json!("0".repeat(64));
+    let rewritten = ("n.1".to_owned(), last, Fault::Rewritten);
+    assert_eq!(faults(with(lines, count, json!([other]))), [rewritten]);
+    assert!(!with(lines, count, json!([{ "workspace": "w" }])).is_whole());
+}
+
 /// What was removed because of its age leaves a chain that still verifies.
 #[test]
 fn a_chain_that_was_trimmed_verifies() {

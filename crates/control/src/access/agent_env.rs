@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
     AgentEnv, AgentName, CatalogKind, EnvBindingId, EnvName, EnvScope, PreviewId, SecretName,
-    SecretReference, WorkspaceId, json::shortened,
+    SecretReference, WorkspaceId, json::shortened, variable,
 };
 use narthex_store::{EnvBindingRow, StatementError, Store};
 use narthex_vault::VaultError;
@@ -138,6 +138,9 @@ impl Control {
                           `workspace:NAME`";
             fields.fault("id", "the address names no binding", remedy);
         }
+        if let Some(id) = &known {
+            check_name(&mut fields, &id.name);
+        }
         fields.done()?;
         let id = known.expect("what is none is a fault");
         let secret = secret.expect("what is missing is a fault");
@@ -158,7 +161,7 @@ impl Control {
         let unknown = AccessError::UnknownBinding(shortened(id));
         let (workspace, by, id) = (workspace.clone(), by.clone(), EnvBindingId::parse(id));
         let remove = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let all = this.env_names(&workspace).await?.bindings;
             let found = all.into_iter().find(|one| Some(&one.id) == id.as_ref());
             let found = found.ok_or(unknown)?;
@@ -216,7 +219,7 @@ impl Control {
         let (workspace, by) = (workspace.clone(), by.clone());
         let bind = async move |this: Self| {
             // No agent goes meanwhile.
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let store = this.catalog_store(&workspace).await?.clone();
             let Asked { id, secret } = &asked;
             this.check_owners(&store, &workspace, &asked).await?;
@@ -285,6 +288,9 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
     let word = fields.named("scope", known);
     let id = fields.text("scope_id").unwrap_or_default();
     let name = fields.named("name", EnvName::new);
+    if let Some(name) = &name {
+        check_name(&mut fields, name);
+    }
     let secret = fields.named("secret", SecretName::new);
     // Of a workspace there is only this one.
     let id = if word == Some("workspace") && id == workspace.as_str() { "" } else { id.as_str() };
@@ -301,6 +307,18 @@ fn asked(workspace: &WorkspaceId, text: &[u8]) -> Result<Asked, CatalogError> {
     let missing = "what is missing is a fault";
     let id = EnvBindingId { scope: scope.expect(missing), name: name.expect(missing) };
     Ok(Asked { id, secret: secret.expect(missing) })
+}
+
+/// No secret takes the place of what programs are found and loaded by, or of what narthex tells the
+/// agent.
+fn check_name(fields: &mut Fields, name: &EnvName) {
+    if name.as_str().starts_with(variable::OWN_PREFIX) {
+        let message = format!("the names `{}…` are narthex's own", variable::OWN_PREFIX);
+        fields.fault("name", message, "choose another name");
+    } else if variable::steers_programs(name.as_str()) {
+        let message = format!("`{name}` changes which programs the agent runs, or what these load");
+        fields.fault("name", message, "bind the secret to a name of its own, such as API_TOKEN");
+    }
 }
 
 fn event(

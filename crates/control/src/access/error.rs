@@ -18,7 +18,8 @@ pub enum AccessError {
     #[error("there is the workspace `{0}` already; choose another id")]
     WorkspaceTaken(WorkspaceId),
     /// Something lives in the workspace.
-    #[error("the workspace `{workspace}` is not empty: it has {}; remove that first, or force it",
+    #[error("the workspace `{workspace}` is not empty: it has {}; remove that first, or \
+             delete with `force=true`, which ends its runs and takes the rest along",
         told(.living))]
     Living {
         /// The workspace.
@@ -26,6 +27,9 @@ pub enum AccessError {
         /// How many of what.
         living: Vec<(&'static str, i64)>,
     },
+    /// Runs began faster than they were ended.
+    #[error("runs began in the workspace `{0}` while it was to be deleted; stop who begins them")]
+    RunsBegin(WorkspaceId),
     /// One workspace is always there.
     #[error("the workspace `default` cannot be deleted")]
     DefaultStays,
@@ -70,6 +74,7 @@ impl AccessError {
             | Self::WorkspaceTaken(_)
             | Self::BindingTaken(_)
             | Self::Living { .. }
+            | Self::RunsBegin(_)
             | Self::DefaultStays
             | Self::OtherRoles(_)
             | Self::ForeignService(_)

@@ -123,6 +123,22 @@ impl Fields {
         meant.map(|(_, value)| *value)
     }
 
+    /// How many days something is kept, of which 0 is for ever.
+    pub(super) fn days(&mut self, name: &str) -> Option<u32> {
+        /// About a hundred years.
+        const MOST: u32 = 36_500;
+        let days = match field(&self.fields, name)? {
+            Node::Number(number) => number.as_u64().and_then(|days| u32::try_from(days).ok()),
+            _ => None,
+        };
+        let days = days.filter(|days| *days <= MOST);
+        if days.is_none() {
+            let remedy = format!("write a whole number from 0, which is for ever, to {MOST}");
+            self.fault(name, "it is no such number of days", &remedy);
+        }
+        days
+    }
+
     /// A whole number from 1 to `most`.
     pub(crate) fn amount(&mut self, name: &str, most: u64) -> Option<u64> {
         let amount = match field(&self.fields, name)? {

@@ -8,7 +8,8 @@ use super::{AccessError, change::of_statement, fields::Fields};
 use crate::{By, CatalogError, Control, ControlError};
 
 /// What can be changed of one.
-const CHANGEABLE: [&str; 3] = ["name", "audits_contents", "oauth_on_orchestrators"];
+const CHANGEABLE: [&str; 4] =
+    ["name", "audits_contents", "oauth_on_orchestrators", "events_kept_days"];
 
 impl Control {
     /// All of them, in the order of their ids.
@@ -57,8 +58,8 @@ impl Control {
 
     /// Gives one another name; has its audit have what calls carry from now on or not, also of runs
     /// that live; says which agents may have servers that each person signs in to, for what is
-    /// saved and for runs that begin from now on:
-    /// `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …}`.
+    /// saved and for runs that begin from now on; for how many days events of sessions are kept:
+    /// `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …, "events_kept_days": …}`.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -75,6 +76,7 @@ impl Control {
             name: fields.text("name"),
             audits_contents: fields.flag("audits_contents"),
             oauth_on_orchestrators: fields.word("oauth_on_orchestrators", &words),
+            events_kept_days: fields.days("events_kept_days"),
         };
         if change == WorkspaceChange::default() {
             let remedy = format!("say some of `{}`", CHANGEABLE.join("`, `"));
@@ -101,7 +103,8 @@ impl Control {
         self.workspace(id)
     }
 
-    /// Deletes one. With `is_forced` also one in which something lives, which is then gone.
+    /// Deletes one. With `is_forced` also one in which something lives, which is then gone; but for
+    /// runs that go on, which have to be ended before.
     ///
     /// # Errors
     /// When something lives in it, it is `default`, there is none of this id or no store, or the
@@ -119,7 +122,7 @@ impl Control {
         let (id, by) = (id.clone(), by.clone());
         self.change_access(async move |this, store| {
             // Nobody adds to the catalog meanwhile.
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&id).await;
             this.known_workspace(&id)?;
             let workspaces = store.workspaces();
             if !is_forced {
@@ -149,7 +152,8 @@ impl Control {
 
 /// An event for each thing that is different.
 fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEvent<'static>> {
-    let WorkspaceChange { name, audits_contents, oauth_on_orchestrators } = change;
+    let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, events_kept_days } =
+        change;
     let event = |kind, field| {
         let event = event(kind, of, by.clone()).in_workspace(of);
         event.changing([field])
@@ -161,7 +165,9 @@ fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEven
     let oauth = oauth_on_orchestrators.map(|now| {
         event(kind::OAUTH_UPDATED, "oauth_on_orchestrators").with("value", now.as_str())
     });
-    [renamed, switched, oauth].into_iter().flatten().collect()
+    let events = events_kept_days
+        .map(|days| event(kind::EVENTS_KEPT_UPDATED, "events_kept_days").with("value", days));
+    [renamed, switched, oauth, events].into_iter().flatten().collect()
 }
 
 /// What is done to a workspace: of the installation, where it can be read when that is gone.

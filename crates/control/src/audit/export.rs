@@ -2,13 +2,16 @@
 
 use std::collections::VecDeque;
 
-use narthex_audit::DeclaredChain;
+use narthex_audit::{DeclaredChain, KnownHead, Waiting};
 use narthex_model::{Timestamp, WorkspaceId};
 use narthex_store::{AuditChain, AuditRow};
 use serde_json::{Value, json};
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::shipping::{self, vouches};
+use super::{
+    Shipped,
+    shipping::{self, vouches},
+};
 use crate::{Control, ControlError};
 
 /// How many events are read at a time.
@@ -22,6 +25,10 @@ pub struct AuditExport {
     /// The chain that is being read, and its last event that was.
     current: Option<(AuditChain, u64)>,
     events: u64,
+    /// What must be among them.
+    known: Vec<KnownHead>,
+    /// What is not among them yet.
+    waiting: Option<Waiting>,
     is_ended: bool,
     /// Nothing is removed because of its age meanwhile.
     _kept: OwnedRwLockReadGuard<()>,
@@ -37,12 +44,21 @@ impl Control {
         workspace: Option<&WorkspaceId>,
     ) -> Result<AuditExport, ControlError> {
         let workspace = self.audit_of(workspace).await?;
-        self.ship().await;
+        let mut shipped = self.ship().await;
+        // Before the chains, which may have grown when they are read.
+        let known = self.moved(workspace).await.unwrap_or_else(|error| {
+            tracing::warn!("what must be in the audit cannot be told: {error}");
+            shipped = Shipped::Nothing;
+            Vec::new()
+        });
         let kept = self.shared.trimming.clone().read_owned().await;
         let chains = self.audit_store()?.audit().chains(workspace).await;
+        let chains = chains.map_err(ControlError::Store)?;
         Ok(AuditExport {
             control: self.clone(),
-            chains: chains.map_err(ControlError::Store)?.into(),
+            waiting: self.waiting(workspace, &chains, shipped).await,
+            chains: chains.into(),
+            known,
             current: None,
             events: 0,
             is_ended: false,
@@ -76,7 +92,11 @@ impl AuditExport {
                 return Ok(None);
             } else {
                 self.is_ended = true;
-                return Ok(Some(format!("{}\n", json!({ "end": { "events": self.events } }))));
+                let mut end = json!({ "events": self.events, "known": self.known });
+                if let Some(waiting) = &self.waiting {
+                    end["waiting"] = json!(waiting);
+                }
+                return Ok(Some(format!("{}\n", json!({ "end": end }))));
             }
         }
     }

@@ -61,7 +61,7 @@ impl Control {
     /// When the store or the vault fails, or the removal cannot be recorded.
     pub async fn audit_trim(&self) -> Result<(), ControlError> {
         let store = self.audit_store()?;
-        self.ship().await;
+        let _as_far_as_it_goes = self.ship().await;
         let owners = store.audit().owners().await.map_err(ControlError::Store)?;
         for workspace in owners {
             let settings = store.audit().settings(&workspace).await;

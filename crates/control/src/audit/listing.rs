@@ -2,10 +2,12 @@
 
 use std::time::SystemTime;
 
+use narthex_audit::Waiting;
 use narthex_model::WorkspaceId;
 use narthex_store::{AuditFilter, AuditPlace, AuditRow};
 use serde_json::Value;
 
+use super::Shipped;
 use crate::{Control, ControlError};
 
 /// Which events are wanted. An empty text is any.
@@ -49,6 +51,8 @@ pub struct AuditPage {
     pub items: Vec<AuditItem>,
     /// Whether there are more.
     pub has_more: bool,
+    /// What cannot be among them yet.
+    pub waiting: Option<Waiting>,
 }
 
 impl Control {
@@ -58,7 +62,7 @@ impl Control {
     /// When there is no store or no such workspace, or the store fails.
     pub async fn audit_list(&self, query: &AuditQuery) -> Result<AuditPage, ControlError> {
         let workspace = self.audit_of(query.workspace.as_ref()).await?;
-        self.ship().await;
+        let shipped = self.ship().await;
         let filter = AuditFilter {
             workspace,
             actor: &query.actor,
@@ -78,7 +82,14 @@ impl Control {
         let wanted = usize::try_from(query.limit).unwrap_or(usize::MAX);
         let has_more = rows.len() > wanted;
         rows.truncate(wanted);
-        Ok(AuditPage { items: rows.into_iter().map(item).collect(), has_more })
+        let waiting = match shipped {
+            Shipped::All => None,
+            _ => {
+                let chains = audit.chains(workspace).await.map_err(ControlError::Store)?;
+                self.waiting(workspace, &chains, shipped).await
+            }
+        };
+        Ok(AuditPage { items: rows.into_iter().map(item).collect(), has_more, waiting })
     }
 
     /// The name under which a workspace's events are stored, if there is such a workspace.

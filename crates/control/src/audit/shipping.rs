@@ -56,8 +56,20 @@ impl Shipper {
         self.is_behind
     }
 
+    /// What it reads from, which knows what was moved.
+    pub(super) fn reader(&self) -> Arc<Mutex<SpoolReader>> {
+        self.reader.clone()
+    }
+
     /// Moves a batch; `false` if there is none.
     pub(crate) async fn step(&mut self) -> Result<bool, ShipError> {
+        let step = self.try_step().await;
+        let is_stuck = step.as_ref().is_err_and(|error| !matches!(error, ShipError::Contended));
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).tell_stuck(is_stuck);
+        step
+    }
+
+    async fn try_step(&mut self) -> Result<bool, ShipError> {
         let reader = self.reader.clone();
         let next = tokio::task::spawn_blocking(move || {
             reader.lock().unwrap_or_else(PoisonError::into_inner).next_batch()
@@ -147,8 +159,9 @@ pub(super) fn text(chain: &AuditChain) -> String {
 pub(super) fn row(line: &str) -> Option<(AuditRow, String)> {
     let value: Value = serde_json::from_str(line).ok()?;
     let link: Link = serde_json::from_value(value.clone()).ok()?;
+    // Clients say names with zero bytes, which no store takes: one would hold up all that follows.
     let text = |pointer: &str| {
-        value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().replace('\0', "\u{fffd}")
     };
     let row = AuditRow {
         happened_at: Timestamp::read(&text("/time")).unwrap_or(UNIX_EPOCH),

@@ -1,6 +1,8 @@
 //! Tests of what moves the audit into the store.
 
-use narthex_audit::{Actor, Audit, AuditEvent, AuditFull, AuditSettings, DeclaredChain, Verifier};
+use narthex_audit::{
+    Actor, ActorKind, Audit, AuditEvent, AuditFull, AuditSettings, DeclaredChain, Verifier,
+};
 use narthex_model::WorkspaceId;
 use narthex_store::Store;
 use serde_json::json;
@@ -81,6 +83,23 @@ async fn d25_what_is_done_waits_while_the_store_is_away() {
     let expected: Vec<_> = (0..=done).map(|number| number.to_string()).collect();
     assert_eq!(all_of(&store).await, expected);
     audit.close().await;
+}
+
+/// What a client says may have a zero byte, which no store takes: it is moved all the same, the
+/// document as it was written.
+#[tokio::test]
+async fn a_name_with_a_zero_byte_holds_up_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(&dir.path().join("audit"), &AuditSettings::default()).unwrap();
+    let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+    let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
+    let actor = Actor::new(ActorKind::Run, "r\0n");
+    let named = AuditEvent::new("test.happened", actor).on("tool", "a\0b").of_run("r\0n");
+    audit.note(named.in_workspace(&WorkspaceId::default())).unwrap();
+    audit.note(event(1)).unwrap();
+    audit.close().await;
+    move_all(&mut shipper).await;
+    assert_eq!(all_of(&store).await, ["a\u{fffd}b", "1"]);
 }
 
 /// Two processes that move the same files move every event once.

@@ -132,7 +132,7 @@ impl Control {
         let id = id.to_owned();
         let delete = async move |this: Self| {
             let CatalogChange { workspace, kind, precondition, by } = change;
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let stored = this.catalog_stored(&workspace).await?;
             let found = stored.find(kind, &id).cloned();
             let row = found.ok_or_else(|| unknown(kind, &id))?;
@@ -208,7 +208,7 @@ impl Control {
         text: Text,
     ) -> Result<CatalogWritten, ControlError> {
         let write = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&change.workspace).await;
             let stored = this.catalog_stored(&change.workspace).await?;
             let (kind, precondition) = (change.kind, change.precondition.clone());
             let prepared =
@@ -294,6 +294,9 @@ fn prepare(
         (Text::Patch(_), None) => return Err(unknown(kind, id.as_deref().unwrap_or_default())),
     };
     let checked = check(stored, kind, id.as_deref(), &text)?;
+    if stored.find(kind, &checked.id).is_none() {
+        stored.room_for(kind, 1)?;
+    }
     if id.is_none() && stored.find(kind, &checked.id).is_some() {
         return Err(CatalogError::Exists { kind, id: checked.id });
     }

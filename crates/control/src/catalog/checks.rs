@@ -15,8 +15,11 @@ use narthex_store::CatalogRow;
 use serde_json::Value;
 
 pub(super) use self::definition::Definition;
-use super::error::{FieldCode, FieldError, FieldWarning};
+use super::error::{CatalogError, FieldCode, FieldError, FieldWarning};
 use crate::Variables;
+
+/// How many objects of each kind a workspace may have: every change is held against all of them.
+const OBJECTS_MAX: usize = 10_000;
 
 /// What a workspace has, as it is stored.
 pub(super) struct Stored {
@@ -47,6 +50,17 @@ impl Stored {
             CatalogKind::Server => &self.servers,
             CatalogKind::Capability => &self.capabilities,
             CatalogKind::Agent => &self.agents,
+        }
+    }
+
+    /// Whether so many objects may be added.
+    ///
+    /// # Errors
+    /// When there would be too many.
+    pub(super) fn room_for(&self, kind: CatalogKind, new: usize) -> Result<(), CatalogError> {
+        match new > 0 && self.rows(kind).len() + new > OBJECTS_MAX {
+            true => Err(CatalogError::TooMany { kind, most: OBJECTS_MAX }),
+            false => Ok(()),
         }
     }
 
@@ -123,9 +137,9 @@ impl Workspace {
             Definition::Server(entry) => {
                 self.asked(|world| check_server(entry, world)).map(|()| Vec::new())
             }
-            Definition::Capability(capability) => self
-                .asked(|world| check_capability(&self.catalog, capability, world))
-                .map(|()| Vec::new()),
+            Definition::Capability(capability) => {
+                self.asked(|world| check_capability(&self.catalog, capability, world))
+            }
             Definition::Agent(agent) => self.agent_faults(agent),
         };
         let checked = checked.map_err(|faults| {
@@ -311,7 +325,8 @@ impl Workspace {
             }
         };
         for capability in users.capabilities.iter().map(|name| &self.catalog.capabilities[name]) {
-            add(self.asked(|world| check_capability(&self.catalog, capability, world)));
+            let checked = self.asked(|world| check_capability(&self.catalog, capability, world));
+            add(checked.map(drop));
         }
         for agent in users.agents.iter().map(|name| &self.agents[name]) {
             add(self.agent_faults(agent).map(drop));

@@ -63,6 +63,14 @@ pub enum CatalogError {
         /// Every place that refers to it.
         users: Vec<FieldError>,
     },
+    /// There are too many, or would be.
+    #[error("a workspace may have {most} objects of the kind {kind}; remove some first")]
+    TooMany {
+        /// Of what kind.
+        kind: CatalogKind,
+        /// How many there may be.
+        most: usize,
+    },
     /// Another process changed what an import was checked against.
     #[error("the catalog was changed meanwhile, and nothing was stored; try again")]
     ImportOutrun,
@@ -132,6 +140,7 @@ impl CatalogError {
             | Self::ImportOutrun
             | Self::Unreadable { .. } => ErrorKind::Conflict,
             Self::ServersDenied => ErrorKind::Denied,
+            Self::TooMany { .. } => ErrorKind::Exhausted,
             Self::Refused(_) => ErrorKind::Invalid,
         }
     }
@@ -148,6 +157,7 @@ impl CatalogError {
             | Self::Unknown { .. }
             | Self::NotAttached { .. }
             | Self::Exists { .. }
+            | Self::TooMany { .. }
             | Self::ImportOutrun
             | Self::ServersDenied
             | Self::Changed { .. } => &[],

@@ -14,6 +14,7 @@ use narthex_wire::Raw;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::RequestOf;
 use crate::{CatalogError, Control, ControlError, FieldCode, FieldError, access::Fields};
 
 const FIELDS: [&str; 9] = [
@@ -64,21 +65,8 @@ pub(super) fn own(field: &str, code: &'static str, message: &str, remedy: &str) 
 /// Reads a document.
 pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     let mut fields = Fields::read(text, &FIELDS)?;
-    let known = |words: &'static [&'static str]| {
-        let unknown = format!("it is none of {}", words.join(", "));
-        move |text: &str| words.iter().copied().find(|word| *word == text).ok_or(unknown)
-    };
-    let word = fields.named("grant_type", known(&GrantOf::WORDS));
-    let details = fields.take("details");
     let mut faults = Vec::new();
-    let of = word.and_then(|word| match &details {
-        Some(Node::Object(details)) => read_details(word, details, text, &mut faults),
-        _ => {
-            let remedy = "write an object, such as {\"scope\": \"linear.write\"}";
-            faults.push(own("details", SHAPE, "it is missing, or no object", remedy));
-            None
-        }
-    });
+    let of = read_of(&mut fields, text, &mut faults);
     let duration = fields.named("scope", known(&GrantDuration::WORDS));
     let (session, run) = (fields.text("session_id"), fields.text("run_id"));
     let duration = duration
@@ -108,6 +96,44 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         expires_at: expires_at.flatten(),
         reason,
     })
+}
+
+/// What is to be granted, by `grant_type` and `details`.
+fn read_of(fields: &mut Fields, text: &[u8], faults: &mut Vec<FieldError>) -> Option<GrantOf> {
+    let word = fields.named("grant_type", known(&GrantOf::WORDS));
+    let details = fields.take("details");
+    word.and_then(|word| match &details {
+        Some(Node::Object(details)) => read_details(word, details, text, faults),
+        _ => {
+            let remedy = "write an object, such as {\"scope\": \"linear.write\"}";
+            faults.push(own("details", SHAPE, "it is missing, or no object", remedy));
+            None
+        }
+    })
+}
+
+/// A reader of a text that is one of these.
+fn known(words: &'static [&'static str]) -> impl FnOnce(&str) -> Result<&'static str, String> {
+    let unknown = format!("it is none of {}", words.join(", "));
+    move |text: &str| words.iter().copied().find(|word| *word == text).ok_or(unknown)
+}
+
+/// What a run asks for.
+pub(super) fn read_request(text: &[u8]) -> Result<RequestOf, CatalogError> {
+    let known_fields = ["request_id", "grant_type", "details", "scope", "justification"];
+    let mut fields = Fields::read(text, &known_fields)?;
+    let mut faults = Vec::new();
+    let of = read_of(&mut fields, text, &mut faults);
+    let duration = fields.named("scope", known(&GrantDuration::WORDS));
+    // A model has more to say than a field of a form holds; what is too long is cut.
+    let reason = match fields.take("justification") {
+        Some(Node::Text(text)) => text.to_string(),
+        Some(_) | None => String::new(),
+    };
+    let asked_as = fields.text("request_id").unwrap_or_default();
+    fields.done_with(faults)?;
+    let missing = "what is missing is a fault";
+    Ok(RequestOf { asked_as, of: of.expect(missing), duration: duration.expect(missing), reason })
 }
 
 fn read_details(

@@ -4,15 +4,17 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
+use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{
     Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, WorkspaceId,
     json::shortened,
 };
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
+use serde_json::json;
 
-use super::{GrantError, Granter, asked::random, granted, new_row, page};
-use crate::{Control, ControlError, FieldError, Page, access::Fields};
+use super::{GrantError, Granter, asked, asked::random, granted, new_row, page};
+use crate::{CatalogError, Control, ControlError, FieldError, Page, access::Fields};
 
 /// How long somebody may take to decide.
 const OPEN_FOR: Duration = Duration::from_secs(60 * 60);
@@ -22,6 +24,8 @@ const REASON_MAX: usize = 500;
 /// What a run asks for.
 #[derive(Debug, Clone)]
 pub struct RequestOf {
+    /// What the run calls it, by which it knows the decision; empty if it has no name.
+    pub asked_as: String,
     /// What it wants to do.
     pub of: GrantOf,
     /// How often, or how long: one of [`GrantDuration::WORDS`].
@@ -37,6 +41,17 @@ pub struct GrantRequested {
     pub row: GrantRequestRow,
     /// Whether it was not asked before.
     pub is_new: bool,
+}
+
+impl RequestOf {
+    /// Reads what a run asks for: `{"request_id": …, "grant_type": …, "details": …, "scope": …,
+    /// "justification": …}`.
+    ///
+    /// # Errors
+    /// All fields that are wrong.
+    pub fn read(text: &[u8]) -> Result<Self, CatalogError> {
+        asked::read_request(text)
+    }
 }
 
 impl Control {
@@ -58,6 +73,7 @@ impl Control {
         let now = SystemTime::now();
         let row = GrantRequestRow {
             id: GrantRequestId::new(random()?),
+            asked_as: asked.asked_as,
             workspace: run.workspace.clone(),
             run: run.id,
             session: actors.session,
@@ -81,6 +97,7 @@ impl Control {
             if is_new {
                 let event = of_request(kind::PERMISSION_REQUESTED, &row, by);
                 this.shared.audit.note(event.with("details", row.of.details()))?;
+                this.tell_session(EventKind::AgentPermissionRequest, &row).await;
             }
             Ok(GrantRequested { row, is_new })
         };
@@ -155,7 +172,9 @@ impl Control {
             }
             this.shared.grants.apply(&row);
             noted.done().await;
-            this.grant_request(&row.workspace, &request.id.to_text()).await
+            let decided = this.grant_request(&row.workspace, &request.id.to_text()).await?;
+            this.tell_session(EventKind::PermissionGranted, &decided).await;
+            Ok(decided)
         };
         self.to_the_end(approve).await
     }
@@ -189,9 +208,35 @@ impl Control {
                 return Err(GrantError::UnknownRequest(id).into());
             }
             noted.done().await;
-            this.grant_request(workspace, &id).await
+            let decided = this.grant_request(workspace, &id).await?;
+            this.tell_session(EventKind::PermissionDenied, &decided).await;
+            Ok(decided)
         };
         self.to_the_end(deny).await
+    }
+
+    /// Tells the session of a request what became of it (X-E83).
+    async fn tell_session(&self, kind: EventKind, row: &GrantRequestRow) {
+        let (Some(events), Some(session)) = (self.events(), row.session) else { return };
+        let place = EventPlace { workspace: row.workspace.clone(), session, run: Some(row.run) };
+        let id = row.id.to_text();
+        let mut payload = json!({
+            "request_id": if row.asked_as.is_empty() { &id } else { &row.asked_as },
+            "grant_request_id": &id,
+            "status": row.status.as_str(),
+            "grant_type": row.of.word(),
+            "details": row.of.details(),
+            "scope": row.duration,
+        });
+        match &row.decided {
+            None => payload["justification"] = json!(row.reason),
+            Some((_, by)) => {
+                payload["decided_by"] = json!(by);
+                payload["reason"] = json!(row.decision_reason);
+                payload["grant_id"] = json!(row.grant.map(GrantId::to_text));
+            }
+        }
+        events.note(&place, kind, &payload, None).await;
     }
 
     /// One request of a workspace.

@@ -13,8 +13,9 @@ use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
 
 use crate::{
+    built_in::BuiltIn,
     gateway::Shared,
-    view::{View, parts, seen_rows},
+    view::{View, seen_rows},
 };
 
 /// From how many entries on those are looked for that nobody needs any more.
@@ -62,7 +63,7 @@ impl Hash for Source {
     }
 }
 
-fn sources(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Source> {
+fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&BuiltIn>) -> Vec<Source> {
     let source = |(alias, row, _): (Alias, &Arc<narthex_registry::ServerRow>, _)| Source {
         alias,
         connection: row.connection,
@@ -70,7 +71,14 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Source> {
         inventory: Arc::downgrade(&row.inventory),
         definition: row.definition.as_ref().map(Arc::downgrade),
     };
-    seen_rows(snapshot, policy).map(source).collect()
+    let built_in = built_in.map(|built_in| Source {
+        alias: Alias::built_in(),
+        connection: None,
+        inventory_version: 0,
+        inventory: Arc::downgrade(&built_in.inventory),
+        definition: None,
+    });
+    seen_rows(snapshot, policy).map(source).chain(built_in).collect()
 }
 
 impl Kept {
@@ -112,18 +120,18 @@ impl Shared {
 
     /// What a policy shows of a snapshot: everybody who sees the same has the same view.
     pub(crate) fn kept_view(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<View> {
-        let sources = sources(snapshot, policy);
+        let sources = sources(snapshot, policy, self.built_in_for(policy));
         if let (Some(view), _) = self.kept().find(&sources) {
             return view;
         }
         // Without the lock, as it may take long.
-        let view = Arc::new(self.build_view(snapshot.seq, &parts(snapshot, policy)));
+        let view = Arc::new(self.build_view(snapshot.seq, &self.parts(snapshot, policy)));
         self.kept().keep(sources, view)
     }
 
     /// The tools that a policy shows of a snapshot. Nothing is built if a run has the same.
     pub(crate) fn kept_tools(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<ToolSet> {
-        let (_, tools) = self.kept().find(&sources(snapshot, policy));
+        let (_, tools) = self.kept().find(&sources(snapshot, policy, self.built_in_for(policy)));
         tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, policy)))
     }
 

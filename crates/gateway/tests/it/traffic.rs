@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_gateway::{Answer, Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
-use narthex_model::{TrafficLimits, WorkspaceId};
+use narthex_model::{TrafficLimits, WorkspaceId, WorkspaceLimits};
 use narthex_policy::RunPolicy;
 use narthex_registry::config::Entry;
 use narthex_testkit::fixture::{Eras, Options, Running};
@@ -21,10 +21,10 @@ const NOON: Duration = Duration::from_secs(20_000 * 24 * 60 * 60 + 12 * 60 * 60)
 const DAY: u32 = 20_000;
 
 fn limits(value: &Value) -> TrafficLimits {
-    let read = TrafficLimits::parse(value.to_string().as_bytes(), &mut |place, problem| {
+    let read = WorkspaceLimits::parse(value.to_string().as_bytes(), &mut |place, problem| {
         panic!("{place}: {problem}");
     });
-    read.expect("JSON")
+    read.expect("JSON").traffic
 }
 
 /// Two servers, `one` with these limits; callers belong to an agent and a workspace.

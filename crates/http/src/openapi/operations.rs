@@ -3,6 +3,7 @@
 mod access;
 mod catalog;
 mod door;
+mod events;
 mod grants;
 mod policy;
 mod runs;
@@ -19,6 +20,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("access", access::OPERATIONS),
     ("catalog", catalog::OPERATIONS),
     ("runs", runs::OPERATIONS),
+    ("events", events::OPERATIONS),
     ("grants", grants::OPERATIONS),
     ("policy", policy::OPERATIONS),
 ];

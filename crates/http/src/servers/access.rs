@@ -48,8 +48,11 @@ impl Asked<'_> {
 
     pub(super) async fn delete_workspace(&self) -> Answered {
         let is_forced = self.query(&["force"])?.flag("force")?;
-        let id = self.workspace()?;
-        self.control()?.workspace_delete(&id, is_forced, &self.by()).await?;
+        let (id, by) = (self.workspace()?, self.by());
+        match &self.door.options.runs {
+            Some(runs) if is_forced => runs.workspace_delete(&id, &by).await?,
+            Some(_) | None => self.control()?.workspace_delete(&id, is_forced, &by).await?,
+        }
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 
@@ -181,6 +184,7 @@ fn workspace(workspace: &Workspace) -> Value {
         "name": name,
         "audits_contents": settings.audits_contents,
         "oauth_on_orchestrators": settings.oauth_on_orchestrators,
+        "events_kept_days": settings.events_kept_days,
     })
 }
 

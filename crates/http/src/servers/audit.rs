@@ -13,7 +13,10 @@ use narthex_model::{Timestamp, WorkspaceId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, ok, query::Query};
+use super::{
+    Answered, Asked, ok,
+    query::{self, Query},
+};
 use crate::{lines::LinesStream, problem::Problem, respond::Response};
 
 /// What a list can be asked for.
@@ -41,7 +44,11 @@ impl Asked<'_> {
         let page = control.audit_list(&query).await?;
         let next = page.items.last().filter(|_| page.has_more).map(|item| cursor(&item.place));
         let items: Vec<_> = page.items.into_iter().map(shown).collect();
-        Ok(ok(&json!({ "items": items, "next": next })))
+        let mut shown = json!({ "items": items, "next": next });
+        if let Some(waiting) = page.waiting {
+            shown["waiting"] = json!(waiting);
+        }
+        Ok(ok(&shown))
     }
 
     /// How long events are kept, or are to be kept.
@@ -56,7 +63,8 @@ impl Asked<'_> {
             let Kept { kept_days, kept_events } = serde_json::from_str(&text).map_err(|error| {
                 let remedy = "write {\"kept_days\": 0, \"kept_events\": 0}; 0 is for ever";
                 let fault = FieldError::invalid("", error.to_string(), remedy);
-                Problem::of_fields("the settings of the audit cannot be used", &[fault])
+                let text = format!("the settings of the audit cannot be used: {fault}");
+                Problem::of_fields(text, &[fault])
             })?;
             let settings = AuditSettings { kept_days, kept_events };
             control.audit_keep(workspace.as_ref(), settings, self.by()).await?;
@@ -99,7 +107,8 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
         text => {
             let time = point(text);
             if time.is_none() {
-                let remedy = "write a day or a time of UTC, such as 2026-11-22T13:00:00Z";
+                let remedy = "write a day or a time of UTC as RFC 3339 has them, such as \
+                              2026-11-22 or 2026-11-22T13:00:00Z";
                 faults.push(FieldError::invalid(name, "this is no time", remedy));
             }
             time
@@ -118,7 +127,7 @@ fn read(query: &Query, workspace: Option<WorkspaceId>) -> Result<AuditQuery, Pro
         }
     };
     if !faults.is_empty() {
-        return Err(Problem::of_fields("the address cannot be used", &faults));
+        return Err(query::refused(&faults));
     }
     let text = |name| query.text(name).to_owned();
     Ok(AuditQuery {

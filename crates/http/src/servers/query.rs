@@ -94,7 +94,8 @@ impl Query {
     }
 }
 
-fn refused(faults: &[FieldError]) -> Problem {
+/// Refuses an address for all that is wrong with it.
+pub(super) fn refused(faults: &[FieldError]) -> Problem {
     let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
     Problem::of_fields(format!("the address cannot be used: {}", told.join("; ")), faults)
 }

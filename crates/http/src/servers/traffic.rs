@@ -1,4 +1,4 @@
-//! Limits of traffic of a workspace, and what it has used today (O100).
+//! Limits of a workspace, and what it has used today (O100, X-E115).
 
 use std::fmt;
 

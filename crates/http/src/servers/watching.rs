@@ -63,7 +63,7 @@ impl Asked<'_> {
         }))
     }
 
-    fn stream<F>(&self, work: impl FnOnce(Events) -> F) -> Response
+    pub(super) fn stream<F>(&self, work: impl FnOnce(Events) -> F) -> Response
     where
         F: Future<Output = ()> + Send + 'static,
     {

@@ -3,9 +3,11 @@
 mod access;
 mod attachments;
 mod audit;
+mod built_in;
 mod catalog;
 mod changes;
 mod env_bindings;
+mod events;
 mod golden;
 mod grants;
 mod isolation;

@@ -218,7 +218,7 @@ async fn a_quiet_call_becomes_a_stream_with_signs_of_life() {
         options.keep_alive = std::time::Duration::from_millis(20);
     })
     .await;
-    let params = json!({"name": "sleep", "arguments": {"ms": 200}});
+    let params = json!({"name": "sleep", "arguments": {"ms": 2000}});
     let answer = world.modern("/mcp/fixture", "tools/call", params).send().await;
     assert_eq!(answer.headers["content-type"], "text/event-stream");
     assert!(answer.text().starts_with(":\n\n:\n\n"), "{}", answer.text());

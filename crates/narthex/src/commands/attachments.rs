@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{AgentsCommand, AttachArgs, WorkspaceArgs};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use super::{
 };
 use crate::{
     arguments,
-    cli::{AgentsCommand, AttachArgs, Context, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment},
     failure::{Failure, FailureKind},
     output::{self, harmless},
@@ -29,6 +30,10 @@ pub(crate) async fn run(command: AgentsCommand, context: Context) -> Result<Exit
             detach(&agent, &alias, &place, &context).await
         }
         AgentsCommand::Attachments { agent, place } => list(&agent, &place, &context).await,
+        AgentsCommand::Connections { agent, place } => connections(&agent, &place, &context).await,
+        AgentsCommand::Preview { file, place } => {
+            super::transfer::preview(&file, &place, &context).await
+        }
     }
 }
 
@@ -90,6 +95,22 @@ async fn list(agent: &str, place: &WorkspaceArgs, context: &Context) -> Result<E
         output::line(&table::render(&["alias", "server", "values"], &rows))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn connections(
+    agent: &str,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let path = format!("{}/connection-status", attachments_path(agent, place));
+    let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
+    let row = |one: &Value| {
+        let state = if one["connected"] == true { "yes" } else { "no" };
+        vec![table::text(one, "name"), table::text(one, "display_name"), state.to_owned()]
+    };
+    let none = format!("The agent {} has no server that each person signs in to.", harmless(agent));
+    table::list(&items, &["server", "about", "signed in"], row, &none, context)
 }
 
 fn row(item: &Value) -> Vec<String> {

@@ -10,11 +10,12 @@ use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
-    cli::{AuditCommand, AuditPlaceArgs, Context},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output,
 };
+use narthex_cli::{AuditCommand, AuditPlaceArgs};
 
 pub(crate) async fn run(command: AuditCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
@@ -67,10 +68,10 @@ async fn keep(
         output::done(&kept)?;
     } else if !context.format.is_quiet() {
         let told = |name: &str, what: &str| match kept[name].as_u64() {
-            Some(count) if count > 0 => format!("{count} {what}"),
-            _ => format!("any number of {what}"),
+            Some(count) if count > 0 => output::counted(count, what),
+            _ => format!("any number of {what}s"),
         };
-        let (days, events) = (told("kept_days", "days"), told("kept_events", "events"));
+        let (days, events) = (told("kept_days", "day"), told("kept_events", "event"));
         output::line(&format!("events are kept for {days}, up to {events}"))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use narthex_cli::BackupArgs;
 use narthex_model::ErrorKind;
 use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
-    cli::{BackupArgs, Context},
+    cli::Context,
     data_dir::DataDir,
     failure::Failure,
     output::{self, harmless},
@@ -35,7 +36,7 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
     if !context.format.is_json() {
         output::notice(
             "the copy opens only with the master key, which is not in it: keep a copy of \
-             master.key, or of NARTHEX_MASTER_KEY, elsewhere",
+             master.key, of NARTHEX_MASTER_KEY, or of what the keychain has, elsewhere",
         );
     }
     Ok(done)

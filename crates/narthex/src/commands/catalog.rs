@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{CatalogCommand, DeleteArgs, GetArgs, WorkspaceArgs};
 use narthex_model::CatalogKind;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{CatalogCommand, Context, DeleteArgs, GetArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
@@ -75,12 +76,17 @@ async fn get(kind: CatalogKind, args: &GetArgs, context: &Context) -> Result<Exi
     let query = if args.merged { "?view=merged" } else { "" };
     let path = format!("{}{query}", object_path(kind, &args.place, &args.id));
     let found = waiting("asking the daemon", context, client.api_get(path)).await?;
+    let is_whole = args.merged || context.format.is_json();
+    show(if is_whole { &found } else { &found["definition"] }, context)
+}
+
+/// Prints an object as a program wants it, or for people over many lines.
+pub(super) fn show(object: &Value, context: &Context) -> Result<ExitCode, Failure> {
     if context.format.is_json() {
-        output::done(&found)?;
+        output::done(object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let shown = if args.merged { &found } else { &found["definition"] };
-    let lines = format!("{shown:#}");
+    let lines = format!("{object:#}");
     let lines: Vec<_> = lines.split('\n').map(harmless).collect();
     output::line(&lines.join("\n"))?;
     Ok(ExitCode::SUCCESS)
@@ -103,7 +109,8 @@ async fn delete(
     let query = if args.force { "?force=true" } else { "" };
     let path = format!("{}{query}", object_path(kind, &args.place, &args.id));
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
-    waiting(&format!("deleting {}", args.id), context, asked).await?;
+    let deleted = waiting(&format!("deleting {}", args.id), context, asked).await;
+    deleted.map_err(|failure| failure.with_flag("force=true", "--force"))?;
     if context.format.is_json() {
         output::done(&json!({ "id": args.id }))?;
         return Ok(ExitCode::SUCCESS);

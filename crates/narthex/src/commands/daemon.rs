@@ -2,6 +2,7 @@
 
 use std::{io, process::ExitCode, sync::Arc, time::Duration};
 
+use narthex_cli::{DaemonCommand, StopArgs};
 use narthex_model::ErrorKind;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -13,12 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::waiting::waiting;
-use crate::{
-    cli::{Context, DaemonCommand, StopArgs},
-    data_dir::DataDir,
-    failure::Failure,
-    output,
-};
+use crate::{cli::Context, data_dir::DataDir, failure::Failure, output};
 
 /// How long a killed process may take to be gone.
 const KILLED: Duration = Duration::from_secs(5);

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 
 pub(crate) async fn run(
     command: EnvBindingsCommand,

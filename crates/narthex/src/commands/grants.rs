@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, CreateGrantArgs, GrantArgs, GrantsCommand, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{CreateGrantArgs, GrantArgs, GrantsCommand, WorkspaceArgs};
 
 pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;

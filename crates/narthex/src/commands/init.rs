@@ -10,11 +10,8 @@ use fs_err as fs;
 use serde_json::json;
 
 use super::check::is_installed;
-use crate::{
-    cli::{Context, InitArgs},
-    failure::Failure,
-    output,
-};
+use crate::{cli::Context, failure::Failure, output};
+use narthex_cli::InitArgs;
 
 /// A file to begin with.
 struct Template {

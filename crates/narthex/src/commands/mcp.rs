@@ -8,14 +8,11 @@ mod verbs;
 
 use std::process::ExitCode;
 
+use narthex_cli::McpCommand;
 use narthex_model::ErrorKind;
 use serde_json::Value;
 
-use crate::{
-    cli::{Context, McpCommand},
-    daemon_client::DaemonClient,
-    failure::Failure,
-};
+use crate::{cli::Context, daemon_client::DaemonClient, failure::Failure};
 
 pub(crate) async fn run(command: McpCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
@@ -28,6 +25,7 @@ pub(crate) async fn run(command: McpCommand, context: Context) -> Result<ExitCod
         McpCommand::Enable { name } => verbs::enable(&name, &context).await,
         McpCommand::Disable { name } => verbs::disable(&name, &context).await,
         McpCommand::Reconnect { name } => verbs::reconnect(&name, &context).await,
+        McpCommand::Reauthorize { name } => verbs::reauthorize(&name, &context).await,
     }
 }
 

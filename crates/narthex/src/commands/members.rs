@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{MembersCommand, WorkspaceArgs};
 use narthex_model::Role;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, MembersCommand, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output, table,

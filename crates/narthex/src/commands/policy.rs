@@ -4,13 +4,14 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{CheckPolicyArgs, PolicyCommand, WorkspaceArgs};
 use narthex_control::{POLICY_SCHEMA, RuleSet};
 use narthex_model::ErrorKind;
 use serde_json::{Map, Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{CheckPolicyArgs, Context, PolicyCommand, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     documents::text_of,
     failure::Failure,

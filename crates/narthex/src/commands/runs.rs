@@ -1,139 +1,65 @@
 //! `narthex runs`: runs of the daemon, of agents or with servers of their own.
 
-use std::{
-    io::{Read as _, stdin},
-    process::ExitCode,
-};
+mod create;
+mod end;
 
-use http::Method;
+use std::process::ExitCode;
+
+use narthex_cli::{RunCommand, WorkspaceArgs};
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
+use super::waiting::waiting;
 use crate::{
-    cli::{Context, CreateArgs, RunCommand, WorkspaceArgs},
-    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
+    cli::Context,
+    daemon_client::{DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
 
-/// The longest document that is read.
-const DOCUMENT_MAX: u64 = 1024 * 1024;
-
 pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {
-        RunCommand::Create(args) => create(&args, &context).await?,
-        RunCommand::List { status, place } => list(status.as_deref(), &place, &context).await?,
+        RunCommand::Create(args) => create::run(&args, &context).await?,
+        RunCommand::List { status, session, place } => {
+            let asked = Wanted { status: status.as_deref(), session: session.as_deref() };
+            list(&asked, &place, &context).await?;
+        }
         RunCommand::Show { id, place } => show(&run_path(&place.workspace, &id), &context).await?,
-        RunCommand::End { id, place } => end(&id, &place, &context).await?,
+        RunCommand::End(args) => end::run(&args, &context).await?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn create(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
-    let document = document(args)?;
-    let client = DaemonClient::operator(&context.settings)?;
-    let request = ApiRequest::new(Method::POST, runs_path(&args.place.workspace));
-    let request = request.entry(&document.to_string());
-    let waiting = Box::pin(client.api(request));
-    let begun =
-        super::waiting::waiting("starting the servers of the run", context, waiting).await?;
-    for warning in begun["warnings"].as_array().into_iter().flatten() {
-        output::notice(&format!("warning: {}", harmless(warning.as_str().unwrap_or_default())));
-    }
-    for name in begun["missing"].as_array().into_iter().flatten() {
-        let name = harmless(name.as_str().unwrap_or_default());
-        output::notice(&format!("warning: there is no shared server `{name}` yet"));
-    }
-    for server in begun["servers"].as_array().into_iter().flatten() {
-        if server["error"].is_object() {
-            let (alias, error) = (text(server, "alias"), text(&server["error"], "message"));
-            output::notice(&format!("{}: {}", harmless(alias), harmless(error)));
-        }
-    }
-    if context.format.is_json() {
-        return output::done(&begun);
-    }
-    let names = words(&begun["agent_env_names"], |name| name.as_str().unwrap_or_default());
-    if names != "-" {
-        let text = "the agent holds credentials that an operator injected; --json shows the values \
-                    this once, as agent_env";
-        output::notice(&format!("{names}: {text}"));
-    }
-    let (id, token) = (text(&begun, "run_id"), text(&begun, "token"));
-    if context.format.is_quiet() {
-        return output::line(&format!("{id} {token}"));
-    }
-    let count = begun["tool_set"]["count"].as_u64().unwrap_or_default();
-    let snippet = json!({ "mcpServers": begun["mcpServers"] });
-    output::line(&format!(
-        "The run {id} has begun, with {count} tools. This is shown once:\n\n{snippet:#}\n\n\
-         `narthex runs end {id}` ends it; it ends by itself at {}.",
-        text(&begun, "expires_at")
-    ))
+/// Which runs are asked for.
+struct Wanted<'a> {
+    status: Option<&'a str>,
+    session: Option<&'a str>,
 }
 
-/// What is asked for: a file's document, with what the flags add.
-fn document(args: &CreateArgs) -> Result<Value, Failure> {
-    let mut document = match &args.file {
-        None => json!({}),
-        Some(file) => {
-            let text = match file.as_os_str() == "-" {
-                true => {
-                    let mut text = String::new();
-                    stdin().take(DOCUMENT_MAX).read_to_string(&mut text)?;
-                    text
-                }
-                false => fs_err::read_to_string(file)?,
-            };
-            serde_json::from_str(&text).map_err(|error| {
-                let place = file.display();
-                let text = format!("{place} is no JSON: {error}; write it like an mcp.json");
-                Failure::new(ErrorKind::Invalid, text)
-            })?
+impl Wanted<'_> {
+    /// All of them, the oldest first.
+    async fn of(
+        &self,
+        client: &DaemonClient,
+        place: &WorkspaceArgs,
+        context: &Context,
+    ) -> Result<Vec<Value>, Failure> {
+        let mut path = format!("{}?status={}", runs_path(place), self.status.unwrap_or("all"));
+        if let Some(session) = self.session {
+            path = format!("{path}&session={}", segment(session));
         }
-    };
-    if let Some(tools) = &args.tools {
-        let names: Vec<_> =
-            tools.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-        document["tools"] = json!(names);
+        waiting("asking the daemon", context, client.api_all(&path)).await
     }
-    if let Some(agent) = &args.agent {
-        document["agent_name"] = json!(agent);
-    }
-    if let Some(prompt) = &args.prompt {
-        document["prompt"] = json!(prompt);
-    }
-    let is_empty = document.as_object().is_some_and(serde_json::Map::is_empty);
-    if args.sockets {
-        document["sockets"] = json!(true);
-    }
-    if is_empty {
-        let text = "say what the run has: --agent with its agent, a FILE with the whole request, \
-                    or --tools with shared servers";
-        return Err(Failure::usage(text));
-    }
-    Ok(document)
 }
 
 async fn list(
-    status: Option<&str>,
+    wanted: &Wanted<'_>,
     place: &WorkspaceArgs,
     context: &Context,
 ) -> Result<(), Failure> {
     let client = DaemonClient::operator(&context.settings)?;
-    let path = runs_path(&place.workspace);
-    let (mut runs, mut after) = (Vec::new(), String::new());
-    loop {
-        let status = status.unwrap_or("all");
-        let address = format!("{path}?status={status}&limit=100&after={after}");
-        let page = client.api_get(address).await?;
-        runs.extend(page["items"].as_array().cloned().unwrap_or_default());
-        match page["next"].as_str() {
-            Some(next) => next.clone_into(&mut after),
-            None => break,
-        }
-    }
+    let runs = wanted.of(&client, place, context).await?;
     if context.format.is_json() {
         return output::done(&json!({ "items": runs }));
     }
@@ -178,7 +104,8 @@ fn own_servers(run: &Value) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
-fn words<'v>(list: &'v Value, word: impl Fn(&'v Value) -> &'v str) -> String {
+/// Some words in a line.
+pub(super) fn words<'v>(list: &'v Value, word: impl Fn(&'v Value) -> &'v str) -> String {
     let words: Vec<_> = list.as_array().into_iter().flatten().map(word).map(harmless).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
@@ -213,19 +140,6 @@ async fn show(path: &str, context: &Context) -> Result<(), Failure> {
     output::line(&table::render(&["tool", "server", "definition"], &rows))
 }
 
-async fn end(id: &str, place: &WorkspaceArgs, context: &Context) -> Result<(), Failure> {
-    let client = DaemonClient::operator(&context.settings)?;
-    let request = ApiRequest::new(Method::DELETE, run_path(&place.workspace, id));
-    client.api(request).await.map_err(with_remedy)?;
-    if context.format.is_json() {
-        return output::done(&json!({ "run_id": id }));
-    }
-    if !context.format.is_quiet() {
-        output::line(&format!("The run {} has ended.", harmless(id)))?;
-    }
-    Ok(())
-}
-
 fn with_remedy(failure: Failure) -> Failure {
     match failure.kind.as_str() == ErrorKind::NotFound.as_str() {
         true => {
@@ -241,8 +155,8 @@ fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
 }
 
-fn runs_path(workspace: &str) -> String {
-    workspace_path(workspace, "/runs")
+fn runs_path(place: &WorkspaceArgs) -> String {
+    workspace_path(&place.workspace, "/runs")
 }
 
 fn run_path(workspace: &str, id: &str) -> String {

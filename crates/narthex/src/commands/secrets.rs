@@ -5,15 +5,16 @@ mod input;
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::{SecretsCommand, SetArgs, WorkspaceArgs};
 use narthex_model::SecretName;
 use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, SecretsCommand, SetArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
     table,
 };
 
@@ -106,8 +107,9 @@ async fn rotate_key(context: &Context) -> Result<ExitCode, Failure> {
     let asked = client.api_post("/api/secrets/rotate-key");
     let rotation = waiting("sealing every secret anew", context, asked).await?;
     let count = rotation["resealed"].as_u64().unwrap_or_default();
-    let values = if count == 1 { "1 value is".to_owned() } else { format!("{count} values are") };
-    let sentence = format!("{values} sealed anew, under the key {}", text(&rotation, "key"));
+    let values = counted(count, "value");
+    let are = if count == 1 { "is" } else { "are" };
+    let sentence = format!("{values} {are} sealed anew, under the key {}", text(&rotation, "key"));
     let done = output::told(&rotation, &sentence, context.format)?;
     let unused = rotation["unused"].as_array().map_or(0, Vec::len);
     if unused > 0 && !context.format.is_json() {

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, NewTokenArgs, TokensCommand},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{NewTokenArgs, TokensCommand};
 
 const DAY_S: u64 = 24 * 60 * 60;
 

@@ -1,4 +1,4 @@
-//! `narthex usage` and `narthex limits`: calls of today, and how many there may be.
+//! `narthex usage` and `narthex limits`: calls of today, and how much there may be.
 
 use std::process::ExitCode;
 
@@ -7,12 +7,13 @@ use serde_json::{Map, Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, LimitsCommand, SetLimitsArgs, UsageArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
     table,
 };
+use narthex_cli::{LimitsCommand, SetLimitsArgs, UsageArgs, WorkspaceArgs};
 
 pub(crate) async fn usage(args: UsageArgs, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
@@ -53,6 +54,8 @@ fn wanted(args: &SetLimitsArgs) -> Value {
         burst,
         concurrent_calls,
         calls_per_day,
+        servers_per_run,
+        memory_mb_per_run,
         place: _,
     } = args;
     let all = [
@@ -61,6 +64,8 @@ fn wanted(args: &SetLimitsArgs) -> Value {
         ("burst", burst),
         ("concurrent_calls", concurrent_calls),
         ("calls_per_day", calls_per_day),
+        ("servers_per_run", servers_per_run),
+        ("memory_mb_per_run", memory_mb_per_run),
     ];
     let said = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!((*value)?))));
     Value::Object(said.collect::<Map<_, _>>())
@@ -70,8 +75,10 @@ fn wanted(args: &SetLimitsArgs) -> Value {
 fn sentence(limits: &Value) -> String {
     let all = [
         rate(limits),
-        number(limits, "concurrent_calls").map(|most| format!("{most} calls at one time")),
-        number(limits, "calls_per_day").map(|most| format!("{most} calls a day")),
+        calls(limits, "concurrent_calls").map(|most| format!("{most} at one time")),
+        calls(limits, "calls_per_day").map(|most| format!("{most} a day")),
+        number(limits, "servers_per_run").map(|most| format!("{most} servers a run")),
+        number(limits, "memory_mb_per_run").map(|most| format!("{most} MiB of memory a run")),
     ];
     let said: Vec<_> = all.into_iter().flatten().collect();
     if said.is_empty() { "nothing is limited".to_owned() } else { said.join(", ") }
@@ -98,6 +105,10 @@ fn rate(limits: &Value) -> Option<String> {
         per.into_iter().find_map(|(key, period)| Some((number(limits, key)?, period)))?;
     let burst = number(limits, "burst").map(|burst| format!(" in bursts of {burst}"));
     Some(format!("{calls} a {period}{}", burst.unwrap_or_default()))
+}
+
+fn calls(of: &Value, member: &str) -> Option<String> {
+    of[member].as_u64().map(|count| counted(count, "call"))
 }
 
 fn number(of: &Value, member: &str) -> Option<String> {

@@ -1,20 +1,21 @@
 //! `apply`, `export` and `import`: objects of the catalog between files and the daemon, several at
 //! once and all or none.
 
-use std::process::ExitCode;
+use std::{path::Path, process::ExitCode};
 
 use http::Method;
+use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Map, Value, json};
 
 use super::{
-    catalog::{text, warn},
+    catalog::{show, text, warn},
     waiting::waiting,
 };
 use crate::{
-    cli::{ApplyArgs, Context, ExportArgs, ImportArgs, WorkspaceArgs},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    documents::{self, agent_file},
+    documents::{self, agent_file, pasted},
     failure::Failure,
     output::{self, harmless},
 };
@@ -39,6 +40,31 @@ pub(crate) async fn apply(
     let asked = Asked { place: &args.place, is_dry: args.dry_run, context };
     let stored = asked.send(&bundle.document()).await;
     asked.tell(&stored.map_err(|failure| bundle.with_sources(failure))?)
+}
+
+/// Prints the merged view of the agent that a file holds.
+pub(crate) async fn preview(
+    file: &Path,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let mut bundle = Bundle::default();
+    for document in documents::read(file)? {
+        bundle.add(CatalogKind::Agent, document)?;
+    }
+    let [(_, agent)] = bundle.agents.as_slice() else {
+        let text = "a preview is of one agent; give a file with one";
+        return Err(Failure::new(ErrorKind::Invalid, text));
+    };
+    if !bundle.servers.is_empty() {
+        output::notice(
+            "warning: servers inside of the agent are not in the catalog before `apply`",
+        );
+    }
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(Method::POST, workspace_path(&place.workspace, "/preview"));
+    let asked = client.api(request.entry(&agent.to_string()));
+    show(&waiting("asking the daemon", context, asked).await?, context)
 }
 
 pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
@@ -73,7 +99,21 @@ impl Bundle {
     fn add(&mut self, kind: CatalogKind, document: documents::Document) -> Result<(), Failure> {
         let documents::Document { source, value } = document;
         match kind {
-            CatalogKind::Server => self.servers.push((source, value)),
+            CatalogKind::Server => {
+                let pasted = pasted::take_out(&value).map_err(|failure| Failure {
+                    message: format!("{source}: {}", failure.message),
+                    ..failure
+                })?;
+                let Some(pasted) = pasted else {
+                    self.servers.push((source, value));
+                    return Ok(());
+                };
+                for notice in pasted.notices {
+                    output::notice(&harmless(&format!("{source}: {notice}")));
+                }
+                let servers = pasted.servers.into_iter();
+                self.servers.extend(servers.map(|server| (source.clone(), server)));
+            }
             CatalogKind::Capability => self.capabilities.push((source, value)),
             CatalogKind::Agent => {
                 let apart = agent_file::take_apart(value).map_err(|failure| Failure {

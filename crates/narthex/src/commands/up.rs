@@ -42,7 +42,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let admin = data.admin_token()?;
     let store = data.store().await?;
     let store_place = store.place().to_owned();
-    let vault = secrets::open(&data, &store).await?;
+    let vault = secrets::open(&data, &settings.keys, &store).await?;
     let mut followed = source::followed(settings, &data, store, vault).await?;
     let file = settings.config.clone().unwrap_or_else(source::usual);
     let listener = listen(&settings.listen, args.allow_remote).await?;

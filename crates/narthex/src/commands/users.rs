@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{Context, CreateUserArgs, PasskeysCommand, UsersCommand},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{CreateUserArgs, PasskeysCommand, UsersCommand};
 
 pub(crate) async fn run(command: UsersCommand, context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::operator(&context.settings)?;
@@ -27,6 +28,20 @@ pub(crate) async fn run(command: UsersCommand, context: Context) -> Result<ExitC
             users.remove_passkey(&name, &passkey).await
         }
     }
+}
+
+/// Who shows the token.
+pub(crate) async fn whoami(context: Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let me = waiting("asking the daemon", &context, client.api_get("/api/me")).await?;
+    if context.format.is_quiet() {
+        output::line(&table::text(&me, "name"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let operator = if me["is_operator"] == true { ", an operator" } else { "" };
+    let kind = table::text(&me, "kind").replace('_', " ");
+    let sentence = format!("{} ({kind}{operator})", table::text(&me, "name"));
+    output::told(&me, &sentence, context.format)
 }
 
 struct Users {

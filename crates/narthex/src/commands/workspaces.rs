@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
-    cli::{ChangeWorkspaceArgs, Context, DeleteWorkspaceArgs, Switch, WorkspacesCommand},
+    cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::{ChangeWorkspaceArgs, DeleteWorkspaceArgs, Switch, WorkspacesCommand};
 
 /// The setting of X-E31.
 const OAUTH: &str = "oauth_on_orchestrators";
@@ -57,7 +58,7 @@ async fn change(
     args: &ChangeWorkspaceArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let ChangeWorkspaceArgs { id, name, audit_contents, oauth_on_orchestrators } = args;
+    let ChangeWorkspaceArgs { id, name, audit_contents, oauth_on_orchestrators, .. } = args;
     let mut body = json!({});
     if let Some(name) = name {
         body["name"] = json!(name);
@@ -67,6 +68,9 @@ async fn change(
     }
     if let Some(when) = oauth_on_orchestrators {
         body[OAUTH] = json!(when.as_str());
+    }
+    if let Some(days) = args.events_kept_days {
+        body["events_kept_days"] = json!(days);
     }
     let request = ApiRequest::new(Method::PATCH, workspace_path(id, ""));
     let asked = client.api(request.entry(&body.to_string()));
@@ -84,7 +88,11 @@ async fn change(
         _ => "only workers may have servers that each person signs in to",
     };
     let name = table::text(&changed, "name");
-    let sentence = format!("{} ({name}): {contents}; {oauth}", harmless(id));
+    let events = match changed["events_kept_days"].as_u64() {
+        Some(0) | None => "events of sessions are kept for ever".to_owned(),
+        Some(days) => format!("events of sessions are kept for {days} days after their end"),
+    };
+    let sentence = format!("{} ({name}): {contents}; {oauth}; {events}", harmless(id));
     output::told(&changed, &sentence, context.format)
 }
 
@@ -97,7 +105,8 @@ async fn delete(
     let query = if *force { "?force=true" } else { "" };
     let path = format!("{}{query}", workspace_path(id, ""));
     let asked = client.api(ApiRequest::new(Method::DELETE, path));
-    waiting("deleting the workspace", context, asked).await?;
+    let deleted = waiting("deleting the workspace", context, asked).await;
+    deleted.map_err(|failure| failure.with_flag("force=true", "--force"))?;
     let sentence = format!("deleted the workspace {}", harmless(id));
     output::told(&json!({ "id": id }), &sentence, context.format)
 }

@@ -16,6 +16,8 @@ pub(super) enum Shape {
     List,
     /// `true` or `false`.
     Flag,
+    /// One of these, or a word.
+    FlagOrWord,
 }
 
 /// One setting.
@@ -45,6 +47,9 @@ pub(super) const KEYS: &[Key] = &[
     key("catalog.env", "NARTHEX_CATALOG_ENV", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
     key("store.url", super::STORE_URL, Shape::Text),
+    key("vault.keychain", "NARTHEX_VAULT_KEYCHAIN", Shape::FlagOrWord),
+    key("vault.key_command.load", "NARTHEX_VAULT_KEY_COMMAND_LOAD", Shape::List),
+    key("vault.key_command.store", "NARTHEX_VAULT_KEY_COMMAND_STORE", Shape::List),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),
@@ -132,7 +137,7 @@ impl Layers {
                     Ok(number) => Value::Integer(number),
                     Err(_) => Value::String(text),
                 },
-                Shape::Flag => match text.parse() {
+                Shape::Flag | Shape::FlagOrWord => match text.parse() {
                     Ok(flag) => Value::Boolean(flag),
                     Err(_) => Value::String(text),
                 },
@@ -174,28 +179,15 @@ fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
         (Shape::Text, _) => Some("a text"),
         (Shape::Number, Value::Integer(number)) if *number > 0 => None,
         (Shape::Number, _) => Some("a whole number above 0"),
-        (Shape::Duration, Value::String(text)) if parse_duration(text).is_some() => None,
+        (Shape::Duration, Value::String(text)) if narthex_cli::duration(text).is_ok() => None,
         (Shape::Duration, _) => Some("a duration such as \"500ms\", \"30s\" or \"5m\""),
         (Shape::List, Value::Array(items)) if items.iter().all(Value::is_str) => None,
         (Shape::List, _) => Some("a list of texts"),
         (Shape::Flag, Value::Boolean(_)) => None,
         (Shape::Flag, _) => Some("true or false"),
+        (Shape::FlagOrWord, Value::Boolean(_) | Value::String(_)) => None,
+        (Shape::FlagOrWord, _) => Some("true, false or a word"),
     }
-}
-
-/// Reads a duration with its unit. Zero is none.
-pub(super) fn parse_duration(text: &str) -> Option<std::time::Duration> {
-    let digits = text.find(|c: char| !c.is_ascii_digit())?;
-    let (number, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" => 1000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
-    (ms > 0).then(|| std::time::Duration::from_millis(ms))
 }
 
 fn nearest(path: &str) -> Option<&'static str> {

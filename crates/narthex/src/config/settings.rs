@@ -19,11 +19,7 @@ use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
 
-use super::{
-    SignIn,
-    layers::{Layers, parse_duration},
-    signin,
-};
+use super::{SignIn, keys, keys::KeyPlace, layers::Layers, signin};
 use crate::{ConnectionOptions, failure::Failure};
 
 const LISTEN: &str = "127.0.0.1:7717";
@@ -66,6 +62,7 @@ pub(crate) struct Settings {
     pub(crate) default_servers: Option<PathBuf>,
     /// The PostgreSQL database of the store; `None` means a file in the data directory.
     pub(crate) store_url: Option<Secret>,
+    pub(crate) keys: KeyPlace,
     /// Which servers the local run has.
     pub(crate) policy: RunPolicy,
     /// What the catalog may name of the environment.
@@ -186,7 +183,7 @@ const SERVERS_FILE: &str = "narthex/settings.json";
 fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, Failure> {
     let text = |path: &str| Some(layers.get(path)?.value.as_str()?.to_owned());
     let number = |path: &str| usize::try_from(layers.get(path)?.value.as_integer()?).ok();
-    let duration = |path: &str| parse_duration(layers.get(path)?.value.as_str()?);
+    let duration = |path: &str| narthex_cli::duration(layers.get(path)?.value.as_str()?).ok();
     let list = |path: &str| {
         let items = layers.get(path).and_then(|given| given.value.as_array());
         let items = items.into_iter().flatten().filter_map(Value::as_str);
@@ -199,6 +196,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     let flag = |path: &str| layers.get(path)?.value.as_bool();
     let policy = policy(layers, &list("tools"));
     let variables = variables(layers);
+    let keys = keys::read(layers);
     let (sign_in, sign_in_faults) = sign_in(layers, env);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
@@ -216,6 +214,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         },
         default_servers: text("default_servers").map(PathBuf::from),
         store_url: text("store.url").map(Secret::new),
+        keys: keys.clone().unwrap_or_default(),
         policy: policy.clone().unwrap_or_default(),
         variables: variables.clone().unwrap_or_default(),
         synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
@@ -245,7 +244,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
-    layers.faults.extend(policy.err().into_iter().chain(variables.err()));
+    layers.faults.extend(policy.err().into_iter().chain(variables.err()).chain(keys.err()));
     layers.faults.extend(sign_in_faults);
     check(layers, format.as_deref(), name_length);
     Ok(settings)
@@ -279,7 +278,7 @@ fn variables(layers: &Layers) -> Result<Variables, String> {
 /// Limits of the connections to servers.
 fn connections(layers: &Layers) -> ConnectionOptions {
     let text = |path: &str| layers.get(path)?.value.as_str();
-    let duration = |path: &str| parse_duration(text(path)?);
+    let duration = |path: &str| narthex_cli::duration(text(path)?).ok();
     let processes = layers.get("limits.processes").and_then(|given| given.value.as_integer());
     let usual = ConnectionOptions::default();
     let Deadlines { probe, connect, list, install } = usual.deadlines;

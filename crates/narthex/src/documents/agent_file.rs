@@ -1,10 +1,11 @@
-//! An `agent.yaml` with its servers inside, in `mcp.servers` (R-M4, R-M5, R-M8): taken apart into
-//! servers of the catalog and an agent that attaches them.
+//! An `agent.yaml` with its servers inside, in `mcp.servers` (R-M4, R-M5, R-M8), or with the names
+//! of some of the catalog (R-E22): taken apart into servers and an agent that attaches them.
 
+use narthex_cli::duration;
 use narthex_model::{ErrorKind, SecretName, json::shortened};
 use serde_json::{Map, Value, json};
 
-use crate::{config::duration, failure::Failure};
+use crate::failure::Failure;
 
 /// An agent, and what stood inside it.
 #[derive(Debug)]
@@ -23,6 +24,10 @@ pub(crate) fn take_apart(mut agent: Value) -> Result<TakenApart, Failure> {
     let Some(mcp) = agent.as_object_mut().and_then(|fields| fields.remove("mcp")) else {
         return Ok(TakenApart { agent, servers, notices });
     };
+    if let Value::Array(names) = &mcp {
+        attach_all(&mut agent, names)?;
+        return Ok(TakenApart { agent, servers, notices });
+    }
     let name = agent["name"].as_str().unwrap_or_default().to_owned();
     let empty = Map::new();
     let inner = if mcp.is_null() { &empty } else { only(&mcp, "mcp", &["servers"])? };
@@ -36,13 +41,24 @@ pub(crate) fn take_apart(mut agent: Value) -> Result<TakenApart, Failure> {
     for (alias, entry) in inline {
         let (entry, told) = server(&name, alias, entry)?;
         notices.extend(told);
-        attach(&mut agent, alias, &entry["id"])?;
+        attach(&mut agent, alias, &entry["id"], &format!("mcp.servers.{}", shortened(alias)))?;
         servers.push(entry);
     }
     Ok(TakenApart { agent, servers, notices })
 }
 
-fn attach(agent: &mut Value, alias: &str, id: &Value) -> Result<(), Failure> {
+/// `mcp` as a list: servers of the catalog, each attached under its own name (R-E22).
+fn attach_all(agent: &mut Value, names: &[Value]) -> Result<(), Failure> {
+    for (at, name) in names.iter().enumerate() {
+        let at = format!("mcp[{at}]");
+        let alias =
+            name.as_str().ok_or_else(|| invalid(&at, "the name of a server belongs here"))?;
+        attach(agent, alias, name, &at)?;
+    }
+    Ok(())
+}
+
+fn attach(agent: &mut Value, alias: &str, id: &Value, at: &str) -> Result<(), Failure> {
     let attached = &mut agent["mcpServers"];
     if attached.is_null() {
         *attached = json!({});
@@ -51,9 +67,7 @@ fn attach(agent: &mut Value, alias: &str, id: &Value) -> Result<(), Failure> {
         Some(attached) => attached.insert(alias.to_owned(), json!({ "ref": id })).is_none(),
         None => return Err(invalid("mcpServers", "an object belongs here")),
     };
-    let alias = shortened(alias);
-    let twice = || invalid(&format!("mcp.servers.{alias}"), "`mcpServers` has this alias, too");
-    is_new.then_some(()).ok_or_else(twice)
+    is_new.then_some(()).ok_or_else(|| invalid(at, "the agent has this alias before"))
 }
 
 fn server(agent: &str, alias: &str, entry: &Value) -> Result<(Value, Vec<String>), Failure> {
@@ -75,31 +89,39 @@ fn server(agent: &str, alias: &str, entry: &Value) -> Result<(Value, Vec<String>
     let mut env = Map::new();
     if let Some(given) = fields.get("env").filter(|env| !env.is_null()) {
         for (key, value) in object(given, &format!("{at}.env"))? {
-            let written = match value {
-                Value::String(text) => text.clone(),
-                Value::Number(_) | Value::Bool(_) => value.to_string(),
-                _ => return Err(invalid(&format!("{at}.env.{key}"), "a text belongs here")),
-            };
-            let rewritten = rewritten(&written);
-            if rewritten != written || is_secret(&written) {
-                let meaning = match is_secret(&rewritten) {
-                    true => "the secret of that name".to_owned(),
-                    false => format!("`{rewritten}`, with variables of the daemon"),
-                };
-                notices.push(format!("{at}.env.{key}: `{written}` is read as {meaning}"));
-            }
-            env.insert(key.clone(), rewritten.into());
+            let (text, notice) = self::value(value, &format!("{at}.env.{key}"), true)?;
+            notices.extend(notice);
+            env.insert(key.clone(), text.into());
         }
     }
     made["default_config"] = env.into();
     Ok((made, notices))
 }
 
-/// `${VAR}` alone is a secret of the workspace; inside a longer text, a variable of the daemon.
-fn rewritten(text: &str) -> String {
-    if is_secret(text) {
-        return text.to_owned();
+/// A value as the catalog writes it, and what to tell people of it. `${VAR}` alone is a secret of
+/// the workspace where there may be one; else, and inside a longer text, a variable of the daemon.
+pub(super) fn value(
+    written: &Value,
+    at: &str,
+    may_be_secret: bool,
+) -> Result<(String, Option<String>), Failure> {
+    let written = match written {
+        Value::String(text) => text.clone(),
+        Value::Number(_) | Value::Bool(_) => written.to_string(),
+        _ => return Err(invalid(at, "a text belongs here")),
+    };
+    if may_be_secret && is_secret(&written) {
+        let notice = format!("{at}: `{written}` is read as the secret of that name");
+        return Ok((written, Some(notice)));
     }
+    let rewritten = rewritten(&written);
+    let notice = (rewritten != written).then(|| {
+        format!("{at}: `{written}` is read as `{rewritten}`, with variables of the daemon")
+    });
+    Ok((rewritten, notice))
+}
+
+fn rewritten(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -121,7 +143,7 @@ fn rewritten(text: &str) -> String {
     out
 }
 
-fn is_secret(text: &str) -> bool {
+pub(super) fn is_secret(text: &str) -> bool {
     let inside = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     inside.is_some_and(|name| SecretName::new(name).is_ok())
 }
@@ -156,11 +178,11 @@ fn only<'v>(value: &'v Value, at: &str, known: &[&str]) -> Result<&'v Map<String
     }
 }
 
-fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, Failure> {
+pub(super) fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, Failure> {
     value.as_object().ok_or_else(|| invalid(at, "an object belongs here"))
 }
 
-fn invalid(at: &str, remedy: &str) -> Failure {
+pub(super) fn invalid(at: &str, remedy: &str) -> Failure {
     Failure::new(ErrorKind::Invalid, format!("`{at}` cannot be used; {remedy}"))
 }
 
@@ -201,12 +223,26 @@ mod tests {
         assert!(take_apart(json!({ "name": "a" })).unwrap().notices.is_empty());
     }
 
+    /// R-E22: a list of names attaches servers of the catalog, beside what is attached otherwise.
+    #[test]
+    fn r_e22_a_list_of_names_attaches_them() {
+        let agent = json!({ "name": "a", "mcp": ["github", "docs"],
+            "mcpServers": { "library": { "ref": "docs" } } });
+        let apart = take_apart(agent).unwrap();
+        let attached = json!({ "github": { "ref": "github" }, "docs": { "ref": "docs" },
+            "library": { "ref": "docs" } });
+        assert_eq!(apart.agent, json!({ "name": "a", "mcpServers": attached }));
+        assert!(apart.servers.is_empty() && apart.notices.is_empty());
+    }
+
     #[test]
     fn r_m4_what_cannot_be_used_is_named() {
         let with = |server: Value| json!({ "name": "a", "mcp": { "servers": { "s": server } } });
         for (agent, place) in [
             (json!({ "name": "a", "mcp": { "server": {} } }), "`mcp.server`"),
-            (json!({ "name": "a", "mcp": [] }), "`mcp`"),
+            (json!({ "name": "a", "mcp": "github" }), "`mcp`"),
+            (json!({ "name": "a", "mcp": ["github", 1] }), "`mcp[1]`"),
+            (json!({ "name": "a", "mcp": ["github", "github"] }), "`mcp[1]`"),
             (with(json!({ "comand": "x" })), "`mcp.servers.s.comand`"),
             (with(json!({ "transport_type": "http" })), "`mcp.servers.s.transport_type`"),
             (with(json!({ "timeout": "soon" })), "`mcp.servers.s.timeout`"),
@@ -218,6 +254,7 @@ mod tests {
         }
         let mut both = with(json!({ "command": "x" }));
         both["mcpServers"] = json!({ "s": { "ref": "t" } });
-        assert!(take_apart(both).unwrap_err().message.contains("mcpServers"));
+        let error = take_apart(both).unwrap_err().message;
+        assert!(error.starts_with("`mcp.servers.s`") && error.contains("before"), "{error}");
     }
 }

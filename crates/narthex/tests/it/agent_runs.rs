@@ -1,5 +1,6 @@
 //! Runs of agents of the catalog, through the whole program.
 
+mod budget;
 mod built_in;
 mod confined;
 mod consent;
@@ -7,8 +8,10 @@ mod contents;
 mod cutting;
 mod direct;
 mod env;
+mod events;
 mod examples;
 mod family;
+mod folders;
 mod freezing;
 mod going_on;
 mod shapes;
@@ -101,7 +104,7 @@ impl Operator<'_> {
     }
 }
 
-/// O24, O25, O72, O73, X-M50: a run of an agent has its servers, told by parameters, scope and
+/// O24, O25, O72, O73: a run of an agent has its servers, told by parameters, scope and
 /// secrets; the answer has all that its client needs.
 #[tokio::test(flavor = "multi_thread")]
 async fn o24_a_run_of_an_agent_has_its_servers() {

@@ -90,6 +90,75 @@ fn x_m62_x_m64_calls_are_listed_exported_and_verified_without_arguments() {
     place.run(["audit", "verify", "--file", "cut.jsonl"]).failed(1, &["removed", "cut off"]);
 }
 
+/// D25: what was recorded and is not in the store is not passed over in silence by any command that
+/// reads the store, and what is not there at all is not called whole.
+#[test]
+fn what_waits_to_be_moved_is_told_by_every_command() {
+    let place = Place::new();
+    place.write("none.jsonl", "{\"end\":{\"events\":0}}\n");
+    let none = place.run(["audit", "verify", "--file", "none.jsonl"]).succeeded();
+    assert_eq!(none.stdout, "there are no events\n");
+    let mut daemon = place.up();
+    // Stands where a file does and cannot be read.
+    let unreadable = place.path("data/audit/audit-01-ffffffffffff-000001.jsonl");
+    fs::create_dir(&unreadable).unwrap();
+    ended(set(&place, "LATER")).succeeded();
+    let told = "events of default cannot be moved";
+    let of_default = ["--workspace", "default"];
+    let verify = ["audit", "verify"].into_iter().chain(of_default);
+    place.run(verify.clone()).failed(1, &[told, "not verified"]);
+    let failed = place.run(verify.clone().chain(["--json"])).failed(1, &[]).json();
+    assert_eq!(failed["error"]["details"]["waiting"][0]["is_stuck"], true);
+    for command in ["list", "export"] {
+        let done = place.run(["audit", command].into_iter().chain(of_default)).succeeded();
+        assert!(done.stderr.contains(told), "{done:?}");
+        assert!(!done.stdout.contains("LATER"), "{done:?}");
+    }
+    let listed = place.run(["audit", "list", "--json"]).succeeded().json();
+    assert_eq!(listed["data"]["waiting"]["is_stuck"], true);
+    fs::remove_dir(&unreadable).unwrap();
+    let done = place.run(verify).succeeded();
+    assert!(!done.stderr.contains(told), "{done:?}");
+    daemon.signal("TERM");
+    daemon.wait();
+}
+
+/// S32: a database that was taken back to an earlier copy, chains and what it knows of their ends
+/// included, does not have what the daemon's disk knows was there.
+#[test]
+fn s32_a_database_that_was_taken_back_is_seen() {
+    let place = Place::new();
+    let gone = "was in the store, and is not any more";
+    let verify = ["audit", "verify", "--workspace", "team"];
+    let while_up = |work: &dyn Fn()| {
+        let mut daemon = place.up();
+        work();
+        daemon.signal("TERM");
+        daemon.wait();
+    };
+    while_up(&|| {
+        place.run(["workspaces", "create", "team"]).succeeded();
+        place.run(["backup", "copy.db"]).succeeded();
+        place.run(["workspaces", "change", "team", "--name", "Others"]).succeeded();
+        let verified = place.run(verify).succeeded();
+        assert!(verified.stdout.contains("2 events in 1 chain "), "{verified:?}");
+    });
+    // What the process before it has left is moved and removed.
+    while_up(&|| drop(place.run(verify).succeeded()));
+    for name in ["data/store.db-wal", "data/store.db-shm"] {
+        if place.path(name).exists() {
+            fs::remove_file(place.path(name)).unwrap();
+        }
+    }
+    fs::copy(place.path("copy.db"), place.path("data/store.db")).unwrap();
+    while_up(&|| {
+        place.run(verify).failed(1, &[gone, "in team", "of 0 events"]);
+        let done = place.run(["audit", "export", "--workspace", "team"]).succeeded();
+        place.write("export.jsonl", &done.stdout);
+    });
+    place.run(["audit", "verify", "--file", "export.jsonl"]).failed(1, &[gone]);
+}
+
 /// X-E31: an admin says by the command line which agents may have what people sign in to; it is
 /// shown, recorded, and stays until it is said otherwise.
 #[test]

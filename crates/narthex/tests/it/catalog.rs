@@ -48,6 +48,29 @@ fn o2_objects_are_applied_listed_shown_and_deleted() {
     place.run(["servers", "get", "docs"]).failed(1, &["not_found", "docs"]);
 }
 
+/// X-M12, D7: what a desktop client keeps is applied as the documentation shows it.
+#[test]
+fn x_m12_servers_of_a_desktop_client_are_applied() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let docs = include_str!("../../../../docs/catalog.md");
+    let (_, shown) = docs.split_once("```json\n{ \"mcpServers\": {\n").unwrap();
+    let (shown, _) = shown.split_once("```").unwrap();
+    place.write("desktop.json", &format!("{{ \"mcpServers\": {{\n{shown}"));
+    let apply = ["servers", "apply", "-f", "desktop.json"];
+    place.run(apply).failed(1, &["GITHUB_TOKEN", "PAPERS_TOKEN", "narthex secrets set"]);
+    for name in ["GITHUB_TOKEN", "PAPERS_TOKEN"] {
+        place.pipe(&["secrets", "set", name], "canary-pasted").succeeded();
+    }
+    let applied = place.run(apply).succeeded();
+    assert_eq!(applied.stdout, "created the server github\ncreated the server papers\n");
+    let told = "`${GITHUB_TOKEN}` is read as the secret of that name";
+    assert!(applied.stderr.contains(told), "{}", applied.stderr);
+    let papers = place.run(["servers", "get", "papers", "--json"]).succeeded().json();
+    let auth = &papers["data"]["definition"]["auth"];
+    assert_eq!((&auth["mode"], &auth["valuePrefix"]), (&json!("apiKey"), &json!("Bearer ")));
+}
+
 /// O83: a folder of files is applied as one, after a look at what would change.
 #[test]
 fn o83_files_are_applied_together_after_a_dry_run() {

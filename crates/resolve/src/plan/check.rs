@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use narthex_model::{Alias, SecretName, json::Place};
+use narthex_model::{Alias, SecretName, json::Place, variable};
 
 use super::{Catalog, PlannedServer};
 use crate::{
     agent::Agent,
     capability::Capability,
-    carrier::{Carrier, carrier_of},
+    carrier::{Carrier, carrier_of, mistaken},
     fault::{Fault, FaultCode, Warning},
     layer::objection,
     origin::{self, Origin},
@@ -38,7 +38,10 @@ pub(super) fn check(server: &mut PlannedServer<'_>, agent: &Agent, surroundings:
         let at = planned.origin.place(&alias, key);
         planned.carrier = checker.value(key, planned.value, &at);
         if !planned.origin.is_the_servers() {
-            checker.chosen_secret(key, planned.value, &at);
+            checker.chosen(key, planned.value, &at);
+            if let Some(message) = checker.mistaken(key) {
+                server.warnings.push(Warning { path: at.to_string(), message });
+            }
         }
         let is_literal = matches!(planned.value, ConfigValue::Tree(Tree::Plain(_)));
         if planned.is_hidden() && is_literal && !planned.is_removed() {
@@ -113,8 +116,8 @@ pub(super) fn capability(
     catalog: &Catalog,
     capability: &Capability,
     surroundings: Surroundings<'_>,
-) -> Vec<Fault> {
-    let mut faults = Vec::new();
+) -> (Vec<Fault>, Vec<Warning>) {
+    let (mut faults, mut warnings) = (Vec::new(), Vec::new());
     for (alias, attachment) in &capability.servers {
         let Some(entry) = catalog.servers.get(&attachment.reference) else {
             let at = origin::capability(&capability.name).key("mcpServers").key(alias.as_str());
@@ -132,11 +135,14 @@ pub(super) fn capability(
         for (key, value) in &attachment.config {
             let at = origin.place(alias, key);
             checker.value(key, value, &at);
-            checker.chosen_secret(key, value, &at);
+            checker.chosen(key, value, &at);
+            if let Some(message) = checker.mistaken(key) {
+                warnings.push(Warning { path: at.to_string(), message });
+            }
         }
         faults.append(&mut checker.faults);
     }
-    faults
+    (faults, warnings)
 }
 
 impl Checker<'_> {
@@ -171,6 +177,29 @@ impl Checker<'_> {
                 self.fault(at, Some(key), found.code, found.message, found.remedy);
                 None
             }
+        }
+    }
+
+    /// What to tell whoever attaches the server about a key that the server says nothing of.
+    fn mistaken(&self, key: &str) -> Option<String> {
+        match self.entry.declared(key) {
+            Ok(None) => mistaken(self.entry, key),
+            Ok(Some(_)) | Err(_) => None,
+        }
+    }
+
+    /// What those who attach a server may not choose, whatever the server declares.
+    fn chosen(&mut self, key: &str, value: &ConfigValue, at: &Place) {
+        self.chosen_secret(key, value, at);
+        let Ok(Carrier::Env(name)) = carrier_of(self.entry, key) else { return };
+        if self.entry.declared(key).is_ok() && variable::steers_programs(&name) {
+            let id = &self.entry.id;
+            let message = format!(
+                "the variable `{name}` changes what the program of `{id}` loads or runs, which is \
+                 not for those who attach it"
+            );
+            let remedy = format!("leave it out, or have an admin set it in `{id}` itself");
+            self.fault(at, Some(key), FaultCode::CarrierInvalid, message, remedy);
         }
     }
 

@@ -58,13 +58,17 @@ fn is_operators(source: Source) -> bool {
 /// What is wrong with a URL before anything is filled in.
 pub(super) fn check(reader: &mut Reader, at: &Place, url: &Template) {
     let mut spot = Spot::Scheme;
-    for piece in &url.0 {
+    for (index, piece) in url.0.iter().enumerate() {
         match piece {
             Piece::Text(text) => spot = spot.after(text),
             Piece::Placeholder(placeholder) => {
-                if let Some(why) = misplaced(placeholder, spot) {
+                let (before, after) = (&url.0[..index], &url.0[index + 1..]);
+                let is_bound = || is_below_a_domain(before, after);
+                if let Some(why) = misplaced(placeholder, spot, is_bound) {
                     let message = format!("`${{{placeholder}}}` {why}");
-                    let remedy = "write scheme and host themselves, or use `env`";
+                    let remedy = "write scheme and host themselves, or use `env`; a value may be a \
+                                  part of a host's name below your domain, as in \
+                                  `${scope.tenant}.example.com`";
                     reader.fault(at, FaultCode::PlaceholderNotAllowed, message, remedy);
                 }
                 if is_operators(placeholder.source) {
@@ -86,15 +90,62 @@ const PART_MAX: usize = 2048;
 /// What to do about a URL that cannot be used.
 pub(crate) const REMEDY: &str = "write one starting with `https://` or `http://`";
 
-fn misplaced(placeholder: &Placeholder, spot: Spot) -> Option<&'static str> {
+fn misplaced(
+    placeholder: &Placeholder,
+    spot: Spot,
+    is_bound: impl FnOnce() -> bool,
+) -> Option<&'static str> {
+    const CHOOSES: &str = "stands where it would choose the destination";
     match placeholder.source {
         Source::Params => Some("may not stand in a URL: the model would choose the destination"),
         Source::Env | Source::Runner => None,
         Source::Scope | Source::Runtime => match spot {
-            Spot::Path | Spot::Authority => None,
-            Spot::Scheme | Spot::Unknown => Some("stands where it would choose the destination"),
+            Spot::Path => None,
+            Spot::Authority => (!is_bound()).then_some(CHOOSES),
+            Spot::Scheme | Spot::Unknown => Some(CHOOSES),
         },
     }
+}
+
+/// Stands for a value that a run gives, which is a part of a host's name and nothing more.
+const OF_RUN: char = '\0';
+/// Stands for a value that operators give, who may choose the destination.
+const OF_OPERATORS: &str = "operators.own";
+
+/// Whether what stands between these pieces of a URL, inside user, host or port, leaves the
+/// destination to whoever wrote the URL: it is a part of a user, or of a host's name that ends in a
+/// domain.
+fn is_below_a_domain(before: &[Piece], after: &[Piece]) -> bool {
+    let (before, after) = (sketch(before), sketch(after));
+    let authority = before.rsplit_once("://").map_or(before.as_str(), |(_, rest)| rest);
+    let rest = after.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    if rest.contains('@') {
+        return true;
+    }
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let is_in_port = host.contains(':');
+    let name = rest.split(':').next().unwrap_or_default();
+    let fixed = name.rsplit(OF_RUN).next().unwrap_or_default();
+    let domain = fixed.split_once('.').map_or("", |(_, domain)| domain.trim_end_matches('.'));
+    let labels: Vec<&str> = domain.split('.').collect();
+    let is_number = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
+    // A single label would leave the domain itself open, as in `${scope.x}.com`.
+    let is_domain = labels.len() > 1 && labels.iter().all(|label| !label.is_empty());
+    let is_address = labels.last().is_some_and(is_number);
+    !is_in_port && (is_domain && !is_address || domain == "localhost")
+}
+
+/// Pieces as one text, with marks where values will be.
+fn sketch(pieces: &[Piece]) -> String {
+    let mut text = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(piece) => text.push_str(piece),
+            Piece::Placeholder(one) if is_operators(one.source) => text.push_str(OF_OPERATORS),
+            Piece::Placeholder(_) => text.push(OF_RUN),
+        }
+    }
+    text
 }
 
 /// Why a whole URL cannot be used.

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod embedding;
 #[cfg(test)]
+mod entries;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod levels;

@@ -4,7 +4,7 @@ use narthex_resolve::{EnvValue, Surroundings};
 use narthex_resolve::{FaultCode, ServerEntry, check_capability, check_server};
 use serde_json::{Value, json};
 
-use crate::world::{World, capability, refused, server, text};
+use crate::world::{World, capability, object, refused, server, text};
 
 fn http(schema: Value, config: Value) -> World {
     World::one(schema, json!({}), config)
@@ -241,6 +241,55 @@ fn s2_no_variable_is_smuggled_into_a_program() {
     }
     let known = stdio(json!({ "env": { "LOG": "warn" } }), json!({ "LOG": "debug" }));
     assert_eq!(known.carried("a")["LOG"], "debug");
+    // Also where the server has such a variable itself, or declares it, under whatever key.
+    for (entry, key) in [
+        (json!({ "env": { "PATH": "/opt/bin" } }), "PATH"),
+        (json!({ "config_schema": { "NODE_OPTIONS": {} } }), "NODE_OPTIONS"),
+        (json!({ "config_schema": { "libs": { "env": "LD_LIBRARY_PATH" } } }), "libs"),
+    ] {
+        let world = stdio(entry.clone(), json!({ key: "x" }));
+        assert_eq!(world.plan_codes(), [FaultCode::CarrierInvalid], "{key}");
+        assert!(stdio(entry, json!({})).plan_codes().is_empty(), "{key}");
+    }
+}
+
+/// D8: whoever writes the name of a header as a key is told that it travels as another one, unless
+/// the server says how it travels.
+#[test]
+fn d8_a_key_that_looks_like_a_header_is_warned_of() {
+    let warned = |entry: Value| {
+        let read = ServerEntry::parse(&text(&entry), None).unwrap();
+        let told = read.warnings.into_iter();
+        told.filter(|one| one.message.contains("`x-")).map(|one| one.path).collect::<Vec<_>>()
+    };
+    let entry = |more: Value| {
+        let mut entry = json!({ "id": "s", "url": "https://s.test" });
+        entry.as_object_mut().unwrap().extend(object(more));
+        entry
+    };
+    let alone = json!({ "Authorization": "Bearer ${scope.token}" });
+    assert_eq!(warned(entry(json!({ "default_config": alone }))), ["default_config.Authorization"]);
+    let declared = json!({ "config_schema": { "cookie": {} } });
+    assert_eq!(warned(entry(declared)), ["config_schema.cookie"]);
+    for fine in [
+        json!({ "default_config": alone, "verbatim_headers": true }),
+        json!({ "default_config": alone,
+                "config_schema": { "Authorization": { "header": "Authorization" } } }),
+        json!({ "default_config": { "team": "x", "X-Cookie": "y" } }),
+    ] {
+        assert!(warned(entry(fine.clone())).is_empty(), "{fine}");
+    }
+
+    let open = World::new(&[entry(json!({}))]);
+    let by_agent = open.clone().using(json!({ "a": { "ref": "s", "config": alone } }));
+    let told = by_agent.warnings();
+    assert_eq!(told[0].path, "agents.reader.mcpServers.a.config.Authorization");
+    assert!(told[0].message.contains("`x-authorization`"), "{told:?}");
+    let env = |_: &str| EnvValue::NotAllowed;
+    let surroundings = Surroundings { env: &env, is_secret_set: &|_| false };
+    let of = capability("c", &json!({ "mcpServers": { "a": { "ref": "s", "config": alone } } }));
+    let told = check_capability(&open.catalog, &of, surroundings).unwrap();
+    assert_eq!(told[0].path, "capabilities.c.mcpServers.a.config.Authorization");
 }
 
 /// D9: servers and capabilities are checked by themselves, too.

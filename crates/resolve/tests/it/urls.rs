@@ -29,10 +29,15 @@ fn o3_urls_may_hold_placeholders() {
             "https://base.test/v1/a%20b%2Fc?s=ses_0a1b2c3d4e5f",
         ),
         ("https://${scope.h}.x.test:8080/", "https://team-1.x.test:8080/"),
+        ("https://a-${scope.h}-b.x.test", "https://a-team-1-b.x.test"),
+        ("http://${scope.h}.localhost:8080/mcp", "http://team-1.localhost:8080/mcp"),
+        ("https://${scope.h}.${env.DOMAIN}/", "https://team-1.own.test/"),
+        ("https://${scope.h}@x.test/", "https://team-1@x.test/"),
         ("${runner.orchestrator_mcp_url}", "http://127.0.0.1:54321/mcp"),
     ] {
         let world = at(template)
             .env("BASE", "https://base.test/v1")
+            .env("DOMAIN", "own.test")
             .scope(json!({ "t": "a b/c", "h": "team-1" }));
         assert_eq!(url(&world), expected);
     }
@@ -63,6 +68,17 @@ fn o69_no_run_chooses_the_destination() {
         "${env.BASE}x${scope.t}/",
         "${env.SCHEME}://${env.HOST}${scope.t}",
         "https://${env.HOST}${scope.t}/",
+        "http://${scope.host}/mcp",
+        "http://${runtime.run_id}:80/",
+        "http://x.${scope.host}/mcp",
+        "https://api.${scope.t}:443",
+        "https://${scope.t}.com/",
+        "https://${scope.t}.example.${scope.u}/",
+        "https://${scope.t}..com/",
+        "https://x.test:${scope.port}/",
+        "https://user@${scope.t}/",
+        "http://${scope.t}.0.0.1/",
+        "http://[${scope.t}]/",
         "${API_URL}",
         "https://x.test/?key=${API_KEY}",
     ] {

@@ -67,9 +67,12 @@ impl PostgresServer {
         &self,
         first: &Step<'_>,
         steps: &[Step<'_>],
-    ) -> Result<bool, StatementError> {
+        last: Option<&Step<'_>>,
+    ) -> Result<Option<Vec<AnyRow>>, StatementError> {
         let mut running = first.statement;
         let queries = super::queries::<Postgres>(steps)?;
+        let last = last.map(|step| Ok((step, query::<Postgres>(step.statement, &step.values)?)));
+        let last = last.transpose()?;
         let work = async {
             let mut connection = self.writer.acquire().await?;
             let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await?;
@@ -79,11 +82,16 @@ impl PostgresServer {
                 let done = query.execute(&mut *transaction).await?;
                 if step.must_change && done.rows_affected() == 0 {
                     transaction.rollback().await?;
-                    return Ok(false);
+                    return Ok(None);
                 }
             }
+            let mut rows = Vec::new();
+            if let Some((step, query)) = last {
+                running = step.statement;
+                rows = query.fetch_all(&mut *transaction).await?;
+            }
             transaction.commit().await?;
-            Ok(true)
+            Ok(Some(rows.into_iter().map(AnyRow::Postgres).collect()))
         };
         let done = timeout(self.limit, work).await;
         super::finish(done, running)

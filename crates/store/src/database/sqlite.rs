@@ -102,10 +102,13 @@ impl SqliteFile {
         &self,
         first: &Step<'_>,
         steps: &[Step<'_>],
-    ) -> Result<bool, StatementError> {
+        last: Option<&Step<'_>>,
+    ) -> Result<Option<Vec<AnyRow>>, StatementError> {
         // Whoever waits or begins does so for all of them.
         let mut running = first.statement;
         let queries = super::queries::<Sqlite>(steps)?;
+        let last = last.map(|step| Ok((step, query::<Sqlite>(step.statement, &step.values)?)));
+        let last = last.transpose()?;
         let work = async {
             let mut connection = self.writer(Instant::now() + self.limit).await?;
             let mut transaction = sqlx::Connection::begin_with(&mut *connection, BEGIN).await?;
@@ -114,11 +117,16 @@ impl SqliteFile {
                 let done = query.execute(&mut *transaction).await?;
                 if step.must_change && done.rows_affected() == 0 {
                     transaction.rollback().await?;
-                    return Ok(false);
+                    return Ok(None);
                 }
             }
+            let mut rows = Vec::new();
+            if let Some((step, query)) = last {
+                running = step.statement;
+                rows = query.fetch_all(&mut *transaction).await?;
+            }
             transaction.commit().await?;
-            Ok(true)
+            Ok(Some(rows.into_iter().map(AnyRow::Sqlite).collect()))
         };
         let done = timeout(self.limit, work).await;
         super::finish(done, running)

@@ -29,7 +29,7 @@ macro_rules! select {
             "AND expires_at <= ",
             $now,
             " THEN 'expired' ELSE status END AS state, decided_at, decided_by, decision_reason, ",
-            "grant_id FROM grant_requests ",
+            "grant_id, asked_as FROM grant_requests ",
             $rest
         )
     };
@@ -40,8 +40,8 @@ const ASK: Statement = Statement {
     name: "grant_requests.ask",
     sql: "INSERT INTO grant_requests (id, workspace, run, session, user_subject, agent_subject, \
           grant_type, details, duration, reason, requested_at, expires_at, status, decided_at, \
-          decided_by, decision_reason, grant_id) \
-          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', 0, '', '', '' \
+          decided_by, decision_reason, grant_id, asked_as) \
+          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', 0, '', '', '', $14 \
           FROM workspaces WHERE id = $2 AND NOT EXISTS (SELECT 1 FROM grant_requests WHERE \
           run = $3 AND grant_type = $7 AND details = $8 AND status = 'pending' \
           AND expires_at > $11) AND (SELECT count(*) FROM grant_requests \
@@ -92,6 +92,8 @@ pub enum GrantRequestStatus {
 pub struct GrantRequestRow {
     /// Its id.
     pub id: GrantRequestId,
+    /// What the run calls it; empty if it gave it no name.
+    pub asked_as: String,
     /// Whose it is.
     pub workspace: WorkspaceId,
     /// The run that asks.
@@ -187,6 +189,7 @@ impl<'a> GrantRequests<'a> {
             Value::Integer(now),
             Value::Integer(ms(new.expires_at)),
             Value::Integer(OPEN_MAX),
+            Value::Text(&new.asked_as),
         ];
         let is_new = self.database.write_steps(&[Step::must_change(ASK, values)]).await?;
         if is_new {
@@ -281,6 +284,7 @@ fn request(row: &Row) -> Result<GrantRequestRow, StatementError> {
     let status = GrantRequestStatus::ALL.into_iter().find(|one| one.as_str() == status);
     Ok(GrantRequestRow {
         id: id(row, "id", GrantRequestId::parse)?,
+        asked_as: row.text("asked_as")?,
         workspace: workspace(row)?,
         run: id(row, "run", RunId::parse)?,
         session: maybe(row, "session", SessionId::parse)?,

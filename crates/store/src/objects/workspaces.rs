@@ -11,16 +11,19 @@ use crate::{
 
 const CREATE: Statement = Statement {
     name: "workspaces.create",
-    sql: "INSERT INTO workspaces (id, name, audits_contents, oauth_on_orchestrators) \
-          VALUES ($1, $2, $3, $4)",
+    sql: "INSERT INTO workspaces \
+          (id, name, audits_contents, oauth_on_orchestrators, events_kept_days) \
+          VALUES ($1, $2, $3, $4, $5)",
 };
 const FIND: Statement = Statement {
     name: "workspaces.find",
-    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators FROM workspaces WHERE id = $1",
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days \
+          FROM workspaces WHERE id = $1",
 };
 const ALL: Statement = Statement {
     name: "workspaces.all",
-    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators FROM workspaces",
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days \
+          FROM workspaces",
 };
 const RENAME: Statement =
     Statement { name: "workspaces.rename", sql: "UPDATE workspaces SET name = $2 WHERE id = $1" };
@@ -31,6 +34,10 @@ const SWITCH_CONTENTS: Statement = Statement {
 const SET_OAUTH: Statement = Statement {
     name: "workspaces.set_oauth",
     sql: "UPDATE workspaces SET oauth_on_orchestrators = $2 WHERE id = $1",
+};
+const KEEP_EVENTS: Statement = Statement {
+    name: "workspaces.keep_events",
+    sql: "UPDATE workspaces SET events_kept_days = $2 WHERE id = $1",
 };
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
@@ -60,15 +67,18 @@ const DELETE: Statement = Statement {
           AND NOT EXISTS (SELECT 1 FROM runs WHERE workspace = $1 AND ended_at = 0)",
 };
 
-/// What is counted of a workspace, by its column in `CONTENTS`.
-const LIVING: [(&str, &str); 6] = [
-    ("servers", "servers"),
-    ("capabilities", "capabilities"),
-    ("agents", "agents"),
-    ("secret_values", "values of secrets"),
-    ("services", "services"),
-    ("runs", "runs that go on and must be ended first"),
+/// What is counted of a workspace, by its column in `CONTENTS`: what one is called, and many.
+const LIVING: [(&str, &str, &str); 6] = [
+    ("servers", "server", "servers"),
+    ("capabilities", "capability", "capabilities"),
+    ("agents", "agent", "agents"),
+    ("secret_values", "value of a secret", "values of secrets"),
+    ("services", "service", "services"),
+    ("runs", "run that goes on", "runs that go on"),
 ];
+
+/// [`WorkspaceSettings::events_kept_days`] of a workspace of which nobody has said it.
+const EVENTS_KEPT_DAYS: u32 = 30;
 
 /// A tenant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,13 +90,25 @@ pub struct Workspace {
     pub settings: WorkspaceSettings,
 }
 
-/// What the admins of a workspace say of it; as here by default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What the admins of a workspace say of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkspaceSettings {
     /// Whether its audit has what calls carry: their arguments and answers.
     pub audits_contents: bool,
     /// Whether agents that are no workers may have servers that each person signs in to.
     pub oauth_on_orchestrators: OauthOnOrchestrators,
+    /// For how many days events are kept after the end of their session; 0 is for ever.
+    pub events_kept_days: u32,
+}
+
+impl Default for WorkspaceSettings {
+    fn default() -> Self {
+        Self {
+            audits_contents: false,
+            oauth_on_orchestrators: OauthOnOrchestrators::default(),
+            events_kept_days: EVENTS_KEPT_DAYS,
+        }
+    }
 }
 
 /// What is to be different with a workspace: what is `None` stays as it is.
@@ -98,6 +120,8 @@ pub struct WorkspaceChange {
     pub audits_contents: Option<bool>,
     /// [`WorkspaceSettings::oauth_on_orchestrators`].
     pub oauth_on_orchestrators: Option<OauthOnOrchestrators>,
+    /// [`WorkspaceSettings::events_kept_days`].
+    pub events_kept_days: Option<u32>,
 }
 
 impl Workspace {
@@ -127,7 +151,8 @@ impl<'a> Workspaces<'a> {
         let Workspace { id, name, settings } = workspace;
         let contents = Value::Integer(settings.audits_contents.into());
         let oauth = Value::Text(settings.oauth_on_orchestrators.as_str());
-        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents, oauth];
+        let kept_days = Value::Integer(settings.events_kept_days.into());
+        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents, oauth, kept_days];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
     }
@@ -141,15 +166,18 @@ impl<'a> Workspaces<'a> {
         id: &WorkspaceId,
         change: &WorkspaceChange,
     ) -> Result<bool, StatementError> {
-        let WorkspaceChange { name, audits_contents, oauth_on_orchestrators } = change;
+        let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, events_kept_days } =
+            change;
         let step =
             |statement, value| Step::must_change(statement, vec![Value::Text(id.as_str()), value]);
         let name = name.as_deref().map(|name| step(RENAME, Value::Text(name)));
         let contents =
             audits_contents.map(|is_on| step(SWITCH_CONTENTS, Value::Integer(is_on.into())));
         let oauth = oauth_on_orchestrators.map(|one| step(SET_OAUTH, Value::Text(one.as_str())));
+        let events = events_kept_days.map(|days| step(KEEP_EVENTS, Value::Integer(days.into())));
         let changed = Step::new(CHANGED, Vec::new());
-        let steps: Vec<_> = [name, contents, oauth, Some(changed)].into_iter().flatten().collect();
+        let all = [name, contents, oauth, events, Some(changed)];
+        let steps: Vec<_> = all.into_iter().flatten().collect();
         self.database.write_steps(&steps).await
     }
 
@@ -164,8 +192,9 @@ impl<'a> Workspaces<'a> {
         let rows = self.database.read(CONTENTS, &[Value::Text(id.as_str())]).await?;
         let mut living = Vec::new();
         for row in &rows {
-            for (column, what) in LIVING {
-                living.push((what, row.integer(column)?));
+            for (column, one, many) in LIVING {
+                let count = row.integer(column)?;
+                living.push((if count == 1 { one } else { many }, count));
             }
         }
         living.retain(|(_, count)| *count > 0);
@@ -212,6 +241,8 @@ fn workspace(row: &Row) -> Result<Workspace, StatementError> {
     let settings = WorkspaceSettings {
         audits_contents: row.integer("audits_contents")? == 1,
         oauth_on_orchestrators: oauth.ok_or_else(|| row.damaged())?,
+        events_kept_days: u32::try_from(row.integer("events_kept_days")?)
+            .map_err(|_unfit| row.damaged())?,
     };
     Ok(Workspace { id, name: row.text("name")?, settings })
 }

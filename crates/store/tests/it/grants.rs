@@ -212,6 +212,7 @@ fn asked(
 ) -> GrantRequestRow {
     GrantRequestRow {
         id: GrantRequestId::new([number; 8]),
+        asked_as: format!("ask-{number}"),
         workspace: workspace.clone(),
         run: run(1),
         session: Some(session(1)),

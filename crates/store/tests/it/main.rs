@@ -11,6 +11,7 @@ mod audit;
 mod backup;
 mod catalog;
 mod env_bindings;
+mod events;
 mod grants;
 mod kept_answers;
 mod logins;

@@ -191,7 +191,7 @@ async fn workspaces_end_with_everything_in_them() {
     for kind in [CatalogKind::Server, CatalogKind::Capability, CatalogKind::Agent] {
         store.catalog(kind).create(&id("team"), "a", "{}", "ada").await.unwrap();
     }
-    let living = [("servers", 1), ("capabilities", 1), ("agents", 1), ("services", 1)];
+    let living = [("server", 1), ("capability", 1), ("agent", 1), ("service", 1)];
     assert_eq!(workspaces.contents(&id("team")).await.unwrap(), living);
     assert!(!workspaces.delete(&id("team"), false).await.unwrap());
     assert!(workspaces.delete(&id("team"), true).await.unwrap());
@@ -215,8 +215,8 @@ async fn workspaces_end_with_everything_in_them() {
 #[tokio::test]
 async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     // What is counted; what goes along: flags of files, roles of people, rules, limits and counts
-    // of calls, kept answers, what was granted, what has ended, and what hangs on something that is
-    // counted; and what stays, as it is the record of all this.
+    // of calls, kept answers, what was granted, what has ended or happened, and what hangs on
+    // something that is counted; and what stays, as it is the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
     let along = [
@@ -231,8 +231,9 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     ];
     let ended =
         ["call_counts", "grant_requests", "grants", "run_counters", "sessions", "workspace_limits"];
+    let happened = ["event_streams", "event_totals", "session_events"];
     let stays = ["audit_chains", "audit_events", "audit_settings"];
-    let known = counted.into_iter().chain(along).chain(ended).chain(stays);
+    let known = counted.into_iter().chain(along).chain(ended).chain(happened).chain(stays);
     let mut known: Vec<_> = known.map(str::to_owned).collect();
     known.sort();
     let place = Place::new();

@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
-use narthex_model::{CatalogKind, EnvName, RunId, SecretName};
-use narthex_store::Store;
+use narthex_model::{CatalogKind, EnvName, RunId, SecretName, SessionId};
+use narthex_store::{EventFilter, EventsOf, Store};
 
 use crate::support::{Place, id, set};
 
@@ -117,14 +117,31 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
         let grants = store.grants().live().await.unwrap();
         assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
+        check_events(&store, version).await;
         let rules = store.rules().find(&id("team")).await.unwrap();
         let rules = rules.map(|one| (one.head.revision, one.document));
         let kept = "forbid(principal, action, resource);".to_owned();
-        assert_eq!(rules, (version >= 21).then_some((1, kept)));
+        assert_eq!(rules, (version >= 27).then_some((1, kept)));
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
     }
+}
+
+/// The events that a store of a version had, and how long they are kept.
+async fn check_events(store: &Store, version: u32) {
+    let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
+    assert_eq!(team.settings.events_kept_days, if version >= 20 { 7 } else { 30 });
+    let session = SessionId::parse("ses_0a1b2c3d4e5f").unwrap();
+    let of = EventsOf { workspace: id("team"), session };
+    let filter = EventFilter { after: 0, kinds: &[], limit: 10 };
+    let page = store.events().page(&of, filter).await.unwrap();
+    let found = page.map(|page| {
+        let seqs: Vec<_> = page.events.iter().map(|event| event.seq).collect();
+        (seqs, page.oldest, page.last)
+    });
+    let empty = (version >= 8).then(|| (Vec::new(), 1, 0));
+    assert_eq!(found, if version >= 20 { Some((vec![2], 2, 2)) } else { empty });
 }
 
 /// The run that a store of a version had, and what its agent was given.

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::{Actor, ActorKind, Verifier};
+use crate::{Actor, ActorKind, Head, Verifier};
 
 fn change(name: &str) -> AuditEvent<'static> {
     let actor = Actor::new(ActorKind::LocalAdmin, "admin");
@@ -206,6 +206,139 @@ async fn a_change_under_way_goes_with_the_newest_file() {
     next.close().await;
     let lines = read_all(&mut next.reader().unwrap());
     assert_eq!(secrets(&lines), [("OPEN".to_owned(), "interrupted".to_owned())]);
+}
+
+/// A writer's folder as it is when the process is killed now.
+fn killed(folder: &Path) -> tempfile::TempDir {
+    let killed = tempfile::tempdir().unwrap();
+    let mut paths = spool::asides(folder).unwrap();
+    paths.extend(spool::current_paths(folder));
+    for path in paths {
+        fs_err::copy(&path, killed.path().join(path.file_name().unwrap())).unwrap();
+    }
+    killed
+}
+
+/// However much is under way when a file is set aside: the next one is read, and none is lost.
+#[tokio::test]
+async fn thousands_of_changes_under_way_go_over_to_the_next_file() {
+    const CHANGES: usize = 3_500;
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 100_000, ..Default::default() };
+    let audit = Audit::open(folder.path(), &settings).unwrap();
+    let events = (0..CHANGES).map(|number| change(&format!("SECRET_{number}")));
+    let open = audit.begin_all(events.collect()).await.unwrap();
+    let mut reader = audit.reader().unwrap();
+    let rotations = || spool::asides(folder.path()).unwrap().len();
+    assert!(rotations() > 0);
+    // Much more of these than there is of news, and no file for each bit of news.
+    for _ in 0..20 {
+        audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+        audit.flush().await;
+    }
+    assert!(rotations() < 10, "{}", rotations());
+    let text = fs_err::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+    assert!(text.lines().count() > CHANGES);
+    assert!(text.lines().all(|line| line.len() < 10_000));
+    let killed = killed(folder.path());
+
+    let before = read_all(&mut reader);
+    assert_eq!(before.iter().filter(|line| line["tool"] == "tool").count(), 20);
+    Noted::all_done(open).await;
+    audit.close().await;
+    let mut lines = before;
+    lines.extend(read_all(&mut reader));
+    verify(&lines);
+    assert_eq!(secrets(&lines).iter().filter(|(_, outcome)| outcome == "ok").count(), CHANGES);
+    assert_eq!(audit.waiting().unwrap().0, 0);
+
+    let next = Audit::open(killed.path(), &settings).unwrap();
+    next.close().await;
+    let lines = read_all(&mut next.reader().unwrap());
+    verify(&lines);
+    let ends = secrets(&lines);
+    assert_eq!(ends.len(), CHANGES);
+    assert!(ends.iter().all(|(_, outcome)| outcome == "interrupted"));
+}
+
+/// Files of version 2 had all that was under way in one line, which nothing bounded.
+#[tokio::test]
+async fn a_header_of_megabytes_that_is_there_already_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let events = (0..6_000).map(|number| (format!("aabbccddeeff.1.1.{number}"), number));
+    let intents: BTreeMap<_, _> =
+        events.map(|(id, number)| (id, json!(change(&format!("SECRET_{number}"))))).collect();
+    let intents = json!(intents);
+    let header = format!("{{\"spool\":2,\"heads\":{{}},\"intents\":{intents}}}");
+    assert!(header.len() > 1_100_000, "{}", header.len());
+    fs_err::write(folder.path().join("audit.jsonl"), format!("{header}\n")).unwrap();
+    let audit = Audit::open(folder.path(), &AuditSettings::default()).unwrap();
+    audit.reserve(call("tool")).unwrap().commit(Outcome::Ok);
+    audit.close().await;
+    let lines = read_all(&mut audit.reader().unwrap());
+    verify(&lines);
+    assert_eq!(lines.iter().filter(|line| line["tool"] == "tool").count(), 1);
+    assert_eq!(secrets(&lines).len(), 6_000);
+    assert_eq!(audit.waiting().unwrap(), (0, Duration::ZERO));
+}
+
+/// Which events were moved last is known without the store, also by the next process.
+#[tokio::test]
+async fn what_was_moved_last_is_known_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { rotate_bytes: 1_000, ..Default::default() };
+    let moved = |reader: &SpoolReader| reader.files().unwrap().moved("default").unwrap();
+    let first = Audit::open(folder.path(), &settings).unwrap();
+    for name in ["A", "B", "C", "D"] {
+        first.note(change(name)).unwrap();
+        first.flush().await;
+    }
+    let mut reader = first.reader().unwrap();
+    assert!(moved(&reader).is_empty());
+    let batch = reader.next_batch().unwrap().unwrap();
+    let at: Value = serde_json::from_str(batch.lines.last().unwrap()).unwrap();
+    reader.moved(&batch);
+    let head = |line: &Value| Head {
+        writer: line["writer"].as_str().unwrap().to_owned(),
+        seq: line["seq"].as_u64().unwrap(),
+        hash: line["hash"].as_str().unwrap().to_owned(),
+    };
+    assert_eq!(moved(&reader), [head(&at)], "and not what waits");
+    ended(first).await;
+    let next = Audit::open(folder.path(), &settings).unwrap();
+    let lines = read_all(&mut next.reader().unwrap());
+    assert_eq!(secrets(&lines).len(), 4);
+    ended(next).await;
+    // Nothing is written in this workspace, and no event of it is in any file.
+    let third = Audit::open(folder.path(), &settings).unwrap();
+    let mut reader = third.reader().unwrap();
+    assert!(moved(&reader).is_empty());
+    assert!(read_all(&mut reader).is_empty());
+    assert_eq!(moved(&reader), [head(lines.last().unwrap())]);
+    assert!(reader.files().unwrap().moved("other").unwrap().is_empty());
+    third.close().await;
+}
+
+/// The lag is that of the oldest event that waits, also if another process has written it.
+#[tokio::test]
+async fn the_lag_outlives_a_restart() {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings::default();
+    let first = Audit::open(folder.path(), &settings).unwrap();
+    let mut old = change("OLD");
+    old.time = SystemTime::now() - DAY;
+    first.note(old).unwrap();
+    ended(first).await;
+    // The chain's first event has the time of the first that stands in it.
+    let next = Audit::open(folder.path(), &settings).unwrap();
+    let mut reader = next.reader().unwrap();
+    let batch = reader.next_batch().unwrap().unwrap();
+    assert!(next.waiting().unwrap().1 >= DAY, "{:?}", next.waiting());
+    reader.moved(&batch);
+    read_all(&mut reader);
+    assert_eq!(next.waiting().unwrap(), (0, Duration::ZERO));
+    next.close().await;
 }
 
 #[tokio::test]

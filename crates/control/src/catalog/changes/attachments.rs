@@ -114,7 +114,7 @@ impl Control {
     ) -> Result<CatalogAttached, ControlError> {
         let (agent, alias) = (agent.to_owned(), alias.map(str::to_owned));
         let put = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&change.workspace).await;
             let stored = this.catalog_stored(&change.workspace).await?;
             let (name, precondition) = (agent.clone(), change.precondition.clone());
             let attaching = this.catalog_work(move || {
@@ -154,7 +154,7 @@ impl Control {
     ) -> Result<(), ControlError> {
         let (agent, alias) = (agent.to_owned(), alias.to_owned());
         let delete = async move |this: Self| {
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&change.workspace).await;
             let stored = this.catalog_stored(&change.workspace).await?;
             let (name, gone) = (agent.clone(), alias.clone());
             let precondition = change.precondition.clone();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use narthex_audit::Noted;
 use narthex_model::{CatalogKind, SecretName, WorkspaceId};
 use narthex_store::{CatalogRow, CatalogStep};
 use serde_json::{Map, Value, json};
@@ -63,6 +64,9 @@ const GROUPS: [(&str, CatalogKind); 3] = [
 /// The form of the document.
 const VERSION: u64 = 1;
 
+/// How many objects one document may have: each is an event, and all of them one transaction.
+const OBJECTS_MAX: usize = 1000;
+
 /// An object of the document.
 struct Given {
     definition: Definition,
@@ -105,7 +109,7 @@ impl Control {
     ) -> Result<CatalogImported, ControlError> {
         let work = async move |this: Self| {
             let CatalogImport { workspace, by, may_write_servers, is_dry } = import;
-            let _together = this.shared.cataloguing.lock().await;
+            let _together = this.shared.cataloguing.take(&workspace).await;
             let stored = this.catalog_stored(&workspace).await?;
             let prepared = this.catalog_work(move || prepare(&stored, &text, may_write_servers));
             let (ready, imported) = prepared.await??;
@@ -123,21 +127,18 @@ impl Control {
                     document: &one.document,
                 })
                 .collect();
-            let mut noted = Vec::new();
-            for step in &steps {
+            let event = |step: &CatalogStep<'_>| {
                 let (workspace, by) = (workspace.clone(), by.clone());
                 let precondition = Precondition::None;
                 let change = CatalogChange { workspace, kind: step.kind, precondition, by };
-                let event = changed(&change, step.before, step.id, step.document);
-                noted.push(this.note(event).await?);
-            }
+                changed(&change, step.before, step.id, step.document)
+            };
+            let noted = this.note_all(steps.iter().map(event).collect()).await?;
             let written = store.catalog_change(&workspace, &steps, &by.id).await;
             if !written.map_err(ControlError::Store)? {
                 return Err(CatalogError::ImportOutrun.into());
             }
-            for one in noted {
-                one.done().await;
-            }
+            Noted::all_done(noted).await;
             Ok(imported)
         };
         self.to_the_end(work).await
@@ -155,6 +156,12 @@ fn prepare(
     let has_servers = given.iter().any(|one| one.definition.kind() == CatalogKind::Server);
     if has_servers && !may_write_servers {
         return Err(CatalogError::ServersDenied);
+    }
+    for kind in CatalogKind::ALL {
+        let is_new = |one: &&Given| {
+            one.definition.kind() == kind && stored.find(kind, one.definition.id()).is_none()
+        };
+        stored.room_for(kind, given.iter().filter(is_new).count())?;
     }
     let old = stored.read();
     let mut new = stored.read();
@@ -227,6 +234,14 @@ fn read(document: Value) -> Result<(Vec<Given>, BTreeSet<SecretName>), CatalogEr
         let fault = FieldError::invalid("", "this is no document of a workspace", SHAPE);
         return Err(CatalogError::Refused(vec![fault]));
     };
+    let lists = GROUPS.iter().filter_map(|(group, _)| members.get(*group)?.as_array());
+    let count: usize = lists.map(Vec::len).sum();
+    if count > OBJECTS_MAX {
+        let message =
+            format!("there are {count} objects here, and a document may have {OBJECTS_MAX}");
+        let fault = FieldError::invalid("", message, "store them in parts, one after the other");
+        return Err(CatalogError::Refused(vec![fault]));
+    }
     let mut errors = Vec::new();
     let mut given: Vec<Given> = Vec::new();
     if let Some(version) = members.remove("version")

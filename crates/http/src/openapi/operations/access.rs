@@ -108,11 +108,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .makes("EnvBinding"),
     delete("/api/workspaces/{workspace}/env-bindings/{id}", "env_binding_remove", "Unbinds it")
         .ends(),
-    get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of traffic")
-        .gives("TrafficLimits"),
-    put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of traffic")
-        .takes("TrafficLimitsNew")
-        .gives("TrafficLimits"),
+    get("/api/workspaces/{workspace}/limits", "limits_show", "Shows the limits of the workspace")
+        .gives("WorkspaceLimits"),
+    put("/api/workspaces/{workspace}/limits", "limits_set", "Replaces the limits of the workspace")
+        .takes("WorkspaceLimitsNew")
+        .gives("WorkspaceLimits"),
     get("/api/workspaces/{workspace}/usage", "usage_show", "Shows what was used today")
         .asks(PAGES)
         .gives("UsagePage"),

@@ -8,15 +8,26 @@ const FORCED: &[&str] = &["force", "IfMatch", "IfNoneMatch"];
 const TAG: &[&str] = &["ETag"];
 const MADE: &[&str] = &["ETag", "Location"];
 const CHANGED: &[u16] = &[400, 412];
+const FULL: &[u16] = &[400, 412, 429];
 
 /// Makes an object.
 const fn made(operation: Operation, written: &'static str) -> Operation {
-    operation.asks(CONDITION).answers(201, Content::Json(written), MADE).refuses(CHANGED)
+    operation.asks(CONDITION).answers(201, Content::Json(written), MADE).refuses(FULL)
 }
 
 /// Stores an object whole, which may have been there.
 const fn stored(operation: Operation, written: &'static str) -> Operation {
     made(operation.answers(200, Content::Json(written), TAG), written)
+}
+
+/// Stores a part of an object, of which there may be any number.
+const fn attached(operation: Operation) -> Operation {
+    operation
+        .takes("AttachmentNew")
+        .asks(CONDITION)
+        .answers(200, Content::Json("AttachmentWritten"), TAG)
+        .answers(201, Content::Json("AttachmentWritten"), MADE)
+        .refuses(CHANGED)
 }
 
 /// Changes an object.
@@ -91,10 +102,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     get(ATTACHMENTS, "attachment_list", "Lists what an agent attaches by itself")
         .asks(PAGES)
         .answers(200, Content::Json("AttachmentPage"), TAG),
-    stored(
-        put(ATTACHMENTS, "attachment_add", "Attaches a server to an agent").takes("AttachmentNew"),
-        "AttachmentWritten",
-    ),
+    attached(put(ATTACHMENTS, "attachment_add", "Attaches a server to an agent")),
     get(CONNECTIONS, "connection_list", "Lists the servers that a human has to sign in to")
         .asks(PAGES)
         .gives("ConnectionPage"),
@@ -103,11 +111,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Content::Json("Attachment"),
         TAG,
     ),
-    stored(
-        put(ATTACHMENT, "attachment_put", "Attaches a server under this alias")
-            .takes("AttachmentNew"),
-        "AttachmentWritten",
-    ),
+    attached(put(ATTACHMENT, "attachment_put", "Attaches a server under this alias")),
     delete(ATTACHMENT, "attachment_delete", "Takes an attachment out of an agent")
         .asks(CONDITION)
         .ends()
@@ -117,6 +121,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     post("/api/workspaces/{workspace}/import", "workspace_import", "Stores what an export has")
         .asks(&["dry_run"])
         .takes("ImportDocument")
+        .refuses(&[429])
         .gives("Imported"),
     post("/api/workspaces/{workspace}/validate", "object_validate", "Says what storing would say")
         .asks(&["object_kind"])

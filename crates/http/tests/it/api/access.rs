@@ -30,7 +30,10 @@ async fn x_m7_authors_attach_what_admins_register() {
     for method in ["PUT", "PATCH", "DELETE"] {
         let refused = tenants.send(author, method, &path, SERVER).await;
         let told = refused.problem(StatusCode::FORBIDDEN, "denied");
-        assert_eq!(told, "this needs the role admin in the workspace `team`");
+        assert_eq!(
+            told,
+            "this needs the role admin in the workspace `team`; ask one of its admins for it"
+        );
     }
     let refused = tenants.send(author, "POST", &at("mcp-servers"), SERVER).await;
     refused.problem(StatusCode::FORBIDDEN, "denied");
@@ -309,7 +312,7 @@ async fn workspaces_are_made_named_and_deleted() {
     );
     let workspace = |id: &str, name: &str| {
         json!({ "id": id, "name": name, "audits_contents": false,
-                "oauth_on_orchestrators": "off" })
+                "oauth_on_orchestrators": "off", "events_kept_days": 30 })
     };
     assert_eq!(made.json(), workspace("team", "Team"));
     let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;
@@ -321,7 +324,7 @@ async fn workspaces_are_made_named_and_deleted() {
     assert_eq!(api.get(TEAM).await, named);
     api.send("POST", &at("agents"), r#"{"name": "reader"}"#).await.succeeded();
     let refused = api.ask("DELETE", TEAM).send().await;
-    assert!(refused.problem(StatusCode::CONFLICT, "conflict").contains("1 agents"));
+    assert!(refused.problem(StatusCode::CONFLICT, "conflict").contains("1 agent; "));
     let forced = api.ask("DELETE", &format!("{TEAM}?force=true")).send().await;
     assert_eq!(forced.status, StatusCode::NO_CONTENT);
     api.ask("GET", TEAM).send().await.problem(StatusCode::NOT_FOUND, "not_found");

@@ -216,6 +216,30 @@ async fn s32_x_m63_services_are_actors_and_access_is_recorded() {
     assert_eq!(own[1]["actor"], json!({ "kind": "local_admin", "id": "admin" }));
 }
 
+/// D25: what was recorded and cannot be moved to where it is read is not passed over in silence.
+#[tokio::test]
+async fn what_cannot_be_moved_is_told() {
+    let (_dir, api) = api().await;
+    // Stands where a file does and cannot be read.
+    let unreadable = api.dir.path().join("audit/audit-01-ffffffffffff-000001.jsonl");
+    fs_err::create_dir(&unreadable).unwrap();
+    let secret = "/api/workspaces/default/secrets/LATER";
+    api.send("PUT", secret, r#"{"value": "canary"}"#).await.succeeded();
+    let report = verified(&exported(&api, AUDIT).await);
+    assert!(report.is_whole(), "{:?}", report.broken);
+    let [waiting] = &report.waiting[..] else { panic!("{:?}", report.waiting) };
+    // The event, and the one that opens its chain.
+    assert_eq!((&*waiting.workspace, waiting.events, waiting.is_stuck), ("default", 2, true));
+    assert!(waiting.since.as_ref().is_some_and(|since| since.ends_with('Z')));
+    let page = api.get(AUDIT).await;
+    assert_eq!((&page["items"], &page["waiting"]), (&json!([]), &json!(waiting)));
+    fs_err::remove_dir(&unreadable).unwrap();
+    assert_eq!(api.get(AUDIT).await.get("waiting"), None);
+    let report = verified(&exported(&api, AUDIT).await);
+    assert!(report.is_whole() && report.waiting.is_empty());
+    assert_eq!(report.events, 2);
+}
+
 /// S32, X-M61: what is done by hand to servers of the settings is in the audit, with the names of
 /// fields; what is wrong is not.
 #[tokio::test]
@@ -365,7 +389,7 @@ async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
     let changed = tenants.send(admin, "PATCH", place, &both).await.succeeded();
     let shown = |name: &str, is_on: bool| {
         json!({ "id": "team", "name": name, "audits_contents": is_on,
-                "oauth_on_orchestrators": "off" })
+                "oauth_on_orchestrators": "off", "events_kept_days": 30 })
     };
     assert_eq!(changed, shown("T", true));
     let renamed = tenants.send(admin, "PATCH", place, r#"{"name": "U"}"#).await.succeeded();

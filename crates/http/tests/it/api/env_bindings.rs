@@ -120,6 +120,13 @@ async fn x_e59_a_binding_names_what_is_there() {
     let body = json!({ "scope": "run", "name": "token", "secret": "a-b", "value": "x" });
     assert_eq!(tenants.wrong(&body).await, ["value", "scope", "name", "secret"]);
     assert_eq!(tenants.wrong(&json!({})).await, ["scope", "name", "secret"]);
+    for name in ["PATH", "LD_PRELOAD", "NODE_OPTIONS", "NARTHEX_TOKEN", "NARTHEX_X"] {
+        let body = json!({ "scope": "workspace", "name": name, "secret": "OTHER" });
+        assert_eq!(tenants.wrong(&body).await, ["name"], "{name}");
+        let path = format!("{ALL}/workspace:{name}");
+        let put = tenants.send(ADMIN, "PUT", &path, r#"{"secret": "OTHER"}"#).await;
+        put.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
     for scope in [
         json!({ "scope": "workspace", "scope_id": "rival" }),
         json!({ "scope": "agent" }),

@@ -15,7 +15,7 @@ const ALL: &str = "/api/workspaces/default/grants";
 const LOCAL: &str = "prn_0000000000000000";
 
 /// A daemon on the store of a folder, with a server whose tool `echo` requires `demo.write`.
-async fn gated(place: &TempDir) -> Api {
+pub(super) async fn gated(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let server = json!({ "one": { "transport": "http", "url": "URL",
                                   "tool_scopes": { "echo": "demo.write" } } });
@@ -35,7 +35,12 @@ async fn run(api: &Api, more: Value) -> (String, String) {
 fn wanted(scope: &str, reason: &str) -> RequestOf {
     let scope = ToolScope::new(scope).unwrap();
     let of = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
-    RequestOf { of: GrantOf::ToolScope(of), duration: "persistent", reason: reason.to_owned() }
+    RequestOf {
+        asked_as: "r1".to_owned(),
+        of: GrantOf::ToolScope(of),
+        duration: "persistent",
+        reason: reason.to_owned(),
+    }
 }
 
 impl Api {

@@ -41,6 +41,12 @@ async fn full() -> (Tenants, Vec<String>) {
     .into();
     ids.push(ada["id"].as_str().unwrap().to_owned());
     ids.push(grant["id"].as_str().unwrap().to_owned());
+    let run = api.send("POST", &at("runs"), r#"{"agent_name": "a-agent"}"#).await.succeeded();
+    ids.push(run["run_id"].as_str().unwrap().to_owned());
+    let session = run["session_id"].as_str().unwrap();
+    let message = at(&format!("sessions/{session}/messages"));
+    api.send("POST", &message, r#"{"text": "a-message"}"#).await.succeeded();
+    ids.push(session.to_owned());
     for list in ["members", "service-tokens"] {
         let items = tenants.items(crate::world::ADMIN, &at(list)).await;
         ids.extend(items.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
@@ -56,6 +62,7 @@ fn body(template: &str, method: &str) -> String {
         // Each workspace may take any name or id for its own, so only what stores nothing.
         "PUT" => json!([]),
         "PATCH" => json!({ "name": "x" }),
+        "POST" if template.ends_with("/messages") => json!({ "text": "x" }),
         _ => return String::new(),
     };
     body.to_string()
@@ -126,6 +133,11 @@ async fn s18_what_belongs_to_others_never_was() {
     // What was asked for has changed nothing there.
     let at = |rest: &str| format!("/api/workspaces/team/{rest}");
     assert_eq!(full.api.get(&at("mcp-servers/a-server")).await["revision"], 1);
+    let sessions = full.items(crate::world::ADMIN, &at("sessions")).await;
+    assert_eq!((sessions.len(), &sessions[0]["status"]), (1, &json!("running")));
+    let session = sessions[0]["session_id"].as_str().unwrap();
+    let events = full.items(crate::world::ADMIN, &at(&format!("sessions/{session}/events"))).await;
+    assert_eq!(events.len(), 2, "{events:?}");
     let members = full.items(crate::world::ADMIN, &at("members")).await;
     assert_eq!(members.len(), Role::ALL.len() + 1);
     let tokens = full.items(crate::world::ADMIN, &at("service-tokens")).await;

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 35] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -140,6 +140,7 @@ const ORDER: [&str; 34] = [
     "object_validate",
     "agent_preview",
     "run_create",
+    "session_message",
     "grant_create",
     "grant_request_approve",
     "grant_request_deny",

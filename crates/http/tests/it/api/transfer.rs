@@ -1,9 +1,12 @@
 //! Many objects at once: imports, all or none, and exports without secrets.
 
 use http::StatusCode;
+use narthex_model::{CatalogKind, WorkspaceId};
+use narthex_store::{CatalogStep, Store};
 use serde_json::{Value, json};
 
 use super::catalog::{Place, faults, of};
+use crate::world::Answer;
 
 const SERVERS: &str = "/api/workspaces/default/mcp-servers";
 const DOCS: &str = "/api/workspaces/default/mcp-servers/docs";
@@ -84,6 +87,52 @@ async fn o83_a_document_is_imported_whole_or_not_at_all() {
         .problem(StatusCode::NOT_FOUND, "not_found");
 }
 
+/// One document stands for so many events and holds up whoever writes in the workspace: it is
+/// bounded, and so is what a workspace may have.
+#[tokio::test]
+async fn o83_a_document_has_an_end() {
+    let place = Place::new().await;
+    let import = "/api/workspaces/default/import";
+    let agents = |count: usize| {
+        let agents = (0..count).map(|number| json!({ "name": format!("a{number}") }));
+        json!({ "agents": agents.collect::<Vec<_>>() })
+    };
+    let refused = place.post(import, &agents(1001)).await;
+    assert_eq!(faults(&refused), [of("", "value_invalid")]);
+    assert!(refused.text().contains("may have 1000"), "{}", refused.text());
+    assert_eq!(place.get("/api/workspaces/default/agents").await["items"], json!([]));
+    let stored = place.post(import, &agents(1000)).await.succeeded();
+    assert_eq!(stored["changes"].as_array().unwrap().len(), 1000);
+    let events = "/api/workspaces/default/audit?kind=workspace.agent.registered&limit=1";
+    let newest = place.get(events).await["items"][0].clone();
+    assert_eq!((&newest["resource"]["id"], &newest["outcome"]), (&json!("a999"), &json!("ok")));
+}
+
+/// A workspace with all the objects that it may have takes no more, and changes those.
+#[tokio::test]
+async fn a_workspace_has_only_so_many_objects() {
+    let place = Place::new().await;
+    let store = Store::open(&place.store_file()).await.unwrap();
+    let ids: Vec<_> = (0..10_000).map(|number| format!("a{number}")).collect();
+    // Not worth reading, which would take a while.
+    let step = |id| CatalogStep { kind: CatalogKind::Agent, id, before: None, document: "{}" };
+    let steps: Vec<_> = ids.iter().map(|id| step(id.as_str())).collect();
+    assert!(store.catalog_change(&WorkspaceId::default(), &steps, "test").await.unwrap());
+    store.close().await;
+    let too_many = |answer: Answer| {
+        let text = answer.text();
+        answer.problem(StatusCode::TOO_MANY_REQUESTS, "exhausted");
+        assert!(text.contains("10000 objects of the kind agent"), "{text}");
+    };
+    let new = json!({ "agents": [{ "name": "new" }] });
+    too_many(place.post("/api/workspaces/default/import", &new).await);
+    let agents = "/api/workspaces/default/agents";
+    too_many(place.post(agents, &json!({ "name": "new" })).await);
+    place.put(&format!("{agents}/a7"), &json!({ "name": "a7" })).await.succeeded();
+    let capability = json!({ "name": "papers", "mcpServers": {} });
+    place.post("/api/workspaces/default/capabilities", &capability).await.succeeded();
+}
+
 /// O83, S27: an export has everything but secrets, can be imported elsewhere, and gives the same
 /// there.
 #[tokio::test]
@@ -131,11 +180,18 @@ async fn o83_an_export_has_no_secret_and_gives_the_same_elsewhere() {
     assert!(!told.to_string().contains("canary"), "{told}");
 }
 
-/// What a document says of a secret is a name and a flag.
+/// X-M24: what a document says of a secret is a name and a flag, and no value.
 #[tokio::test]
 async fn secrets_of_a_document_are_names() {
     let place = Place::new().await;
     let document = json!({ "secrets": [{ "name": "OTHER", "is_set": "yes" }] });
     let refused = place.post("/api/workspaces/default/import", &document).await;
     assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
+    // X-M24: no value comes in here.
+    let valued = json!({ "secrets": [{ "name": "OTHER", "is_set": true, "value": "canary-3a" }] });
+    let refused = place.post("/api/workspaces/default/import", &valued).await;
+    assert_eq!(faults(&refused), [of("secrets[0]", "value_invalid")]);
+    assert!(!refused.text().contains("canary"), "{}", refused.text());
+    let listed = place.get("/api/workspaces/default/secrets").await;
+    assert_eq!(listed["items"], json!([]));
 }

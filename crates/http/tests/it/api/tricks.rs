@@ -62,7 +62,8 @@ fn path(route: &Route, id: &str) -> String {
 }
 
 fn is_stream(route: &Route) -> bool {
-    route.template == "/api/events" || route.template.ends_with("/test")
+    let streams = ["/api/events", "/api/workspaces/{workspace}/events"];
+    streams.contains(&route.template) || route.template.ends_with("/test")
 }
 
 fn routes() -> impl Iterator<Item = &'static Route> {

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_audit::{Audit, AuditSettings};
+use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, LoginOptions, SecretRows, StoreLedger, Variables};
 use narthex_gateway::RunToken;
 use narthex_registry::{
@@ -71,6 +72,11 @@ impl Api {
         Self::with(servers, Some(store), Some(vault)).await
     }
 
+    /// The address of the fixture.
+    pub(super) fn fixture_url(&self) -> String {
+        self.fixture.url.clone()
+    }
+
     /// How many tools were called at the fixture.
     pub(super) fn calls(&self) -> u64 {
         self.fixture.fixture.counts().calls
@@ -130,7 +136,10 @@ impl Api {
             sockets: None,
         };
         gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
-        let runs = Runs::start(gateway.clone(), control.clone(), options).await.unwrap();
+        let runs = Runs::new(gateway.clone(), control.clone(), options);
+        let platform = Platform { control: control.clone(), runs: runs.clone() };
+        gateway.set_built_in_tools(Arc::new(Tools::new(platform).unwrap()));
+        runs.start().await.unwrap();
         let world = World::around(gateway, |options| {
             options.control = Some(given);
             options.runs = Some(runs);

@@ -2,19 +2,22 @@
 
 use std::{process::ExitCode, time::Duration};
 
+use narthex_audit::Waiting;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::path;
 use crate::{
-    cli::{AuditListArgs, Context},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::DaemonClient,
     failure::Failure,
     output::{self, harmless},
     table,
 };
+use narthex_cli::AuditListArgs;
 
 /// The most events of one answer.
 const PAGE: u32 = 100;
@@ -30,6 +33,7 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
     }
     let mut events = Vec::new();
     let mut next = None;
+    let mut still = None;
     while u32::try_from(events.len()).is_ok_and(|count| count < args.limit) {
         let missing = args.limit - u32::try_from(events.len()).unwrap_or(args.limit);
         let limit = missing.min(PAGE);
@@ -38,13 +42,21 @@ pub(super) async fn run(args: &AuditListArgs, context: &Context) -> Result<ExitC
         if let Value::Array(items) = page["items"].take() {
             events.extend(items);
         }
+        still = still.or_else(|| page.get("waiting").cloned());
         next = page["next"].as_str().map(str::to_owned);
         if next.is_none() {
             break;
         }
     }
+    if let Some(still) = &still {
+        tell_waiting(still);
+    }
     if context.format.is_json() {
-        output::done(&json!({ "items": events, "next": next }))?;
+        let mut listed = json!({ "items": events, "next": next });
+        if let Some(still) = still {
+            listed["waiting"] = still;
+        }
+        output::done(&listed)?;
     } else if context.format.is_quiet() {
         for event in &events {
             output::line(event["id"].as_str().unwrap_or_default())?;
@@ -75,11 +87,17 @@ async fn follow(
     args: &AuditListArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let newest = client.api_get(query(args, "newest", args.limit.clamp(1, PAGE), None)).await?;
-    let mut events = newest["items"].as_array().cloned().unwrap_or_default();
+    let mut page = client.api_get(query(args, "newest", args.limit.clamp(1, PAGE), None)).await?;
+    let mut events = page["items"].as_array().cloned().unwrap_or_default();
     events.reverse();
     let mut last: Option<String> = None;
+    let mut was_stuck = false;
     loop {
+        let is_stuck = page["waiting"]["is_stuck"] == true;
+        if is_stuck && !was_stuck {
+            tell_waiting(&page["waiting"]);
+        }
+        was_stuck = is_stuck;
         for event in &events {
             match context.format.is_json() {
                 true => output::line(&event.to_string())?,
@@ -91,7 +109,7 @@ async fn follow(
         if events.is_empty() {
             sleep(FOLLOW_EVERY).await;
         }
-        let mut page = client.api_get(query(args, "oldest", PAGE, last.as_deref())).await?;
+        page = client.api_get(query(args, "oldest", PAGE, last.as_deref())).await?;
         events = match page["items"].take() {
             Value::Array(items) => items,
             _ => Vec::new(),
@@ -116,6 +134,13 @@ fn query(args: &AuditListArgs, order: &str, limit: u32, after: Option<&str>) -> 
     let said = said
         .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
     format!("{}?{}", path(&args.place), said.collect::<Vec<_>>().join("&"))
+}
+
+/// Says what is not listed, since it is not in the store yet.
+fn tell_waiting(waiting: &Value) {
+    if let Ok(waiting) = Waiting::deserialize(waiting) {
+        output::notice(&harmless(&waiting.to_string()));
+    }
 }
 
 /// Prints an event, and below it what the call carried.

@@ -6,16 +6,17 @@ use std::{
     process::ExitCode,
 };
 
-use narthex_audit::{Report, Verifier};
+use narthex_audit::{Report, Verifier, Waiting};
+use narthex_cli::AuditVerifyArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::{
-    cli::{AuditVerifyArgs, Context},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::{DaemonClient, workspace_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
 };
 
 /// Where the audit is of what belongs to no workspace.
@@ -54,7 +55,8 @@ async fn of_all(client: &DaemonClient) -> Result<Report, Failure> {
     for path in paths {
         match (of_daemon(client, path).await, &mut all) {
             (Ok(report), None) => all = Some(report),
-            (Ok(Report { events, chains, broken }), Some(all)) => {
+            (Ok(Report { events, chains, broken, waiting }), Some(all)) => {
+                all.waiting.extend(waiting);
                 all.events += events;
                 all.chains.extend(chains);
                 all.broken.extend(broken);
@@ -94,18 +96,36 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     if !report.is_whole() {
         let told: Vec<_> = report.broken.iter().map(|one| harmless(&one.to_string())).collect();
         let text = format!(
-            "the audit is not as it was written; of {events} events in {chains} chains, these are \
-             the first that are not:\n  {}",
+            "the audit is not as it was written; of {}, these are the first that are not:\n  {}",
+            found(events, chains),
             told.join("\n  ")
         );
         let details = serde_json::to_value(report).ok();
         return Err(Failure { details, ..Failure::new(ErrorKind::Conflict, text) });
     }
+    let waiting = report.waiting.iter().map(|one| harmless(&one.to_string()));
+    if report.waiting.iter().any(|one| one.is_stuck) {
+        let waiting: Vec<_> = waiting.collect();
+        let text = format!(
+            "the {events} events that are stored are as they were written, but others are not \
+             verified; the daemon's log says why:\n  {}",
+            waiting.join("\n  ")
+        );
+        let details = serde_json::to_value(report).ok();
+        return Err(Failure { details, ..Failure::new(ErrorKind::Unavailable, text) });
+    }
     let unsure = report.chains.iter().filter(|one| one.declared.is_vouched.is_none()).count();
     if context.format.is_json() {
         output::done(&json!(report))?;
     } else if !context.format.is_quiet() {
-        output::line(&format!("{events} events in {chains} chains are as they were written"))?;
+        let are = if events == 1 { "is as it was" } else { "are as they were" };
+        match events {
+            0 => output::line("there are no events")?,
+            _ => output::line(&format!("{} {are} written", found(events, chains)))?,
+        }
+        for one in waiting {
+            output::notice(&one);
+        }
         if unsure > 0 {
             output::notice(&format!(
                 "where {unsure} of the chains end is vouched for by no key that is at hand here"
@@ -115,10 +135,18 @@ fn tell(report: &Report, context: &Context) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn found(events: u64, chains: usize) -> String {
+    format!("{} in {}", counted(events, "event"), counted(chains as u64, "chain"))
+}
+
 /// Whether an export ended as it should.
 pub(super) fn whole(last: &str) -> Result<(), Failure> {
-    let is_end = serde_json::from_str(last).is_ok_and(|line: Value| line["end"].is_object());
-    match is_end {
+    let line: Option<Value> = serde_json::from_str(last).ok();
+    let end = line.filter(|line| line["end"].is_object());
+    if let Some(waiting) = end.as_ref().and_then(Waiting::at_end) {
+        output::notice(&harmless(&waiting.to_string()));
+    }
+    match end.is_some() {
         true => Ok(()),
         false => Err(Failure::new(
             ErrorKind::Unavailable,

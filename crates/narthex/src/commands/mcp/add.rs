@@ -6,12 +6,13 @@ use std::{
 };
 
 use http::Method;
+use narthex_cli::AddArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Map, Value, json};
 
 use super::text;
 use crate::{
-    cli::{AddArgs, Context},
+    cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, server_path},
     failure::Failure,

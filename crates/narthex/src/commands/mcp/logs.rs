@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use http::Method;
+use narthex_cli::LogsArgs;
 use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use super::{text, with_names};
 use crate::{
-    cli::{Context, LogsArgs},
+    cli::Context,
     daemon_client::{DaemonClient, EventReader, server_path},
     failure::Failure,
     output::{self, harmless},

@@ -12,7 +12,7 @@ use crate::{
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, server_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
 };
 
 pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
@@ -33,13 +33,9 @@ pub(super) async fn reload(context: &Context) -> Result<ExitCode, Failure> {
     let count = reloaded["server_count"].as_u64().unwrap_or(0);
     match context.format.is_quiet() {
         true => output::line(&count.to_string())?,
-        false => output::line(&servers(count))?,
+        false => output::line(&counted(count, "server"))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn servers(count: u64) -> String {
-    if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
 }
 
 fn text_of(value: &Value, member: &str) -> String {
@@ -62,6 +58,10 @@ pub(super) async fn disable(name: &str, context: &Context) -> Result<ExitCode, F
 
 pub(super) async fn enable(name: &str, context: &Context) -> Result<ExitCode, Failure> {
     came_out(name, &post(name, "enable", context).await?, context)
+}
+
+pub(super) async fn reauthorize(name: &str, context: &Context) -> Result<ExitCode, Failure> {
+    came_out(name, &post(name, "reauthorize", context).await?, context)
 }
 
 pub(super) async fn reconnect(name: &str, context: &Context) -> Result<ExitCode, Failure> {
@@ -88,8 +88,7 @@ fn came_out(name: &str, answer: &Value, context: &Context) -> Result<ExitCode, F
         })?));
     }
     let how = match (text(result, "status"), result["toolCount"].as_u64()) {
-        ("ready", Some(1)) => "ready: 1 tool".to_owned(),
-        ("ready", Some(count)) => format!("ready: {count} tools"),
+        ("ready", Some(count)) => format!("ready: {}", counted(count, "tool")),
         ("authenticating", _) => format!("waiting for a sign-in at {}", text(result, "authUrl")),
         (other, _) => other.to_owned(),
     };

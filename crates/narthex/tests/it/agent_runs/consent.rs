@@ -48,7 +48,7 @@ async fn waits(world: &World, linear: &Running, token: &str) {
     // The aggregated endpoint has all others, and tells a model of this one.
     let mut client = world.client_as("/mcp", token);
     let listed = client.modern(&modern(1, "tools/list", json!({}))).await.json().to_string();
-    assert!(listed.contains("mcp__library__echo") && !listed.contains("linear"), "{listed}");
+    assert!(listed.contains("mcp__library__echo") && !listed.contains("mcp__linear"), "{listed}");
     let discovered = client.modern(&modern(1, "server/discover", json!({}))).await.json();
     let reply = client.post(&[], initialize(json!({})).to_string()).await;
     for result in [&discovered["result"], &reply.json()["result"]] {

@@ -137,9 +137,9 @@ async fn o81_direct_mode_is_for_runners_alone() {
     assert_eq!(operator.direct_events().await.len(), 2);
 }
 
-/// X-M50: the answer has an entry for each server by itself, which opens with what is in it alone.
+/// D2: the answer has an entry for each server by itself, which opens with what is in it alone.
 #[tokio::test(flavor = "multi_thread")]
-async fn x_m50_each_server_can_be_pasted_by_itself() {
+async fn d2_each_server_can_be_pasted_by_itself() {
     let world = World::operated(&json!({})).await;
     let operator = Operator(&world);
     operator.has_reader("secret").await;

@@ -111,6 +111,28 @@ async fn o77_an_operator_may_add_to_an_inherited_scope() {
     operator.refused(&document.to_string(), StatusCode::BAD_REQUEST, "invalid").await;
 }
 
+/// O75, O78: a child has the scope of the run whose token began it, also where the session of that
+/// run has gone on with another scope, and the other way round.
+#[tokio::test(flavor = "multi_thread")]
+async fn o75_a_later_run_of_a_session_lends_no_scope() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    with_lead(&operator).await;
+    let first = operator.begin(&of_lead()).await;
+    let later = json!({ "type": "resume_session", "session_id": first["session_id"],
+                        "prompt": "and now?", "scope": { "context_id": "later" } });
+    let later = operator.begin(&later).await;
+    assert_eq!(later["session_id"], first["session_id"]);
+    for (parent, scope) in [(&first, "canary-scope"), (&later, "later")] {
+        let reply = ask(&operator, parent["token"].as_str().unwrap(), &child()).await;
+        assert_eq!(reply.status, StatusCode::CREATED, "{reply:?}");
+        let begun = reply.json();
+        assert_eq!(begun["parent_run_id"], parent["run_id"]);
+        let told = format!("secret {scope} child {}", begun["run_id"].as_str().unwrap());
+        assert_eq!(operator.notes().last(), Some(&told));
+    }
+}
+
 /// Runs begin runs to a depth that is limited.
 #[tokio::test(flavor = "multi_thread")]
 async fn children_are_not_nested_without_end() {

@@ -1,0 +1,165 @@
+//! What a verifier finds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::DeclaredChain;
+
+/// What is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case", tag = "fault")]
+pub enum Fault {
+    /// It is not what its hash was made of.
+    #[error("it was edited: its content does not have its hash")]
+    Edited,
+    /// It is sound by itself and does not follow the one before it.
+    #[error("it does not follow the event before it: one of the two was put in or exchanged")]
+    Unlinked,
+    /// Some are missing before it.
+    #[error("{count} before it {} removed", were(*.count))]
+    Removed {
+        /// How many.
+        count: u64,
+    },
+    /// It stands at another place than its own.
+    #[error("it stands at another place than its own")]
+    Reordered,
+    /// It is there twice.
+    #[error("it stands there twice")]
+    Doubled,
+    /// Some are missing at the end.
+    #[error("{count} after it {} removed", were(*.count))]
+    TailCut {
+        /// How many.
+        count: u64,
+    },
+    /// Lines follow the one that is known to be the last.
+    #[error("it comes after the one that is known to be the last")]
+    Surplus,
+    /// The last line is not the one that is known to be.
+    #[error("the chain was written anew: its last event is not the one that is known to be")]
+    Rewritten,
+    /// Nothing is known of the chain's end.
+    #[error("nothing vouches for where its chain ends")]
+    Undeclared,
+    /// The line that says where a chain ends was changed.
+    #[error("what is known of its chain's end was changed by somebody without the key")]
+    Forged,
+    /// A chain that a later one names is not there, or is shorter than that says.
+    #[error("the chain before it, which it names, is gone or was cut")]
+    PredecessorGone,
+    /// Whoever moved the chain into the store knows an event of it that is not there any more.
+    #[error("it was in the store, and is not any more: its chain is gone or was cut")]
+    KnownGone,
+    /// It is no event.
+    #[error("it is no event of the audit")]
+    Unreadable,
+    /// The text ends before its end.
+    #[error("the text was cut off: the line that ends it is missing or does not fit")]
+    TextCut,
+}
+
+/// The first event of a chain that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// Whose chain; empty for the installation, or if that cannot be told.
+    pub workspace: String,
+    /// Which writer's.
+    pub writer: String,
+    /// The event's number in the chain; 0 if that cannot be told.
+    pub seq: u64,
+    /// The line of the text, from 1.
+    pub line: u64,
+    /// What is wrong.
+    #[serde(flatten)]
+    pub fault: Fault,
+}
+
+/// How one chain came out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChainReport {
+    /// Where it begins and ends.
+    #[serde(flatten)]
+    pub declared: DeclaredChain,
+    /// How many events were read.
+    pub events: u64,
+}
+
+/// What was recorded, and is not where it could be verified.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Whose: a workspace, or empty for the installation.
+    pub workspace: String,
+    /// How many events wait in the spool.
+    pub events: u64,
+    /// Whether these are only those that were counted: there are too many, or not all can be read.
+    pub is_more: bool,
+    /// When the oldest of them happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Whether they cannot be moved, and are not only on their way.
+    pub is_stuck: bool,
+}
+
+/// How everything came out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// How many events were read.
+    pub events: u64,
+    /// The chains that were declared.
+    pub chains: Vec<ChainReport>,
+    /// For each chain that is broken, where it is first; in the order of the text.
+    pub broken: Vec<Broken>,
+    /// What was not there yet to be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Waiting>,
+}
+
+impl Waiting {
+    /// What the line that ends an export says of it.
+    #[must_use]
+    pub fn at_end(line: &Value) -> Option<Self> {
+        serde_json::from_value(line["end"]["waiting"].clone()).ok()
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workspace, events, is_more, since, is_stuck } = self;
+        let count = match (events, is_more) {
+            (0, true) => "an unknown number of".to_owned(),
+            (_, true) => format!("at least {events}"),
+            (_, false) => events.to_string(),
+        };
+        let whose = if workspace.is_empty() { "the installation" } else { workspace };
+        let since = since.as_deref().map(|since| format!(", since {since}")).unwrap_or_default();
+        let how = if *is_stuck { "cannot be moved" } else { "are still to be moved" };
+        write!(f, "{count} events of {whose} {how} from the daemon's disk into the store")?;
+        f.write_str(&since)
+    }
+}
+
+impl Report {
+    /// Whether everything is as it was written.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.broken.is_empty()
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workspace, writer, seq, line, fault } = self;
+        if writer.is_empty() {
+            return write!(f, "line {line}: {fault}");
+        }
+        let whose = if workspace.is_empty() { "the installation" } else { workspace };
+        write!(f, "line {line}, event {seq} of {writer} in {whose}: {fault}")
+    }
+}
+
+fn were(count: u64) -> &'static str {
+    if count == 1 { "was" } else { "were" }
+}

@@ -1,0 +1,134 @@
+//! One call of a tool, and what tools say.
+
+use std::fmt::Display;
+
+use narthex_audit::{Actor, ActorKind};
+use narthex_control::{By, CatalogError, ControlError};
+use narthex_events::{EventKind, EventPlace, EventRow, EventsError};
+use narthex_gateway::{BuiltInResult, Caller, RunView};
+use narthex_model::{CallError, CallErrorKind, ErrorKind, SessionId};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::Platform;
+
+/// A call that has passed everything but the tool itself. Who calls is in `run`.
+pub(crate) struct Called<'a> {
+    pub(crate) platform: &'a Platform,
+    pub(crate) run: &'a RunView,
+    /// The arguments as they were sent; absent ones are `{}`.
+    pub(crate) text: Vec<u8>,
+    value: Value,
+}
+
+impl<'a> Called<'a> {
+    pub(crate) fn new(
+        platform: &'a Platform,
+        caller: &'a Caller,
+        text: Vec<u8>,
+        value: Value,
+    ) -> Self {
+        Self { platform, run: &caller.run, text, value }
+    }
+
+    /// The arguments, which fit the tool's schema.
+    pub(crate) fn arguments<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
+        serde_json::from_value(self.value.take()).map_err(|error| {
+            CallError::new(CallErrorKind::InvalidArguments, format!("`arguments`: {error}"))
+        })
+    }
+
+    /// The session that the run belongs to.
+    pub(crate) fn session(&self) -> Result<SessionId, CallError> {
+        self.run.authority.actors.session.ok_or_else(|| {
+            let text = "this run belongs to no session, so there is nobody to tell; begin a run \
+                        with `narthex runs create` to have one";
+            coded(CallErrorKind::ServerError, "no_session", text)
+        })
+    }
+
+    /// Who calls, for the audit.
+    pub(crate) fn actor(&self) -> By {
+        Actor::new(ActorKind::Run, self.run.id.to_text())
+    }
+
+    /// Tells everybody who follows the session.
+    pub(crate) async fn tell(
+        &self,
+        kind: EventKind,
+        payload: Value,
+        message_id: Option<&str>,
+    ) -> Result<EventRow, CallError> {
+        let place = EventPlace {
+            workspace: self.run.workspace.clone(),
+            session: self.session()?,
+            run: Some(self.run.id),
+        };
+        let Some(events) = self.platform.control.events() else {
+            let text = "this process keeps nothing of sessions; start the daemon with `narthex up`";
+            return Err(CallError::new(CallErrorKind::ServerError, text));
+        };
+        let told = events.append(&place, kind, &payload, message_id).await;
+        told.map_err(|error| of_events(&error))
+    }
+}
+
+/// A result that says the same in words and for programs.
+pub(crate) fn said(text: impl Into<String>, structured: Value) -> BuiltInResult {
+    BuiltInResult { text: text.into(), structured }
+}
+
+/// A failure with a code for programs.
+pub(crate) fn coded(kind: CallErrorKind, code: &str, text: impl Into<String>) -> CallError {
+    CallError { details: Some(json!({ "code": code })), ..CallError::new(kind, text) }
+}
+
+/// Arguments that do not fit: each place, and what is wrong there.
+pub(crate) fn invalid(faults: Vec<(String, String)>) -> CallError {
+    let told = |(place, message): &(String, String)| match place.is_empty() {
+        true => message.clone(),
+        false => format!("`{place}`: {message}"),
+    };
+    let text = faults.iter().map(told).collect::<Vec<_>>().join("; ");
+    let fault = |(field, message): (String, String)| json!({"field": field, "message": message});
+    let errors: Vec<_> = faults.into_iter().map(fault).collect();
+    CallError {
+        details: Some(json!({ "code": "invalid_arguments", "errors": errors })),
+        ..CallError::new(CallErrorKind::InvalidArguments, text)
+    }
+}
+
+/// A failure of the control plane.
+pub(crate) fn failed(error: &ControlError) -> CallError {
+    match error {
+        ControlError::Catalog(CatalogError::Refused(faults)) => {
+            let told = |fault: &narthex_control::FieldError| {
+                (fault.field.clone(), format!("{}; {}", fault.message, fault.remedy))
+            };
+            invalid(faults.iter().map(told).collect())
+        }
+        ControlError::Grant(grant) => coded(kind_of(grant.kind()), grant.code(), grant.to_string()),
+        error => of_kind(error.kind(), error),
+    }
+}
+
+pub(crate) fn of_events(error: &EventsError) -> CallError {
+    of_kind(error.kind(), error)
+}
+
+/// A failure of a kind, in its own words.
+pub(crate) fn of_kind(kind: ErrorKind, error: impl Display) -> CallError {
+    coded(kind_of(kind), kind.as_str(), error.to_string())
+}
+
+fn kind_of(kind: ErrorKind) -> CallErrorKind {
+    match kind {
+        ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => {
+            CallErrorKind::InvalidArguments
+        }
+        ErrorKind::Denied | ErrorKind::Unauthenticated => CallErrorKind::PermissionRequired,
+        ErrorKind::Exhausted => CallErrorKind::LimitExceeded,
+        ErrorKind::Timeout => CallErrorKind::Timeout,
+        ErrorKind::Unavailable | ErrorKind::Bug => CallErrorKind::ServerError,
+    }
+}

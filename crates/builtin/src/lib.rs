@@ -1,0 +1,140 @@
+//! The tools of the built-in server, which every run has (X-M1, X-M2): each is a registration that
+//! says what it takes, what it does and who may reach it, with a handler behind it.
+//!
+//! Who calls is taken from the run, never from an argument. Nothing here decides who may call:
+//! that is the gateway's, which asks policy for these tools as for any other (D13).
+
+mod called;
+mod registration;
+mod tools;
+
+use std::{collections::HashMap, fmt};
+
+use bytes::Bytes;
+use narthex_control::Control;
+use narthex_gateway::{BuiltInAnswer, BuiltInResult, BuiltInTools, Caller};
+use narthex_model::{CallError, CallErrorKind};
+use narthex_runs::Runs;
+use narthex_wire::Raw;
+use serde_json::{Map, Value};
+
+pub(crate) use self::called::{Called, failed, invalid, said};
+pub use self::registration::{Boundary, Effect, RegistrationError, SourceRule, Tool, WriteKind};
+
+/// The longest arguments, in bytes.
+const ARGUMENTS_MAX: usize = 1024 * 1024;
+
+/// What tools work with; what happens in sessions is in the store of `control`.
+#[derive(Debug, Clone)]
+pub struct Platform {
+    /// The catalog, grants and principals.
+    pub control: Control,
+    /// Runs and sessions.
+    pub runs: Runs,
+}
+
+/// The registered tools.
+pub struct Tools {
+    platform: Platform,
+    /// In the order of their registration.
+    all: Vec<(Tool, Bytes, jsonschema::Validator)>,
+    by_name: HashMap<&'static str, usize>,
+}
+
+impl Tools {
+    /// The tools of the platform.
+    ///
+    /// # Errors
+    /// When a registration is at odds with itself: which tool, and why (I-M12, I-M13).
+    pub fn new(platform: Platform) -> Result<Self, RegistrationError> {
+        Self::of(platform, tools::all())
+    }
+
+    fn of(platform: Platform, registered: Vec<Tool>) -> Result<Self, RegistrationError> {
+        let mut all = Vec::with_capacity(registered.len());
+        let mut by_name = HashMap::new();
+        for tool in registered {
+            let validator = tool.check()?;
+            if by_name.insert(tool.name, all.len()).is_some() {
+                return Err(RegistrationError::new(&tool, "another tool has this name"));
+            }
+            let definition = Bytes::from(tool.definition().to_string());
+            all.push((tool, definition, validator));
+        }
+        Ok(Self { platform, all, by_name })
+    }
+
+    /// The registrations, in their order.
+    pub fn registrations(&self) -> impl Iterator<Item = &Tool> {
+        self.all.iter().map(|(tool, ..)| tool)
+    }
+
+    async fn answer(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: Option<Raw<'_>>,
+    ) -> Result<BuiltInResult, CallError> {
+        let found = self.by_name.get(name).map(|index| &self.all[*index]);
+        let Some((tool, _, validator)) = found else {
+            let text = format!("there is no tool `{name}`");
+            return Err(CallError::new(CallErrorKind::ToolNotFound, text));
+        };
+        let (text, value) = read(arguments)?;
+        let faults = registration::faults(validator, &value);
+        if !faults.is_empty() {
+            return Err(invalid(faults));
+        }
+        let called = Called::new(&self.platform, caller, text, value);
+        let result = (tool.handler)(called).await?;
+        match result.structured.to_string().len() > tool.result_max {
+            true => {
+                let text = format!("the result of `{name}` is longer than {}", tool.result_max);
+                Err(CallError::new(CallErrorKind::LimitExceeded, text))
+            }
+            false => Ok(result),
+        }
+    }
+}
+
+/// The arguments as text and as values; absent ones are none.
+fn read(arguments: Option<Raw<'_>>) -> Result<(Vec<u8>, Value), CallError> {
+    let Some(raw) = arguments.filter(|raw| raw.as_bytes() != b"null") else {
+        return Ok((b"{}".to_vec(), Value::Object(Map::new())));
+    };
+    let bytes = raw.as_bytes();
+    if bytes.len() > ARGUMENTS_MAX {
+        let text = format!("the arguments are longer than {ARGUMENTS_MAX} bytes");
+        return Err(CallError::new(CallErrorKind::LimitExceeded, text));
+    }
+    let value = serde_json::from_slice(bytes).map_err(|error| {
+        CallError::new(CallErrorKind::InvalidArguments, format!("`arguments`: {error}"))
+    })?;
+    Ok((bytes.to_vec(), value))
+}
+
+impl BuiltInTools for Tools {
+    fn definitions(&self) -> Vec<(&str, Bytes)> {
+        self.all.iter().map(|(tool, definition, _)| (tool.name, definition.clone())).collect()
+    }
+
+    fn instructions(&self) -> &str {
+        tools::INSTRUCTIONS
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        name: &'a str,
+        arguments: Option<Raw<'a>>,
+    ) -> BuiltInAnswer<'a> {
+        Box::pin(self.answer(caller, name, arguments))
+    }
+}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.all.iter().map(|(tool, ..)| tool.name).collect();
+        f.debug_tuple("Tools").field(&names).finish()
+    }
+}

@@ -1,0 +1,274 @@
+//! What is said of a tool when it is registered.
+
+use std::{fmt, pin::Pin};
+
+use jsonschema::Validator;
+use narthex_gateway::BuiltInResult;
+use narthex_model::CallError;
+use serde_json::{Value, json};
+
+use crate::Called;
+
+/// How many faults of arguments are told.
+const FAULTS_MAX: usize = 20;
+
+/// What a tool does, which its annotations follow from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It changes nothing.
+    Reads,
+    /// It adds something, each time that it is called.
+    Adds,
+    /// It changes or ends something; twice is the same as once.
+    Settles,
+}
+
+/// What a tool writes that is submitted at the boundary (D18).
+#[derive(Debug, Clone, Copy)]
+pub struct Boundary {
+    /// The argument that has the content.
+    pub content_argument: &'static str,
+    /// Where the ids of what it is made from come from.
+    pub sources: SourceRule,
+    /// What is written.
+    pub write_kind: WriteKind,
+}
+
+/// Where a write's sources come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SourceRule {
+    /// It has none.
+    None,
+    /// An argument names them.
+    Argument(&'static str),
+    /// What the run has read so far.
+    ReadTrail,
+    /// Both.
+    Both(&'static str),
+}
+
+/// What a write makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// A page.
+    Page,
+    /// A block of a page.
+    Block,
+    /// A property of a page.
+    Property,
+    /// A tag.
+    Tag,
+    /// An attached file.
+    Attachment,
+    /// Who may see or change something.
+    PermissionGrant,
+}
+
+/// What a tool answers with.
+pub(crate) type Answer<'a> =
+    Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
+/// Does what a tool is for.
+pub(crate) type Handler = for<'a> fn(Called<'a>) -> Answer<'a>;
+
+/// A tool as it is registered.
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// For a model.
+    pub description: &'static str,
+    /// The JSON Schema of its arguments.
+    pub schema: Value,
+    /// What it does.
+    pub effect: Effect,
+    /// What it submits, if it writes to a workspace.
+    pub boundary: Option<Boundary>,
+    /// The scopes that its caller must hold.
+    pub required_scopes: &'static [&'static str],
+    /// Whether code in a sandbox may call it.
+    pub is_sandbox_eligible: bool,
+    /// The version of its schema.
+    pub schema_version: u32,
+    /// The longest result, in bytes.
+    pub result_max: usize,
+    pub(crate) handler: Handler,
+}
+
+/// Why a tool cannot be registered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the tool `{tool}` cannot be registered: {why}")]
+pub struct RegistrationError {
+    tool: &'static str,
+    why: String,
+}
+
+impl RegistrationError {
+    pub(crate) fn new(tool: &Tool, why: impl Into<String>) -> Self {
+        Self { tool: tool.name, why: why.into() }
+    }
+}
+
+impl Tool {
+    /// A tool that writes nothing at the boundary and that everybody may call: what most are.
+    pub(crate) fn new(name: &'static str, effect: Effect, handler: Handler) -> Self {
+        Self {
+            name,
+            title: "",
+            description: "",
+            schema: Value::Null,
+            effect,
+            boundary: None,
+            required_scopes: &[],
+            is_sandbox_eligible: effect == Effect::Reads,
+            schema_version: 1,
+            result_max: 1024 * 1024,
+            handler,
+        }
+    }
+
+    /// What `tools/list` says of it.
+    pub(crate) fn definition(&self) -> Value {
+        let is_read_only = self.effect == Effect::Reads;
+        json!({
+            "name": self.name,
+            "title": self.title,
+            "description": self.description,
+            "inputSchema": self.schema,
+            "annotations": {
+                "readOnlyHint": is_read_only,
+                "destructiveHint": false,
+                "idempotentHint": self.effect != Effect::Adds,
+                "openWorldHint": false,
+            },
+        })
+    }
+
+    /// Checks it, and gives what checks its arguments.
+    pub(crate) fn check(&self) -> Result<Validator, RegistrationError> {
+        let error = |why: String| RegistrationError::new(self, why);
+        if self.title.is_empty() || self.description.is_empty() {
+            return Err(error("it says not what it is".to_owned()));
+        }
+        let has = |name: &str| self.schema["properties"].get(name).is_some();
+        if let Some(boundary) = &self.boundary {
+            if self.effect == Effect::Reads {
+                return Err(error("it writes, and says that it only reads".to_owned()));
+            }
+            let source = match boundary.sources {
+                SourceRule::Argument(name) | SourceRule::Both(name) => Some(name),
+                SourceRule::None | SourceRule::ReadTrail => None,
+            };
+            let named = [Some(boundary.content_argument), source];
+            if let Some(absent) = named.into_iter().flatten().find(|name| !has(name)) {
+                return Err(error(format!("its schema has no argument `{absent}`")));
+            }
+        }
+        if self.schema["type"] != "object" || self.schema["additionalProperties"] != json!(false) {
+            return Err(error("its schema is not that of an object of known members".to_owned()));
+        }
+        let built = jsonschema::options().offline().build(&self.schema);
+        built.map_err(|fault| error(fault.to_string()))
+    }
+}
+
+/// What is wrong with arguments, each with its place: everything, up to a limit.
+pub(crate) fn faults(validator: &Validator, arguments: &Value) -> Vec<(String, String)> {
+    let fault = |error: jsonschema::ValidationError<'_>| {
+        let place = error.instance_path().to_string();
+        let place = place.trim_start_matches('/').replace('/', ".");
+        (place, error.masked().to_string())
+    };
+    validator.iter_errors(arguments).take(FAULTS_MAX).map(fault).collect()
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool")
+            .field("name", &self.name)
+            .field("effect", &self.effect)
+            .field("boundary", &self.boundary)
+            .field("required_scopes", &self.required_scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{said, tools};
+
+    fn tool() -> Tool {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}},
+                            "additionalProperties": false});
+        let handler: Handler = |_called| Box::pin(async { Ok(said("", json!({}))) });
+        Tool { title: "t", description: "d", schema, ..Tool::new("t", Effect::Adds, handler) }
+    }
+
+    fn refused(tool: &Tool) -> String {
+        tool.check().unwrap_err().to_string()
+    }
+
+    fn writing(content_argument: &'static str, sources: SourceRule) -> Tool {
+        let write_kind = WriteKind::Page;
+        Tool { boundary: Some(Boundary { content_argument, sources, write_kind }), ..tool() }
+    }
+
+    /// I-M12, I-M13: what a registration says must be in its schema, and a tool that writes cannot
+    /// say that it only reads; the tool is named.
+    #[test]
+    fn i_m13_registrations_at_odds_with_themselves_are_refused() {
+        assert!(tool().check().is_ok());
+        assert!(writing("text", SourceRule::ReadTrail).check().is_ok());
+        assert!(refused(&writing("body", SourceRule::None)).contains("`t`"));
+        assert!(refused(&writing("body", SourceRule::None)).contains("`body`"));
+        assert!(refused(&writing("text", SourceRule::Argument("of"))).contains("`of`"));
+        assert!(refused(&writing("text", SourceRule::Both("of"))).contains("`of`"));
+        let reading = Tool { effect: Effect::Reads, ..writing("text", SourceRule::None) };
+        assert!(refused(&reading).contains("only reads"));
+        let open = Tool { schema: json!({"type": "object", "properties": {}}), ..tool() };
+        assert!(refused(&open).contains("known members"));
+        let broken = json!({"type": "object", "additionalProperties": false,
+                            "properties": {"a": {"type": "song"}}});
+        assert!(Tool { schema: broken, ..tool() }.check().is_err());
+        assert!(refused(&Tool { title: "", ..tool() }).contains("what it is"));
+    }
+
+    /// What a tool says of itself follows from what it does.
+    #[test]
+    fn annotations_follow_from_the_effect() {
+        let hints = |effect| {
+            let definition = Tool { effect, ..tool() }.definition();
+            let hint = |name: &str| definition["annotations"][name].as_bool().unwrap();
+            (hint("readOnlyHint"), hint("idempotentHint"))
+        };
+        assert_eq!(hints(Effect::Reads), (true, true));
+        assert_eq!(hints(Effect::Adds), (false, false));
+        assert_eq!(hints(Effect::Settles), (false, true));
+    }
+
+    /// X-M2, X-M6: the core tools are registered, need no scope, and take what they document.
+    #[test]
+    fn x_m2_the_core_tools_are_registered() {
+        let all = tools::all();
+        for name in [
+            "emit_status",
+            "emit_artifact",
+            "request_input",
+            "emit_error",
+            "request_permission",
+            "request_grant",
+            "end_session",
+        ] {
+            let tool = all.iter().find(|tool| tool.name == name).unwrap();
+            assert!(tool.required_scopes.is_empty(), "{name}");
+            tool.check().unwrap();
+        }
+        let status = all.iter().find(|tool| tool.name == "emit_status").unwrap();
+        let validator = status.check().unwrap();
+        assert!(faults(&validator, &json!({"status": "done"})).is_empty());
+        let wrong = faults(&validator, &json!({"status": "secret-word", "more": 1}));
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(!format!("{wrong:?}").contains("secret-word"), "values are not told back");
+    }
+}

@@ -1,0 +1,35 @@
+//! The tools of the platform (X-M2, X-M3).
+
+mod permission;
+mod session;
+mod status;
+
+use serde_json::{Value, json};
+
+use crate::Tool;
+
+/// What a model should know of the server.
+pub(crate) const INSTRUCTIONS: &str = "\
+Tools of the platform that you run on. Tell people how you get on with `emit_status`, show \
+results with `emit_artifact`, and ask them with `request_input`: it returns at once, and the \
+answer comes later as a message with the same request_id. A tool that answers \
+`permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
+as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
+yourself.";
+
+pub(crate) fn all() -> Vec<Tool> {
+    [status::tools(), permission::tools(), session::tools()].into_iter().flatten().collect()
+}
+
+/// By what an agent knows an answer: short enough to be part of a message's id.
+const REQUEST_ID: &str = "^[!-~]{1,100}$";
+
+/// The schema of an object of these members.
+pub(crate) fn object(members: Value, required: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "properties": members,
+        "required": required,
+        "additionalProperties": false,
+    })
+}

@@ -1,0 +1,143 @@
+//! How a run asks humans for what it may not do (D15). Nothing here grants anything.
+
+use narthex_control::{GrantRequested, RequestOf};
+use narthex_gateway::BuiltInResult;
+use narthex_model::{CallError, GrantOf, Timestamp, ToolScope, ToolScopeGrant};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{REQUEST_ID, object};
+use crate::{Called, Effect, Tool, failed, invalid, said};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![request_grant(), request_permission()]
+}
+
+fn request_grant() -> Tool {
+    Tool {
+        title: "Ask for a grant",
+        description: "Asks a human to allow something: a tool scope that a call was refused for \
+                      (`permission_required` names it), or to start runs of an agent (`spawn`). \
+                      Returns at once. The decision comes as a message with the same request_id; \
+                      once it is granted, make the same call again. A refusal is an ordinary \
+                      outcome: go on without it.",
+        schema: object(
+            json!({
+                "request_id": {"type": "string", "pattern": REQUEST_ID,
+                    "description": "By which you know the decision."},
+                "grant_type": {"type": "string", "enum": GrantOf::WORDS},
+                "details": {"type": "object", "description":
+                    "For tool_scope: scope, and to ask for less: server, tool, arguments. For \
+                     spawn: child_agent_id."},
+                "scope": {"type": "string", "enum": ["once", "run", "session", "persistent"],
+                    "description": "How often, or for how long. Ask for no more than you need."},
+                "justification": {"type": "string", "minLength": 1, "maxLength": 2000,
+                    "description": "Why, for the human who decides."},
+            }),
+            &["request_id", "grant_type", "details", "scope", "justification"],
+        ),
+        ..Tool::new("request_grant", Effect::Settles, |called| Box::pin(grant(called)))
+    }
+}
+
+async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
+    let wanted = asked.asked_as.clone();
+    let done = ask(&called, asked).await?;
+    let id = done.row.asked_as.clone();
+    let place = done.row.id.to_text();
+    let mut text = format!(
+        "asked; nothing is granted yet. A human decides, and the decision comes as a message with \
+         the request_id `{id}`"
+    );
+    if id != wanted {
+        text.push_str("; the same was asked before, under that request_id");
+    }
+    let expires_at = Timestamp::new(done.row.expires_at).to_string();
+    let answer = json!({
+        "ok": true,
+        "status": "pending",
+        "request_id": id,
+        "grant_request_id": place,
+        "expires_at": expires_at,
+    });
+    Ok(said(text, answer))
+}
+
+/// Asks; who follows the session is told once.
+async fn ask(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequested, CallError> {
+    // Where nobody can be told of the decision, nothing is asked.
+    called.session()?;
+    let control = &called.platform.control;
+    control.request_grant(called.run, asked).await.map_err(|error| failed(&error))
+}
+
+fn request_permission() -> Tool {
+    Tool {
+        title: "Ask for tool scopes",
+        description: "Asks a human for several tool scopes at once, for the rest of this session. \
+                      Returns at once: end your turn and wait, the decisions come as messages.",
+        schema: object(
+            json!({
+                "scopes": {"type": "array", "minItems": 1, "maxItems": 20, "uniqueItems": true,
+                    "items": {"type": "string", "maxLength": 200},
+                    "description": "Such as linear.write."},
+                "justification": {"type": "string", "minLength": 1, "maxLength": 2000},
+                "requested_tool": {"type": "string", "maxLength": 200,
+                    "description": "What you want to call."},
+                "requested_args": {"type": "object"},
+            }),
+            &["scopes", "justification"],
+        ),
+        ..Tool::new("request_permission", Effect::Settles, |called| Box::pin(permission(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Permission {
+    scopes: Vec<String>,
+    justification: String,
+    #[serde(default)]
+    requested_tool: Option<String>,
+    #[serde(default)]
+    requested_args: Option<Map<String, Value>>,
+}
+
+async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: Permission = called.arguments()?;
+    let scopes = read_scopes(&asked.scopes)?;
+    let reason = match (&asked.requested_tool, &asked.requested_args) {
+        (Some(tool), Some(arguments)) => {
+            let arguments = Value::Object(arguments.clone());
+            format!("{} (to call `{tool}` with {arguments})", asked.justification)
+        }
+        (Some(tool), None) => format!("{} (to call `{tool}`)", asked.justification),
+        (None, _) => asked.justification,
+    };
+    let mut requests = Vec::new();
+    for scope in scopes {
+        let wanted = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
+        let asked_as = format!("permission-{}", wanted.scope);
+        let (of, reason) = (GrantOf::ToolScope(wanted), reason.clone());
+        let done = ask(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
+        requests.push(json!({
+            "details": done.row.of.details(),
+            "request_id": done.row.asked_as,
+            "grant_request_id": done.row.id.to_text(),
+        }));
+    }
+    let text = "asked; end your turn now, and the decisions come as messages";
+    Ok(said(text, json!({"ok": true, "status": "pending", "requests": requests})))
+}
+
+fn read_scopes(texts: &[String]) -> Result<Vec<ToolScope>, CallError> {
+    let mut faults = Vec::new();
+    let mut scopes = Vec::new();
+    for (index, text) in texts.iter().enumerate() {
+        match ToolScope::new(text) {
+            Ok(scope) => scopes.push(scope),
+            Err(error) => faults.push((format!("scopes.{index}"), error.to_string())),
+        }
+    }
+    if faults.is_empty() { Ok(scopes) } else { Err(invalid(faults)) }
+}

@@ -1,0 +1,50 @@
+//! The session itself.
+
+use narthex_events::EventKind;
+use narthex_gateway::BuiltInResult;
+use narthex_model::CallError;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::object;
+use crate::{Called, Effect, Tool, said};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![end_session()]
+}
+
+fn end_session() -> Tool {
+    Tool {
+        title: "End the session",
+        description: "Ends this session for good, with all its runs: call it when the work is \
+                      done, after everything else. What you say here is what people read of it.",
+        schema: object(
+            json!({"summary": {"type": "string", "minLength": 1, "maxLength": 20_000}}),
+            &["summary"],
+        ),
+        ..Tool::new("end_session", Effect::Settles, |called| Box::pin(end(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Ending {
+    summary: String,
+}
+
+async fn end(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let Ending { summary } = called.arguments()?;
+    let session = called.session()?;
+    // Exactly one, however often it is called while the session comes to its end.
+    let payload = json!({"summary": summary});
+    called.tell(EventKind::SessionCompleted, payload, Some("session-completed")).await?;
+    let (runs, workspace) = (called.platform.runs.clone(), called.run.workspace.clone());
+    let by = called.actor();
+    // The answer goes first: the session takes with it whoever waits for it.
+    called.platform.control.spawn(async move {
+        let id = session.to_text();
+        if let Err(error) = runs.session_end(&workspace, &id, &by).await {
+            tracing::warn!(session.id = id, "a session that its agent ended goes on: {error}");
+        }
+    });
+    Ok(said("ending", json!({"ok": true, "status": "ending"})))
+}

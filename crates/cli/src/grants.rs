@@ -1,0 +1,114 @@
+//! The part of the command line that is about what users and agents are allowed.
+
+use clap::{Args, Subcommand};
+
+use crate::WorkspaceArgs;
+
+/// What can be done with grants, and with what runs ask for.
+#[derive(Debug, Subcommand)]
+pub enum GrantsCommand {
+    /// List what is granted
+    List {
+        /// Also what was revoked
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Show one grant
+    Show(GrantArgs),
+    /// Allow a user or an agent to use what requires a tool scope
+    Create(CreateGrantArgs),
+    /// Let a grant count no more
+    Revoke(GrantArgs),
+    /// List what runs wait for
+    Pending {
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Grant what a run has asked for
+    Approve {
+        /// The id of the request
+        id: String,
+        /// For one call, whatever was asked for
+        #[arg(long)]
+        once: bool,
+        /// Why, for people
+        #[arg(long)]
+        reason: Option<String>,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Refuse what a run has asked for
+    Deny {
+        /// The id of the request
+        id: String,
+        /// Why, for people
+        #[arg(long)]
+        reason: Option<String>,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+}
+
+/// One grant.
+#[derive(Debug, Args)]
+pub struct GrantArgs {
+    /// The id of the grant
+    pub id: String,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex grants create linear.write --agent reader --once\n  \
+    narthex grants create linear.write --user ada --server linear --tool create_issue")]
+pub struct CreateGrantArgs {
+    /// The tool scope
+    pub scope: String,
+    #[command(flatten)]
+    pub subject: GrantSubjectArgs,
+    #[command(flatten)]
+    pub duration: GrantDurationArgs,
+    /// At this server only
+    #[arg(long)]
+    pub server: Option<String>,
+    /// For this tool, prompt or resource only, under the server's own name
+    #[arg(long)]
+    pub tool: Option<String>,
+    /// When it ends in any case, such as 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub expires_at: Option<String>,
+    /// Why, for people
+    #[arg(long)]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+/// For whom, which has to be said.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct GrantSubjectArgs {
+    /// For this human, by id or name, in each run that they drive
+    #[arg(long)]
+    pub user: Option<String>,
+    /// For this agent, whoever drives it
+    #[arg(long)]
+    pub agent: Option<String>,
+}
+
+/// For how long [default: until it is revoked].
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub struct GrantDurationArgs {
+    /// For one call
+    #[arg(long)]
+    pub once: bool,
+    /// Until this run ends
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
+    /// Until this session ends
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+}

@@ -1,0 +1,38 @@
+//! What can be said at the command line: commands, their arguments, and the help of each. Who does
+//! what is said is `narthex`.
+
+mod access;
+mod audit;
+mod catalog;
+mod env_bindings;
+mod grants;
+mod operate;
+mod policy;
+mod runs;
+mod secrets;
+mod sessions;
+mod traffic;
+mod users;
+mod values;
+
+pub use access::{
+    ChangeWorkspaceArgs, DeleteWorkspaceArgs, MembersCommand, NewTokenArgs, Switch, TokensCommand,
+    WorkspacesCommand,
+};
+pub use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
+pub use catalog::{
+    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
+    ImportArgs,
+};
+pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
+pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
+pub use operate::{
+    AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
+};
+pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
+pub use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
+pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
+pub use sessions::{SessionEventsArgs, SessionMessageArgs};
+pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};
+pub use users::{CreateUserArgs, PasskeysCommand, UsersCommand};
+pub use values::{duration, moment};

@@ -1,0 +1,126 @@
+//! The part of the command line that is about runs and sessions.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::{SessionEventsArgs, SessionMessageArgs, WorkspaceArgs};
+
+/// What can be done with runs: each has a token of its own, and the servers that it was created
+/// with.
+#[derive(Debug, Subcommand)]
+pub enum RunCommand {
+    /// Create a run; nothing of it is left if one of its servers does not start
+    Create(CreateArgs),
+    /// List the runs
+    #[command(after_help = "Examples:\n  narthex runs list --status running --quiet\n  \
+        narthex runs list --session SESSION")]
+    List {
+        /// Only those that stand so
+        #[arg(long, value_name = "STATUS", value_parser = ["running", "ended", "expired"])]
+        status: Option<String>,
+        /// Only those of this session
+        #[arg(long)]
+        session: Option<String>,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Show a run with the tools that it sees
+    #[command(after_help = "Example:\n  narthex runs show ID --json | jq .data.tool_set")]
+    Show {
+        /// The run
+        id: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// End a run, or many: their tokens open nothing any more, and their own servers end
+    End(EndArgs),
+}
+
+/// Creates a run for one task and prints what its client needs.
+///
+/// The file says whose agent it is of, with parameters and scope, or has servers of the run's own,
+/// like an mcp.json that the daemon reads; an entry with "optional": true may fail.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex runs create --agent reader --prompt 'Sum it up'\n  \
+    narthex runs create task.json\n  \
+    narthex runs create --tools git,docs\n  \
+    narthex runs create --json - < task.json | jq .data.mcpServers\n  \
+    narthex runs create --json --agent reader --sockets | jq .data.socat\n\n\
+    A scope may hold credentials, so it is given in the file alone.")]
+pub struct CreateArgs {
+    /// The request as JSON: `agent_name`, `params`, `scope`, `expires_in`, or `servers`; - reads
+    /// standard input
+    pub file: Option<PathBuf>,
+    /// The agent of the catalog that it is a run of
+    #[arg(long, value_name = "NAME", conflicts_with = "tools")]
+    pub agent: Option<String>,
+    /// What the model is told
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: Option<String>,
+    /// The shared servers that it has as well, separated by commas; `*` is all of them
+    #[arg(long, value_name = "ALIAS,…")]
+    pub tools: Option<String>,
+    /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
+    #[arg(long)]
+    pub sockets: bool,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex runs end ID\n  \
+    narthex runs end --agent reader\n  narthex runs end --agent reader --yes\n\n\
+    Of many, only those that go on now: without --yes it says how many these are, and ends none.")]
+#[command(group = clap::ArgGroup::new("which").required(true))]
+pub struct EndArgs {
+    /// The run
+    #[arg(group = "which")]
+    pub id: Option<String>,
+    /// All runs of the workspace but the daemon's own
+    #[arg(long, group = "which")]
+    pub all: bool,
+    /// The runs of this agent
+    #[arg(long, value_name = "NAME", group = "which")]
+    pub agent: Option<String>,
+    /// The runs of this session, which can go on later
+    #[arg(long, group = "which")]
+    pub session: Option<String>,
+    /// End them; needed where it is more than one that is named
+    #[arg(long, conflicts_with = "id")]
+    pub yes: bool,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+/// What can be done with sessions: what agents are doing, over all their runs.
+#[derive(Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// List the sessions
+    #[command(after_help = "Examples:\n  narthex sessions list\n  \
+        narthex sessions list --json | jq '.data.items[] | select(.status == \"running\")'")]
+    List {
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Show a session with its runs
+    #[command(after_help = "Example:\n  narthex sessions show ID --json | jq .data.runs")]
+    Show {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Show what happens in a session
+    Events(SessionEventsArgs),
+    /// Say something to the agent of a session
+    Message(SessionMessageArgs),
+    /// End a session with all its runs; it cannot go on any more
+    #[command(after_help = "Example:\n  narthex sessions end ID")]
+    End {
+        /// The session
+        id: String,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+}

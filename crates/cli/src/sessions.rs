@@ -1,0 +1,46 @@
+//! What is said of the commands for events of sessions.
+
+use clap::Args;
+
+use super::WorkspaceArgs;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex sessions events ID\n  \
+    narthex sessions events ID --follow --type user.message,agent.status\n  \
+    narthex sessions events ID --after 17 --json | jq '.data.items[].payload'\n\n\
+    With --follow and --json each event is a line, as it comes, until the session has ended.")]
+pub struct SessionEventsArgs {
+    /// The session
+    pub id: String,
+    /// Show what comes as well, until the session has ended
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only events after the one of this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub after: u64,
+    /// Only events of these types, separated by commas
+    #[arg(long = "type", value_name = "TYPE,…")]
+    pub types: Option<String>,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex sessions message ID \"Take the second one.\"\n  \
+    narthex sessions message ID - < answer.txt\n  \
+    narthex sessions message ID yes --request-id q1 --message-id m1")]
+pub struct SessionMessageArgs {
+    /// The session
+    pub id: String,
+    /// What to say; `-` reads it from standard input
+    #[arg(default_value = "-")]
+    pub text: String,
+    /// The question of the agent that it answers
+    #[arg(long, value_name = "ID")]
+    pub request_id: Option<String>,
+    /// A name of your own for the message, under which it is one however often it is sent
+    #[arg(long, value_name = "ID")]
+    pub message_id: Option<String>,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}

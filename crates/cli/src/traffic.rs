@@ -1,0 +1,60 @@
+//! The part of the command line that is about limits of traffic.
+
+use clap::{Args, Subcommand};
+
+use crate::WorkspaceArgs;
+
+/// What can be done with the limits of a workspace. Those of servers and agents stand in their own
+/// definitions.
+#[derive(Debug, Subcommand)]
+pub enum LimitsCommand {
+    /// Show the limits of a workspace
+    #[command(after_help = "Example:\n  narthex limits get --json | jq .data.calls_per_day")]
+    Get {
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Replace the limits of a workspace; what is not said is not limited
+    Set(SetLimitsArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex limits set --calls-per-minute 600 --burst 50\n  \
+    narthex limits set --concurrent-calls 20 --calls-per-day 10000\n  \
+    narthex limits set --servers-per-run 12 --memory-mb-per-run 8192\n  narthex limits set\n\n\
+    Limits of calls hold at once, also for runs that have begun; those of runs for runs to come.\n\
+    Without any, nothing is limited.")]
+pub struct SetLimitsArgs {
+    /// Calls a second, in the long run
+    #[arg(long, value_name = "N", conflicts_with = "calls_per_minute")]
+    pub calls_per_second: Option<u64>,
+    /// Calls a minute, in the long run
+    #[arg(long, value_name = "N")]
+    pub calls_per_minute: Option<u64>,
+    /// Calls that may come at once after a pause
+    #[arg(long, value_name = "N")]
+    pub burst: Option<u64>,
+    /// Calls that are open at one time
+    #[arg(long, value_name = "N")]
+    pub concurrent_calls: Option<u64>,
+    /// Calls of one day, in UTC
+    #[arg(long, value_name = "N")]
+    pub calls_per_day: Option<u64>,
+    /// Servers that a run may have
+    #[arg(long, value_name = "N")]
+    pub servers_per_run: Option<u64>,
+    /// Memory that all programs of a run may have together, in MiB
+    #[arg(long, value_name = "N")]
+    pub memory_mb_per_run: Option<u64>,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+/// Shows what a workspace, its agents and its servers have used today, and what they may.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex usage\n  \
+    narthex usage --json | jq '.data.items[] | select(.kind == \"agent\")'")]
+pub struct UsageArgs {
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}

@@ -1,0 +1,66 @@
+//! How values are written at the command line.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::Timestamp;
+
+/// Reads a duration of the command line.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    parse(text).ok_or_else(|| "write a number with its unit, such as 500ms, 30s or 5m".to_owned())
+}
+
+/// Reads a point in time of the command line, as the API takes it: a day or a time as it is
+/// written, or how long ago it was.
+pub fn moment(text: &str) -> Result<String, String> {
+    let days = |text: &str| text.strip_suffix('d')?.parse::<u64>().ok()?.checked_mul(86_400);
+    let ago = days(text).map(Duration::from_secs).or_else(|| parse(text));
+    if let Some(ago) = ago {
+        let then = SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH);
+        return Ok(Timestamp::new(then).to_string());
+    }
+    // Which days there are is the daemon's to say.
+    let is_date = text.len() >= 10 && text.bytes().all(|byte| b"0123456789-T:.Z".contains(&byte));
+    is_date.then(|| text.to_owned()).ok_or_else(|| {
+        "write a day or a time of UTC as RFC 3339 has them, such as 2026-11-22 or \
+         2026-11-22T13:00:00Z, or how long ago, such as 30m, 2h or 7d"
+            .to_owned()
+    })
+}
+
+/// Reads a duration with its unit. Zero is none.
+fn parse(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    let unit_ms = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let ms = number.parse::<u64>().ok()?.checked_mul(unit_ms)?;
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_days_times_and_how_long_ago() {
+        for text in ["2026-11-22", "2026-11-22T13:00:00Z", "2026-11-22T13:00:00.123Z"] {
+            assert_eq!(moment(text).as_deref(), Ok(text));
+        }
+        for (text, seconds) in [("2h", 7200), ("7d", 7 * 86_400), ("30m", 1800)] {
+            let before = SystemTime::now() - Duration::from_secs(seconds + 1);
+            let read = Timestamp::read(&moment(text).unwrap()).unwrap();
+            let after = SystemTime::now() - Duration::from_secs(seconds);
+            assert!(before < read && read <= after, "{text}");
+        }
+        // Longer than there is time.
+        assert_eq!(moment("99999999d").as_deref(), Ok("1970-01-01T00:00:00.000Z"));
+        for text in ["yesterday", "", "7", "d", "-1d", "2 h", "2026", "99999999999999999999d"] {
+            assert!(moment(text).unwrap_err().contains("RFC 3339"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What the spool knows of what is in the store, and of what is not yet.
+
+use std::{collections::BTreeMap, io, sync::PoisonError};
+
+use narthex_audit::{KnownHead, SpoolFiles, Waiting};
+use narthex_model::Timestamp;
+use narthex_store::AuditChain;
+
+use super::{
+    Shipped,
+    shipping::{self, ShipError},
+};
+use crate::Control;
+
+/// How much of the spool is read to count events, so that nobody has 4 GiB read by asking.
+const COUNTED_BYTES: u64 = 16 * 1024 * 1024;
+
+impl Control {
+    /// What was recorded of a workspace, or of the installation, and is not in the store, which has
+    /// this much of its chains; `None` if all of it is.
+    pub(super) async fn waiting(
+        &self,
+        workspace: &str,
+        chains: &[AuditChain],
+        shipped: Shipped,
+    ) -> Option<Waiting> {
+        let shipper = self.shared.shipper.as_ref().filter(|_| shipped != Shipped::All)?;
+        let reader = shipper.lock().await.reader();
+        let heads = chains.iter().map(|chain| (chain.writer.clone(), chain.head_seq)).collect();
+        let mut waiting = Waiting {
+            workspace: workspace.to_owned(),
+            events: 0,
+            is_more: true,
+            since: None,
+            is_stuck: shipped == Shipped::Nothing,
+        };
+        let counted = tokio::task::spawn_blocking(move || {
+            let files = reader.lock().unwrap_or_else(PoisonError::into_inner).files();
+            let is_all = files.and_then(|files| count(&files, &heads, &mut waiting));
+            waiting.is_more = !is_all.unwrap_or_else(|error| {
+                tracing::warn!("not all that waits of the audit is counted: {error}");
+                false
+            });
+            waiting
+        });
+        let waiting = counted.await.unwrap_or_else(|error| {
+            tracing::error!("what waits of the audit is not counted: {error}");
+            let workspace = workspace.to_owned();
+            Waiting { workspace, events: 0, is_more: true, since: None, is_stuck: true }
+        });
+        (waiting.is_more || waiting.events > 0).then_some(waiting)
+    }
+
+    /// The last events of a workspace, or of the installation, that were moved from here: whoever
+    /// removes a chain from the store cannot reach what tells of it.
+    ///
+    /// # Errors
+    /// When the spool cannot be read.
+    pub(super) async fn moved(&self, workspace: &str) -> Result<Vec<KnownHead>, ShipError> {
+        let Some(shipper) = &self.shared.shipper else { return Ok(Vec::new()) };
+        let (reader, name) = (shipper.lock().await.reader(), workspace.to_owned());
+        let read = tokio::task::spawn_blocking(move || {
+            let files = reader.lock().unwrap_or_else(PoisonError::into_inner).files()?;
+            files.moved(&name)
+        });
+        let heads = read.await.map_err(ShipError::Bug)?.map_err(ShipError::Spool)?;
+        let known = |head| KnownHead { workspace: workspace.to_owned(), head };
+        Ok(heads.into_iter().map(known).collect())
+    }
+}
+
+/// Counts what waits, and says whether that is all.
+fn count(
+    files: &SpoolFiles,
+    heads: &BTreeMap<String, u64>,
+    waiting: &mut Waiting,
+) -> io::Result<bool> {
+    let mut oldest = None;
+    let is_all = files.waiting(COUNTED_BYTES, |line| {
+        let Some((row, _)) = shipping::row(line) else { return };
+        // After a crash, what was moved before is read once more.
+        let is_moved = row.seq <= heads.get(&row.writer).copied().unwrap_or_default();
+        if row.workspace == waiting.workspace && !is_moved {
+            waiting.events += 1;
+            oldest = oldest.into_iter().chain([row.happened_at]).min();
+        }
+    });
+    waiting.since = oldest.map(|oldest| Timestamp::new(oldest).to_string());
+    is_all
+}

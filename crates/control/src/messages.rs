@@ -1,0 +1,134 @@
+//! Messages of people to what agents are doing.
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_events::{EventKind, EventPlace, EventRow, EventsError};
+use narthex_model::{
+    ErrorKind, SessionId, WorkspaceId,
+    json::{Node, shortened},
+};
+use serde_json::json;
+
+use crate::{By, CatalogError, Control, ControlError, access::Fields};
+
+/// The longest message, in bytes.
+const TEXT_MAX: usize = 64 * 1024;
+
+/// Why nobody is told.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageError {
+    /// The workspace has no such session.
+    #[error("there is no session `{0}`")]
+    UnknownSession(String),
+    /// Nobody hears it any more.
+    #[error("the session `{0}` has ended; create a new one")]
+    Ended(SessionId),
+    /// Its id stands for something else.
+    #[error("the session has another message of the id `{0}`; choose another id")]
+    IdTaken(String),
+    /// The event cannot be kept, or not be read.
+    #[error(transparent)]
+    Events(EventsError),
+}
+
+impl MessageError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::UnknownSession(_) => ErrorKind::NotFound,
+            Self::Ended(_) | Self::IdTaken(_) => ErrorKind::Conflict,
+            Self::Events(error) => error.kind(),
+        }
+    }
+}
+
+impl Control {
+    /// Adds a message for the agent of a session, by
+    /// `{"text": …, "request_id": …, "message_id": …}`. One that comes twice under a `message_id`
+    /// is one; the event of the first is given.
+    ///
+    /// # Errors
+    /// When a field is wrong, there is no such session, it has ended, or it has another message of
+    /// this id; when there is no such workspace or no store, or it fails.
+    pub async fn session_message(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        text: &[u8],
+        by: &By,
+    ) -> Result<EventRow, ControlError> {
+        let unknown = || MessageError::UnknownSession(shortened(id));
+        self.catalog_store(workspace).await?;
+        let session = SessionId::parse(id).ok_or_else(unknown)?;
+        let Message { text, request_id, message_id } = Message::read(text)?;
+        let (workspace, by) = (workspace.clone(), by.clone());
+        let send = async move |this: Self| {
+            let store = this.catalog_store(&workspace).await?;
+            let found = store.sessions().find(&workspace, session).await;
+            let found = found.map_err(ControlError::Store)?;
+            let found = found.ok_or_else(|| MessageError::UnknownSession(session.to_text()))?;
+            if found.ended_at.is_some() {
+                return Err(MessageError::Ended(session).into());
+            }
+            let events = this.events().ok_or(CatalogError::NoStore)?;
+            // Without what it says, as all events of the audit.
+            let event = AuditEvent::new(kind::SESSION_MESSAGE_SENT, by.clone());
+            let event = event.in_workspace(&workspace).of_session(session.to_text());
+            let noted = this.note(event.on("session", session.to_text())).await?;
+            let mut payload = json!({ "text": text, "by": { "kind": by.kind, "id": by.id } });
+            if let Some(request) = request_id {
+                payload["request_id"] = json!(request);
+            }
+            let place = EventPlace { workspace, session, run: None };
+            let message = message_id.as_deref();
+            let added = events.append(&place, EventKind::UserMessage, &payload, message).await;
+            let row = added.map_err(MessageError::Events)?;
+            if row.payload != payload {
+                return Err(MessageError::IdTaken(message_id.unwrap_or_default()).into());
+            }
+            noted.done().await;
+            Ok(row)
+        };
+        self.to_the_end(send).await
+    }
+}
+
+/// What somebody wants to say.
+struct Message {
+    text: String,
+    request_id: Option<String>,
+    message_id: Option<String>,
+}
+
+impl Message {
+    fn read(text: &[u8]) -> Result<Self, CatalogError> {
+        let mut fields = Fields::read(text, &["text", "request_id", "message_id"])?;
+        let (request_id, message_id) = (fields.text("request_id"), fields.text("message_id"));
+        for (name, id) in [("request_id", &request_id), ("message_id", &message_id)] {
+            if id.as_ref().is_some_and(String::is_empty) {
+                fields.fault(name, "it is empty", "write an id, or leave it out");
+            }
+            if id.as_ref().is_some_and(|id| id.len() > narthex_events::MESSAGE_ID_MAX) {
+                let remedy = format!("write at most {} bytes", narthex_events::MESSAGE_ID_MAX);
+                fields.fault(name, "it is too long", &remedy);
+            }
+        }
+        let text = match fields.take("text") {
+            Some(Node::Text(text)) if !text.trim().is_empty() && text.len() <= TEXT_MAX => text,
+            found => {
+                let message = match found {
+                    None => "it is missing".to_owned(),
+                    Some(Node::Text(text)) if text.len() > TEXT_MAX => {
+                        format!("it has {} bytes", text.len())
+                    }
+                    Some(Node::Text(_)) => "it says nothing".to_owned(),
+                    Some(other) => format!("it is {} and no text", other.found()),
+                };
+                fields.fault("text", message, &format!("write 1 to {TEXT_MAX} bytes of text"));
+                String::new()
+            }
+        };
+        fields.done()?;
+        Ok(Self { text, request_id, message_id })
+    }
+}

@@ -1,0 +1,55 @@
+//! Turns: whoever does something to one thing waits for others who do, and for nobody else.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+use tokio::sync::OwnedMutexGuard;
+
+/// The turns that somebody has or waits for.
+#[derive(Debug)]
+pub struct Turns<K>(Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>);
+
+impl<K> Default for Turns<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Turns<K> {
+    /// Waits for the turn at this; it ends when what is given here is dropped.
+    pub async fn take(&self, at: &K) -> OwnedMutexGuard<()> {
+        self.turn(at).lock_owned().await
+    }
+
+    fn turn(&self, at: &K) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(at).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        turns.insert(at.clone(), Arc::downgrade(&turn));
+        turn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_who_wants_the_same_waits() {
+        let turns = Turns::default();
+        let first = turns.take(&"a").await;
+        assert!(turns.turn(&"a").try_lock_owned().is_err());
+        let other = turns.take(&"b").await;
+        drop(first);
+        let again = turns.turn(&"a").try_lock_owned().unwrap();
+        drop((other, again));
+        drop(turns.take(&"c").await);
+        assert_eq!(turns.0.lock().unwrap().len(), 1, "what nobody has is not remembered");
+    }
+}

@@ -1,0 +1,79 @@
+//! One event, as whoever reads it sees it.
+
+use std::time::SystemTime;
+
+use narthex_model::{RunId, SessionId, Timestamp, WorkspaceId};
+use narthex_store::EventsOf;
+use serde_json::{Value, json};
+
+/// Where something happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPlace {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// The session.
+    pub session: SessionId,
+    /// The run of that session in which it happens; `None` for what is done from outside.
+    pub run: Option<RunId>,
+}
+
+/// An event of a session.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventRow {
+    /// Where it happened.
+    pub place: EventPlace,
+    /// Its number in the session, from 1 on, without gaps.
+    pub seq: u64,
+    /// Its number in the workspace, from 1 on, without gaps.
+    pub number: u64,
+    /// When it happened; never before the event in front of it.
+    pub at: SystemTime,
+    /// One of [`EventKind`](crate::EventKind), or a word that only a newer program knows.
+    pub kind: String,
+    /// By what a second one of its kind is known to be the same.
+    pub message_id: Option<String>,
+    /// What is said.
+    pub payload: Value,
+}
+
+impl EventPlace {
+    pub(crate) fn stream(&self) -> EventsOf {
+        EventsOf { workspace: self.workspace.clone(), session: self.session }
+    }
+}
+
+impl EventRow {
+    /// The event as documents have it (X-E98).
+    #[must_use]
+    pub fn envelope(&self) -> Value {
+        let mut envelope = json!({
+            "session_id": self.place.session.to_text(),
+            "timestamp": Timestamp::new(self.at).to_string(),
+            "sequence": self.seq,
+            "type": self.kind,
+            "payload": self.payload,
+        });
+        if let Some(run) = self.place.run {
+            envelope["run_id"] = json!(run.to_text());
+        }
+        if let Some(message) = &self.message_id {
+            envelope["message_id"] = json!(message);
+        }
+        envelope
+    }
+
+    /// `None` if what is stored as JSON is none.
+    pub(crate) fn read(row: narthex_store::EventRow) -> Option<Self> {
+        let narthex_store::EventRow { of, seq, number, happened_at, kind, .. } = row;
+        let payload = row.payload.parse().ok()?;
+        Some(Self {
+            place: EventPlace { workspace: of.workspace, session: of.session, run: row.run },
+            seq,
+            number,
+            at: happened_at,
+            kind,
+            message_id: row.message_id,
+            payload,
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! Events as they come.
+
+use narthex_model::WorkspaceId;
+use narthex_store::{EventFilter, EventsOf};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
+
+use crate::{EventKind, EventRow, Events, EventsError, Key, Wanted, is_full, read};
+
+/// How many events a follower has in hand at most.
+const IN_HAND: u32 = 32;
+
+/// What is followed.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    Session(EventsOf),
+    Workspace(WorkspaceId),
+}
+
+/// Whoever follows a session or a workspace.
+#[derive(Debug)]
+pub struct Follower {
+    events: Events,
+    of: Followed,
+    /// The number of the last event that was given, or of a later one that is not wanted.
+    after: u64,
+    kinds: Vec<EventKind>,
+    key: Key,
+    woken: watch::Receiver<()>,
+    end: End,
+}
+
+/// How far the session is with its end.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    No,
+    /// It has ended, of which the event may still be on its way.
+    Since(Instant),
+    /// The event of it was given.
+    Told,
+}
+
+/// What was found at one look.
+struct Found {
+    events: Vec<EventRow>,
+    next: u64,
+    has_ended: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(events: Events, of: Followed, after: u64, kinds: Vec<EventKind>) -> Self {
+        let key = match &of {
+            Followed::Session(of) => Key::Session(of.clone()),
+            Followed::Workspace(workspace) => Key::Workspace(workspace.clone()),
+        };
+        let woken = events.shared.wakers.wait(key.clone());
+        Self { events, of, after, kinds, key, woken, end: End::No }
+    }
+
+    /// Waits for the next events: at least one, and some more if there are. `None` when the session
+    /// has ended and all of them were given, or it is gone. Nothing is lost if this is dropped
+    /// before it is done.
+    ///
+    /// # Errors
+    /// When an event cannot be read, or the store fails; it may be asked again.
+    pub async fn next(&mut self) -> Result<Option<Vec<EventRow>>, EventsError> {
+        loop {
+            // Before the look: what comes after it wakes.
+            self.woken.mark_unchanged();
+            let found = match self.look().await {
+                Ok(found) => found,
+                Err(EventsError::NoSession(_)) => return Ok(None),
+                Err(error) => return Err(error),
+            };
+            self.after = found.next;
+            if !found.events.is_empty() {
+                let is_end = |event: &EventRow| event.kind == EventKind::SessionEnded.as_str();
+                if found.events.iter().any(is_end) {
+                    self.end = End::Told;
+                }
+                return Ok(Some(found.events));
+            }
+            if found.has_ended && self.is_over() {
+                return Ok(None);
+            }
+            // The sender is there for as long as a receiver is.
+            tokio::select! {
+                _ = self.woken.changed() => {}
+                () = sleep(self.events.shared.poll) => {}
+            }
+        }
+    }
+
+    /// Whether nothing more is to come of a session that has ended.
+    fn is_over(&mut self) -> bool {
+        match self.end {
+            End::Told => true,
+            End::Since(since) => since.elapsed() >= self.events.shared.poll,
+            End::No => {
+                self.end = End::Since(Instant::now());
+                false
+            }
+        }
+    }
+
+    async fn look(&self) -> Result<Found, EventsError> {
+        match &self.of {
+            Followed::Session(of) => {
+                let (after, kinds) = (self.after, &self.kinds[..]);
+                let wanted = Wanted { after, limit: IN_HAND.into(), kinds };
+                let page = self.events.page(of, wanted).await?;
+                Ok(Found { events: page.events, next: page.next, has_ended: page.has_ended })
+            }
+            Followed::Workspace(workspace) => {
+                let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.as_str()).collect();
+                let filter = EventFilter { after: self.after, kinds: &kinds, limit: IN_HAND };
+                let feed = self.events.shared.store.events().feed(workspace, filter).await;
+                let feed = feed.map_err(EventsError::Store)?;
+                let events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+                let next = match events.last() {
+                    Some(event) if is_full(&events, IN_HAND.into()) => event.number,
+                    _ => feed.last.max(self.after),
+                };
+                Ok(Found { events, next, has_ended: false })
+            }
+        }
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        let woken = std::mem::replace(&mut self.woken, watch::channel(()).1);
+        self.events.shared.wakers.leave(&self.key, woken);
+    }
+}

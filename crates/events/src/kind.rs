@@ -1,0 +1,84 @@
+//! What an event is.
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $name:ident = $word:literal;)+) => {
+        /// What an event is (X-E99).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum EventKind {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl EventKind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The word in tables and documents.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $word,)+
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The agent says what it is doing.
+    AgentStatus = "agent.status";
+    /// The agent shows something that it has made.
+    AgentArtifact = "agent.artifact";
+    /// The agent shares files.
+    AgentShare = "agent.share";
+    /// The agent comments on something that is shared.
+    AgentComment = "agent.comment";
+    /// The agent asks its humans something; a message answers it.
+    AgentInputRequest = "agent.input_request";
+    /// Something went wrong, in the words of the agent.
+    AgentError = "agent.error";
+    /// The agent asks to be allowed something.
+    AgentPermissionRequest = "agent.permission_request";
+    /// The agent tells its caller something.
+    AgentMessage = "agent.message";
+    /// A message for the agent.
+    UserMessage = "user.message";
+    /// A human has allowed what was asked for (X-E83).
+    PermissionGranted = "permission.granted";
+    /// A human has refused what was asked for (X-E83).
+    PermissionDenied = "permission.denied";
+    /// The session begins, with its first run.
+    SessionCreated = "session.created";
+    /// A further run begins in the session.
+    SessionResumed = "session.resumed";
+    /// The agent is done, in its own words.
+    SessionCompleted = "session.completed";
+    /// The session was ended by the run above it.
+    SessionCancelledByParent = "session.cancelled_by_parent";
+    /// The session has ended: nothing begins in it any more.
+    SessionEnded = "session.ended";
+}
+
+impl EventKind {
+    /// The one of this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// X-E99: each has a word of its own, in the form that the store's filter can tell apart.
+    #[test]
+    fn x_e99_kinds_are_read_by_their_words() {
+        for kind in EventKind::ALL {
+            let word = kind.as_str();
+            assert_eq!(EventKind::parse(word), Some(*kind));
+            assert!(word.bytes().all(|b| matches!(b, b'a'..=b'z' | b'_' | b'.')), "{word}");
+        }
+        assert_eq!(EventKind::parse("session"), None);
+        assert_eq!(EventKind::parse(""), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! What happens in sessions, as a durable stream in order (X-E98).
+//!
+//! * [`Events`] adds events and reads them by their numbers. Numbers grow by one, also where
+//!   several daemons write to one store.
+//! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
+//!   its own pace, and is woken by what this process adds.
+//! * Of each session the newest events are kept, within bounds of number and size.
+//!
+//! Knows neither runs nor doors. Nothing here is on the way of a call that is passed on.
+
+mod event;
+mod follow;
+mod kind;
+#[cfg(test)]
+mod tests;
+mod upkeep;
+mod wake;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use narthex_model::{ErrorKind, SessionId, WorkspaceId};
+use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
+use serde_json::Value;
+
+pub use self::{
+    event::{EventPlace, EventRow},
+    follow::Follower,
+    kind::EventKind,
+};
+use self::{
+    follow::Followed,
+    upkeep::Bounds,
+    wake::{Key, Wakers},
+};
+
+/// The longest payload, as JSON, in bytes.
+pub const PAYLOAD_MAX: usize = 256 * 1024;
+/// The longest id of a message, in bytes.
+pub const MESSAGE_ID_MAX: usize = 200;
+/// How many of a session's events are kept (X-D10), and are in one page at most.
+pub const WINDOW: u64 = 5_000;
+/// How late events of other daemons are seen by whoever follows.
+pub const POLL: Duration = Duration::from_secs(2);
+
+/// The events of all sessions. Clones are handles to the same ones.
+#[derive(Debug, Clone)]
+pub struct Events {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: Store,
+    poll: Duration,
+    bounds: Bounds,
+    wakers: Wakers,
+    unwritten: AtomicU64,
+}
+
+/// Which events of a session are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'w> {
+    /// Only those after this number.
+    pub after: u64,
+    /// How many, from 1 to [`WINDOW`]; what is beyond counts as the nearest of these.
+    pub limit: u64,
+    /// Only of these kinds; all if there are none here.
+    pub kinds: &'w [EventKind],
+}
+
+/// Events of a session in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventPage {
+    /// Those that are wanted.
+    pub events: Vec<EventRow>,
+    /// The first event that is kept; one more than the last if none is. Whoever has read less far
+    /// than the one before it has missed some.
+    pub oldest: u64,
+    /// The last event that there is; 0 before the first.
+    pub last: u64,
+    /// After which number to go on.
+    pub next: u64,
+    /// Whether the session has ended.
+    pub has_ended: bool,
+}
+
+/// Why an event was not added, or events not read.
+#[derive(Debug, thiserror::Error)]
+pub enum EventsError {
+    /// The payload is longer than [`PAYLOAD_MAX`].
+    #[error("the payload of an event has {0} bytes; it may have {PAYLOAD_MAX}")]
+    TooLong(usize),
+    /// The id of a message is none.
+    #[error("a message id has 1 to {MESSAGE_ID_MAX} bytes and no control characters")]
+    MessageId,
+    /// The workspace has no such session.
+    #[error("there is no session `{0}`")]
+    NoSession(SessionId),
+    /// What is stored cannot be read.
+    #[error("the event {seq} of the session `{session}` cannot be read as it is stored")]
+    Damaged {
+        /// The session.
+        session: SessionId,
+        /// The number of the event.
+        seq: u64,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(StatementError),
+}
+
+impl EventsError {
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::TooLong(_) | Self::MessageId => ErrorKind::Invalid,
+            Self::NoSession(_) => ErrorKind::NotFound,
+            Self::Damaged { .. } => ErrorKind::Unavailable,
+            Self::Store(error) => error.kind(),
+        }
+    }
+}
+
+impl Events {
+    /// The events of this store.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        Self::with(store, POLL, Bounds::default())
+    }
+
+    fn with(store: Store, poll: Duration, bounds: Bounds) -> Self {
+        let (wakers, unwritten) = (Wakers::default(), AtomicU64::new(0));
+        Self { shared: Arc::new(Shared { store, poll, bounds, wakers, unwritten }) }
+    }
+
+    /// Adds an event at the end of a session's stream; it is stored when this returns. Of a message
+    /// of this kind that is kept already, the event that it was then is given instead, whatever it
+    /// says now.
+    ///
+    /// # Errors
+    /// When the payload is too long, the id of the message is none, there is no such session, or
+    /// the store fails: then there is no such event.
+    pub async fn append(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        message_id: Option<&str>,
+    ) -> Result<EventRow, EventsError> {
+        let payload = payload.to_string();
+        if payload.len() > PAYLOAD_MAX {
+            return Err(EventsError::TooLong(payload.len()));
+        }
+        if message_id.is_some_and(|id| !is_message_id(id)) {
+            return Err(EventsError::MessageId);
+        }
+        let of = place.stream();
+        let (kind, payload) = (kind.as_str(), payload.as_str());
+        let (run, happened_at) = (place.run, SystemTime::now());
+        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at };
+        let row = loop {
+            let appended = self.shared.store.events().append(new).await;
+            if let Some((row, stream)) = appended.map_err(|error| of_store(error, &of))? {
+                self.shared.wakers.wake(&of);
+                self.keep_within_bounds(&of, stream).await;
+                break row;
+            }
+            let message = message_id.unwrap_or_default();
+            let found = self.shared.store.events().message(&of, kind, message).await;
+            // It may have been removed meanwhile; then it is new.
+            if let Some(row) = found.map_err(EventsError::Store)? {
+                break row;
+            }
+        };
+        read(row)
+    }
+
+    /// Adds an event of something that has happened in any case. A failure is logged and counted,
+    /// and changes nothing of that.
+    pub async fn note(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        message_id: Option<&str>,
+    ) {
+        if let Err(error) = self.append(place, kind, payload, message_id).await {
+            self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
+            let session = place.session;
+            let kind = kind.as_str();
+            tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
+        }
+    }
+
+    /// How many events of things that have happened could not be added.
+    #[must_use]
+    pub fn unwritten(&self) -> u64 {
+        self.shared.unwritten.load(Ordering::Relaxed)
+    }
+
+    /// Events of a session by their numbers.
+    ///
+    /// # Errors
+    /// When there is no such session, an event cannot be read, or the store fails.
+    pub async fn read(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        wanted: Wanted<'_>,
+    ) -> Result<EventPage, EventsError> {
+        let of = EventsOf { workspace: workspace.clone(), session };
+        self.page(&of, wanted).await
+    }
+
+    /// The events of a session after a number, as they come, of these kinds; all if there are none
+    /// here.
+    #[must_use]
+    pub fn follow(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        after: u64,
+        kinds: Vec<EventKind>,
+    ) -> Follower {
+        let of = EventsOf { workspace: workspace.clone(), session };
+        Follower::new(self.clone(), Followed::Session(of), after, kinds)
+    }
+
+    /// The events of all sessions of a workspace after a number of [`EventRow::number`].
+    #[must_use]
+    pub fn follow_workspace(
+        &self,
+        workspace: &WorkspaceId,
+        after: u64,
+        kinds: Vec<EventKind>,
+    ) -> Follower {
+        Follower::new(self.clone(), Followed::Workspace(workspace.clone()), after, kinds)
+    }
+
+    /// The number of the last event of a workspace; 0 before the first.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn last_number(&self, workspace: &WorkspaceId) -> Result<u64, EventsError> {
+        let filter = EventFilter { after: u64::MAX, kinds: &[], limit: 1 };
+        let feed = self.shared.store.events().feed(workspace, filter).await;
+        Ok(feed.map_err(EventsError::Store)?.last)
+    }
+
+    async fn page(&self, of: &EventsOf, wanted: Wanted<'_>) -> Result<EventPage, EventsError> {
+        let Wanted { after, limit, kinds } = wanted;
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let limit = limit.clamp(1, WINDOW);
+        let filter = EventFilter { after, kinds: &kinds, limit: narrow(limit) };
+        let page = self.shared.store.events().page(of, filter).await;
+        let page = page.map_err(EventsError::Store)?;
+        let page = page.ok_or(EventsError::NoSession(of.session))?;
+        let narthex_store::EventPage { events, oldest, last, has_ended } = page;
+        let events = events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let next = match events.last() {
+            Some(event) if is_full(&events, limit) => event.seq,
+            _ => last.max(after),
+        };
+        Ok(EventPage { events, oldest, last, next, has_ended })
+    }
+}
+
+/// Whether there may be more behind these.
+fn is_full(events: &[EventRow], limit: u64) -> bool {
+    u64::try_from(events.len()).is_ok_and(|count| count >= limit)
+}
+
+fn narrow(limit: u64) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+fn is_message_id(id: &str) -> bool {
+    (1..=MESSAGE_ID_MAX).contains(&id.len()) && !id.chars().any(char::is_control)
+}
+
+fn of_store(error: StatementError, of: &EventsOf) -> EventsError {
+    match error {
+        StatementError::OwnerMissing { .. } => EventsError::NoSession(of.session),
+        error => EventsError::Store(error),
+    }
+}
+
+fn read(row: narthex_store::EventRow) -> Result<EventRow, EventsError> {
+    let (session, seq) = (row.of.session, row.seq);
+    EventRow::read(row).ok_or(EventsError::Damaged { session, seq })
+}

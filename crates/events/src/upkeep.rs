@@ -1,0 +1,141 @@
+//! What keeps streams within their bounds: the oldest events go.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_store::{EventStream, EventsOf, StatementError};
+
+use crate::{Events, EventsError, WINDOW};
+
+/// How many events are removed in one transaction at most.
+const BATCH: u64 = 1_000;
+/// How many streams are looked for at a time.
+const STREAMS: u32 = 100;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// When a sweep that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Events of a session.
+    pub(crate) window: u64,
+    /// How many more there may be before they are removed together.
+    pub(crate) slack: u64,
+    /// Bytes of a session.
+    pub(crate) session: u64,
+    /// Bytes of a workspace.
+    pub(crate) workspace: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { window: WINDOW, slack: 250, session: 16 << 20, workspace: 1 << 30 }
+    }
+}
+
+impl Events {
+    /// Removes what is beyond the bounds after an event was added. A failure is told: the next
+    /// event tries again.
+    pub(crate) async fn keep_within_bounds(&self, of: &EventsOf, stream: EventStream) {
+        if let Err(error) = self.shorten(of, stream).await {
+            tracing::warn!(session.id = %of.session, "old events are not removed yet: {error}");
+        }
+    }
+
+    async fn shorten(&self, of: &EventsOf, stream: EventStream) -> Result<(), StatementError> {
+        let Bounds { window, slack, session, workspace } = self.shared.bounds;
+        let count = (stream.last + 1).saturating_sub(stream.oldest);
+        if count > window + slack {
+            self.remove_to(of, stream.oldest, stream.last + 1 - window).await?;
+        }
+        if stream.bytes > session {
+            // Somewhat more, so that not every event has one removed.
+            self.lighten(of, stream, stream.bytes - session + session / 8).await?;
+        }
+        if stream.workspace_bytes > workspace {
+            let mut beyond = stream.workspace_bytes - workspace;
+            while beyond > 0 {
+                let Some((spare, its)) = self.shared.store.events().spare(of).await? else { break };
+                self.remove_to(&spare, its.oldest, its.last + 1).await?;
+                beyond = beyond.saturating_sub(its.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest events of a session that take so many bytes; never the last one.
+    async fn lighten(
+        &self,
+        of: &EventsOf,
+        stream: EventStream,
+        mut bytes: u64,
+    ) -> Result<(), StatementError> {
+        while bytes > 0 {
+            let limit = u32::try_from(BATCH).unwrap_or(u32::MAX);
+            let sizes = self.shared.store.events().sizes(of, limit).await?;
+            let mut oldest = None;
+            for (seq, size) in sizes.into_iter().filter(|(seq, _)| *seq < stream.last) {
+                if bytes == 0 {
+                    break;
+                }
+                bytes = bytes.saturating_sub(size);
+                oldest = Some(seq + 1);
+            }
+            let Some(oldest) = oldest else { break };
+            self.shared.store.events().trim(of, oldest).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes events from the oldest on up to the one before `to`.
+    async fn remove_to(&self, of: &EventsOf, oldest: u64, to: u64) -> Result<(), StatementError> {
+        let mut at = oldest;
+        while at < to {
+            at = to.min(at + BATCH);
+            // Others may be at it as well, and further.
+            self.shared.store.events().trim(of, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the events of sessions that have ended so long ago that their workspace does not
+    /// keep them any more; gives how many.
+    ///
+    /// # Errors
+    /// When the store fails; what was removed is.
+    pub async fn sweep(&self, now: SystemTime) -> Result<u64, EventsError> {
+        let mut removed = 0;
+        loop {
+            let found = self.shared.store.events().overdue(now, STREAMS).await;
+            let found = found.map_err(EventsError::Store)?;
+            let before = removed;
+            for (of, stream) in found {
+                let to = stream.last + 1;
+                self.remove_to(&of, stream.oldest, to).await.map_err(EventsError::Store)?;
+                removed += to - stream.oldest;
+            }
+            if removed == before {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Sweeps each day, beginning now, for as long as it is polled.
+    pub async fn sweep_daily(&self) {
+        loop {
+            let pause = match self.sweep(SystemTime::now()).await {
+                Ok(removed) => {
+                    if removed > 0 {
+                        tracing::info!(removed, "events of sessions that are long over are gone");
+                    }
+                    DAY
+                }
+                Err(error) => {
+                    tracing::warn!("events are kept too long: {error}");
+                    AGAIN
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+}

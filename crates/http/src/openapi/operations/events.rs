@@ -1,0 +1,29 @@
+//! What happens in sessions, and messages for their agents.
+
+use super::super::operation::{Content, Operation, get, post};
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get(
+        "/api/workspaces/{workspace}/sessions/{id}/events",
+        "session_events",
+        "Lists or streams the events of a session",
+    )
+    .asks(&["session_event_after", "session_event_limit", "session_event_type", "LastEventId"])
+    .answers(200, Content::JsonOrEvents("SessionEventPage", "SessionStreamed"), &[])
+    .refuses(&[400, 429]),
+    post(
+        "/api/workspaces/{workspace}/sessions/{id}/messages",
+        "session_message",
+        "Says something to the agent of a session",
+    )
+    .takes("SessionMessage")
+    .makes("SessionEvent"),
+    get(
+        "/api/workspaces/{workspace}/events",
+        "workspace_events",
+        "Streams what happens in all sessions of a workspace",
+    )
+    .asks(&["session_event_after", "session_event_type", "LastEventId"])
+    .answers(200, Content::Events("SessionEvent"), &[])
+    .refuses(&[400, 429]),
+];

@@ -1,0 +1,119 @@
+//! What is served at a path.
+
+use http::Method;
+
+use super::{ROUTES, Route};
+
+/// What is served at one path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'p> {
+    /// At least one.
+    routes: &'static [Route],
+    /// What stands in the path for the braces, as it was sent.
+    pub(crate) segments: Segments<'p>,
+}
+
+/// What stands for the braces of a template, in their order; empty where there are none.
+pub(crate) type Segments<'p> = [&'p str; 3];
+
+/// The place of a path.
+pub(crate) fn find(path: &str) -> Option<Place<'_>> {
+    let matching = |route: &Route| route.matches(path);
+    let (first, segments) =
+        ROUTES.iter().enumerate().find_map(|(index, route)| Some((index, matching(route)?)))?;
+    let is_same = |route: &&Route| route.template == ROUTES[first].template;
+    let same = ROUTES[first..].iter().take_while(is_same).count();
+    Some(Place { routes: &ROUTES[first..first + same], segments })
+}
+
+impl Place<'_> {
+    /// The route for a method.
+    pub(crate) fn route(&self, method: &Method) -> Option<&'static Route> {
+        self.routes.iter().find(|route| route.takes(method))
+    }
+
+    /// The place's only route, or the first.
+    pub(crate) fn first(&self) -> &'static Route {
+        &self.routes[0]
+    }
+
+    /// All of its methods.
+    pub(crate) fn allowed(&self) -> String {
+        self.routes.iter().map(|route| route.methods).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Route {
+    fn takes(&self, method: &Method) -> bool {
+        self.methods.split(", ").any(|one| one == method.as_str())
+    }
+
+    fn matches<'p>(&self, path: &'p str) -> Option<Segments<'p>> {
+        let mut found = [""; 3];
+        let mut free = found.iter_mut();
+        let (mut template, mut path) = (self.template.split('/'), path.split('/'));
+        loop {
+            match (template.next(), path.next()) {
+                (None, None) => return Some(found),
+                (Some(wanted), Some(segment)) if wanted.starts_with('{') && !segment.is_empty() => {
+                    *free.next()? = segment;
+                }
+                (Some(wanted), Some(segment)) if wanted == segment => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Target, *};
+
+    #[test]
+    fn paths_find_their_route_and_nothing_else_does() {
+        let found = |path| find(path).map(|place| (place.first().template, place.segments));
+        let table = [
+            ("/mcp", "/mcp", ["", "", ""]),
+            ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
+            ("/api/tools", "/api/tools", ["", "", ""]),
+            ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
+            ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", "", ""]),
+            ("/api/servers/logs", "/api/servers/{name}", ["logs", "", ""]),
+            ("/api/workspaces/w/secrets", "/api/workspaces/{workspace}/secrets", ["w", "", ""]),
+            (
+                "/api/workspaces/w/secrets/A",
+                "/api/workspaces/{workspace}/secrets/{name}",
+                ["w", "A", ""],
+            ),
+            (
+                "/api/workspaces/w/agents/a",
+                "/api/workspaces/{workspace}/agents/{id}",
+                ["w", "a", ""],
+            ),
+            (
+                "/api/workspaces/w/agents/a/mcp-attachments/b",
+                "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/{alias}",
+                ["w", "a", "b"],
+            ),
+        ];
+        for (path, template, segments) in table {
+            assert_eq!(found(path), Some((template, segments)), "{path}");
+        }
+        let unknown = ["/", "/mcp/", "/mcp/a/b", "/mcpx", "/MCP", "/healthz/", "//mcp", ""];
+        let more = ["/api/servers/", "/api/servers//logs", "/api/servers/a/b", "/api/events/"];
+        let nested = ["/api/workspaces/", "/api/workspaces//secrets", "/api/workspaces/w/secrets/"];
+        for path in unknown.into_iter().chain(more).chain(nested) {
+            assert_eq!(found(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_the_methods_of_all_its_rows() {
+        let place = find("/api/servers/a").unwrap();
+        assert_eq!(place.allowed(), "GET, HEAD, PUT, PATCH, DELETE");
+        let target = |method| place.route(&method).map(|route| route.target);
+        assert_eq!(target(Method::GET), Some(Target::Server));
+        assert_eq!(target(Method::PATCH), Some(Target::ServerEntry));
+        assert_eq!(target(Method::POST), None);
+    }
+}

@@ -1,0 +1,264 @@
+//! Events of sessions: read page by page, followed, and messages that become one.
+
+use std::{fmt, future::pending, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body::Body;
+use narthex_control::{ControlError, FieldError, MessageError};
+use narthex_events::{EventKind, EventRow, Events, EventsError, Follower, Wanted};
+use narthex_model::{ErrorKind, SessionId, WorkspaceId, json::shortened};
+use narthex_wire::headers::LAST_EVENT_ID;
+use serde_json::{Value, json};
+use tokio::{sync::OwnedSemaphorePermit, time::sleep};
+
+use super::{Answered, Asked, Query, access::created, ok};
+use crate::{auth::Principal, feed, guard::single, post::prefers_stream, problem::Problem};
+
+/// How many events a page has, if nothing is said, and at most.
+const PAGE: u64 = 500;
+const PAGE_MAX: u64 = narthex_events::WINDOW;
+/// After how long a stream ends, so that whoever follows shows anew who they are (S6).
+const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
+/// What a feed of a workspace has, if nothing is said: what a dashboard shows.
+const OF_WORKSPACE: [EventKind; 11] = [
+    EventKind::AgentStatus,
+    EventKind::AgentError,
+    EventKind::AgentInputRequest,
+    EventKind::AgentPermissionRequest,
+    EventKind::PermissionGranted,
+    EventKind::PermissionDenied,
+    EventKind::SessionCreated,
+    EventKind::SessionResumed,
+    EventKind::SessionCompleted,
+    EventKind::SessionCancelledByParent,
+    EventKind::SessionEnded,
+];
+
+/// Which number an event has in its stream.
+type Numbered = fn(&EventRow) -> u64;
+
+/// What of events is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventTarget {
+    /// Those of a session.
+    Session,
+    /// Those of all sessions of a workspace.
+    Workspace,
+    /// Messages for the agent of a session.
+    Messages,
+}
+
+impl Asked<'_> {
+    /// Events of sessions, and messages that become one.
+    pub(super) async fn of_events<B>(&self, target: EventTarget, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match target {
+            EventTarget::Session => self.session_events().await,
+            EventTarget::Workspace => self.workspace_events().await,
+            EventTarget::Messages => self.send_message(body).await,
+        }
+    }
+
+    /// The events of a session: a page, or a stream for whoever prefers one.
+    async fn session_events(&self) -> Answered {
+        let query = self.query(&["after", "limit", "type"])?;
+        let (after, limit, kinds) = (after(&query)?, limit(&query)?, kinds(&query)?);
+        let workspace = self.workspace()?;
+        let session = self.own_session()?;
+        let events = self.events_of(&workspace).await?;
+        let wanted = Wanted { after: after.unwrap_or(0), limit, kinds: &kinds };
+        if !prefers_stream(&self.parts.headers) {
+            let page = events.read(&workspace, session, wanted).await?;
+            let items: Vec<_> = page.events.iter().map(EventRow::envelope).collect();
+            let next = (page.next < page.last).then_some(page.next);
+            return Ok(ok(&json!({
+                "items": items,
+                "oldest": page.oldest,
+                "last": page.last,
+                "next": next.map(|next| next.to_string()),
+            })));
+        }
+        // So that what is absent is told as such, and not as the end of a stream.
+        events.read(&workspace, session, Wanted { limit: 1, ..wanted }).await?;
+        let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(0);
+        let follower = events.follow(&workspace, session, after, kinds);
+        let end = json!({ "type": "stream.end", "session_id": session.to_text() });
+        self.following(follower, |event| event.seq, Some(end))
+    }
+
+    /// What happens in all sessions of a workspace, as a stream: from now on, if nobody says from
+    /// where.
+    async fn workspace_events(&self) -> Answered {
+        let query = self.query(&["after", "type"])?;
+        let (after, mut kinds) = (after(&query)?, kinds(&query)?);
+        if kinds.is_empty() {
+            kinds = OF_WORKSPACE.to_vec();
+        }
+        let workspace = self.workspace()?;
+        let events = self.events_of(&workspace).await?;
+        let after = match last_event_id(&self.parts.headers)?.or(after) {
+            Some(after) => after,
+            None => events.last_number(&workspace).await?,
+        };
+        let follower = events.follow_workspace(&workspace, after, kinds);
+        self.following(follower, |event| event.number, None)
+    }
+
+    /// Takes a message for the agent of a session.
+    async fn send_message<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        let text = self.entry(body, &[]).await?;
+        let control = self.control()?;
+        let sent = control.session_message(&workspace, &id, text.as_bytes(), &self.by()).await?;
+        let after = sent.seq - 1;
+        let place = format!(
+            "/api/workspaces/{workspace}/sessions/{}/events?after={after}&limit=1",
+            sent.place.session
+        );
+        Ok(created(&sent.envelope(), &place))
+    }
+
+    /// The session of the path. Of others a run does not even know that they are there.
+    fn own_session(&self) -> Result<SessionId, Problem> {
+        let text = self.segment(1);
+        let unknown = || absent(&text);
+        let session = SessionId::parse(&text).ok_or_else(unknown)?;
+        match &self.principal {
+            Principal::Run(run) if run.authority.actors.session != Some(session) => Err(unknown()),
+            _ => Ok(session),
+        }
+    }
+
+    async fn events_of(&self, workspace: &WorkspaceId) -> Result<&Events, Problem> {
+        let control = self.control()?;
+        // Says what there is no store or no workspace of.
+        control.catalog_store(workspace).await?;
+        control.events().ok_or_else(|| {
+            Problem::new(ErrorKind::Conflict, "this process has no store to keep events in")
+        })
+    }
+
+    /// A stream of what a follower gets; `end` is told when there is nothing more to come.
+    fn following(&self, follower: Follower, id: Numbered, end: Option<Value>) -> Answered {
+        let streams = self.door.event_streams.clone();
+        let place = streams.try_acquire_owned().map_err(|_none| {
+            let text = "as many streams of events are open as there may be; try again later";
+            Problem::new(ErrorKind::Exhausted, text)
+        })?;
+        let run = match &self.principal {
+            Principal::Run(run) => Some(run.clone()),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => None,
+        };
+        Ok(self.stream(async move |events: feed::Events| {
+            let over = async {
+                match &run {
+                    Some(run) => run.ended().await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = over => {}
+                () = sleep(STREAM_LIFE) => {}
+                () = put_all(follower, id, end, &events, place) => {}
+            }
+        }))
+    }
+}
+
+/// Puts events out for as long as there are some to come.
+async fn put_all(
+    mut follower: Follower,
+    id: Numbered,
+    end: Option<Value>,
+    events: &feed::Events,
+    _place: OwnedSemaphorePermit,
+) {
+    loop {
+        match follower.next().await {
+            Ok(Some(found)) => {
+                for event in &found {
+                    events.put_as(id(event), &event.envelope()).await;
+                }
+            }
+            Ok(None) => {
+                if let Some(end) = end {
+                    events.put(&end).await;
+                }
+                return;
+            }
+            // Whoever follows comes again, and goes on behind what they have got.
+            Err(error) => {
+                tracing::warn!("a stream of events ends early: {error}");
+                return;
+            }
+        }
+    }
+}
+
+fn absent(session: &str) -> Problem {
+    ControlError::from(MessageError::UnknownSession(shortened(session))).into()
+}
+
+fn unfit(name: &str, remedy: String) -> Problem {
+    let fault = FieldError::invalid(name, "this is none", remedy);
+    let text = format!("the address cannot be used: {fault}");
+    Problem::of_fields(text, std::slice::from_ref(&fault))
+}
+
+fn after(query: &Query) -> Result<Option<u64>, Problem> {
+    let remedy = || "write the number of an event, or `next` of a page".to_owned();
+    match query.text("after") {
+        "" => Ok(None),
+        text => text.parse().map(Some).map_err(|_no_number| unfit("after", remedy())),
+    }
+}
+
+fn limit(query: &Query) -> Result<u64, Problem> {
+    let text = query.text("limit");
+    if text.is_empty() {
+        return Ok(PAGE);
+    }
+    let limit = text.parse().ok().filter(|limit| (1..=PAGE_MAX).contains(limit));
+    limit.ok_or_else(|| unfit("limit", format!("write a whole number from 1 to {PAGE_MAX}")))
+}
+
+/// Kinds of events with commas between them; none here are all.
+fn kinds(query: &Query) -> Result<Vec<EventKind>, Problem> {
+    let words = query.text("type").split(',').filter(|word| !word.is_empty());
+    let known = || EventKind::ALL.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join("`, `");
+    let kind = |word| {
+        EventKind::parse(word)
+            .ok_or_else(|| unfit("type", format!("write some of `{}`, with commas", known())))
+    };
+    words.map(kind).collect()
+}
+
+/// The last event that whoever follows has got.
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let wrong = || {
+        let text = "Last-Event-ID is not the id of an event of this stream; leave it out";
+        Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::BAD_REQUEST)
+    };
+    match single(headers, &LAST_EVENT_ID) {
+        None => Err(wrong()),
+        Some(None) => Ok(None),
+        Some(Some(text)) => text.parse().map(Some).map_err(|_no_number| wrong()),
+    }
+}
+
+impl From<EventsError> for Problem {
+    fn from(error: EventsError) -> Self {
+        match error {
+            EventsError::NoSession(session) => absent(&session.to_text()),
+            error => ControlError::from(MessageError::Events(error)).into(),
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! The built-in server through the whole door: its tools, and what they may not do.
+
+use http::{Method, StatusCode};
+use narthex_events::{EventRow, Wanted};
+use narthex_model::{SessionId, WorkspaceId};
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::world::Api;
+use crate::world::{Answer, whole};
+
+const RUNS: &str = "/api/workspaces/default/runs";
+const GRANTS: &str = "/api/workspaces/default/grants";
+const REQUESTS: &str = "/api/workspaces/default/grant-requests";
+
+/// A daemon whose catalog has an agent with a server, of which the tool `echo` requires a scope.
+async fn daemon(place: &TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    let server = json!({ "url": api.fixture_url(), "transport": "http",
+                         "tool_scopes": { "echo": "demo.write" } });
+    let here = "/api/workspaces/default";
+    api.send("PUT", &format!("{here}/mcp-servers/demo"), server.to_string()).await.succeeded();
+    let agent = json!({ "mcpServers": { "demo": { "ref": "demo" } } });
+    api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
+    api
+}
+
+/// A run of that agent.
+struct Run<'a> {
+    api: &'a Api,
+    token: String,
+    session: String,
+}
+
+impl<'a> Run<'a> {
+    async fn begin(api: &'a Api) -> Self {
+        let asked = json!({ "type": "start_session", "agent_name": "writer" });
+        let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        Self { api, token: text("token"), session: text("session_id") }
+    }
+
+    async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
+        let request = self.api.world.modern(path, method, params);
+        request.header("authorization", &format!("Bearer {}", self.token)).send().await
+    }
+
+    /// The result of a tool at the server's own endpoint.
+    async fn call(&self, name: &str, arguments: Value) -> Value {
+        let params = json!({ "name": name, "arguments": arguments });
+        self.ask("/mcp/narthex", "tools/call", params).await.json()["result"].clone()
+    }
+
+    async fn called(&self, name: &str, arguments: Value) -> Value {
+        let result = self.call(name, arguments).await;
+        assert_eq!(result["isError"], Value::Null, "{result}");
+        result["structuredContent"].clone()
+    }
+
+    async fn refused(&self, name: &str, arguments: Value) -> Value {
+        let result = self.call(name, arguments).await;
+        assert_eq!(result["isError"], true, "{result}");
+        result["structuredContent"]["error"].clone()
+    }
+
+    async fn echo(&self) -> Value {
+        let params = json!({ "name": "mcp__demo__echo", "arguments": { "message": "x" } });
+        self.ask("/mcp", "tools/call", params).await.json()["result"].clone()
+    }
+
+    /// What happened in its session.
+    async fn events(&self) -> Vec<Value> {
+        let session = SessionId::parse(&self.session).unwrap();
+        let wanted = Wanted { after: 0, limit: 100, kinds: &[] };
+        let events = self.api.control.events().unwrap();
+        let page = events.read(&WorkspaceId::default(), session, wanted).await.unwrap();
+        page.events.iter().map(EventRow::envelope).collect()
+    }
+
+    async fn names(&self, path: &str) -> Vec<String> {
+        let listed = self.ask(path, "tools/list", json!({})).await.json();
+        let tools = listed["result"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+/// X-M1, X-M2: every run has the tools, at the server's own endpoint and at the aggregated one.
+#[tokio::test]
+async fn x_m2_the_core_tools_are_in_every_run() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let (own, all) = (run.names("/mcp/narthex").await, run.names("/mcp").await);
+    let core = [
+        "emit_status",
+        "emit_artifact",
+        "request_input",
+        "emit_error",
+        "request_permission",
+        "request_grant",
+        "end_session",
+    ];
+    for name in core {
+        assert!(own.iter().any(|one| one == name), "{name}: {own:?}");
+    }
+    for name in &own {
+        assert!(all.contains(&format!("mcp__narthex__{name}")), "{name}: {all:?}");
+    }
+    assert!(all.contains(&"mcp__demo__echo".to_owned()));
+    let params = json!({ "name": "mcp__narthex__emit_status", "arguments": {"status": "done"} });
+    let answer = run.ask("/mcp", "tools/call", params).await.json();
+    assert_eq!(answer["result"]["structuredContent"], json!({"ok": true, "recorded": true}));
+}
+
+/// X-E100, D16: an unknown tool and arguments that do not fit are results; all that is wrong with
+/// the arguments is told at once.
+#[tokio::test]
+async fn x_e100_what_does_not_fit_is_a_failed_result() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    assert_eq!(run.refused("graph_query", json!({})).await["kind"], "tool_not_found");
+    let error = run.refused("emit_artifact", json!({"artifact_type": "song", "more": 1})).await;
+    assert_eq!(error["kind"], "invalid_arguments");
+    let errors = error["details"]["errors"].as_array().unwrap();
+    let told = |text: &str| errors.iter().any(|one| one.to_string().contains(text));
+    assert!(told("title") && told("content") && told("artifact_type") && told("more"), "{error}");
+    let error = run.refused("request_permission", json!({"scopes": ["X"], "justification": "y"}));
+    assert_eq!(error.await["details"]["errors"][0]["field"], "scopes.0");
+}
+
+/// X-M55, X-M56: a gated call is refused, the run asks and gets an answer at once, a human decides,
+/// and the same call succeeds in the same run.
+#[tokio::test]
+async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let refused = run.echo().await;
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!(error["kind"], "permission_required", "{refused}");
+    assert_eq!(error["details"]["scopes"], json!(["demo.write"]));
+    let wanted = json!({
+        "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+        "details": { "scope": "demo.write" }, "justification": "to write the report",
+    });
+    let asked = run.called("request_grant", wanted.clone()).await;
+    assert_eq!((&asked["status"], &asked["request_id"]), (&json!("pending"), &json!("ask-1")));
+    // Asked twice is asked once (D15).
+    assert_eq!(
+        run.called("request_grant", wanted).await["grant_request_id"],
+        asked["grant_request_id"]
+    );
+    assert_eq!(run.echo().await["isError"], true);
+    let pending = api.get(REQUESTS).await;
+    assert_eq!(pending["items"].as_array().unwrap().len(), 1, "{pending}");
+    let id = asked["grant_request_id"].as_str().unwrap();
+    api.send("POST", &format!("{REQUESTS}/{id}/approve"), "{}").await.succeeded();
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
+}
+
+/// X-M58, D15: whatever an agent tries, no grant is written.
+#[tokio::test]
+async fn x_m58_an_agent_never_grants_itself_anything() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
+                        "scope": "persistent", "agent_subject_id": "writer" });
+    let own = format!("Bearer {}", run.token);
+    let wanted = json!({
+        "request_id": "a", "grant_type": "tool_scope", "scope": "persistent",
+        "details": { "scope": "demo.write" }, "justification": "please",
+    });
+    let asked = run.called("request_grant", wanted).await;
+    let id = asked["grant_request_id"].as_str().unwrap();
+    let decide = format!("{REQUESTS}/{id}/approve");
+    for (path, body) in [(GRANTS, grant.to_string()), (&*decide, "{}".to_owned())] {
+        for forged in ["x-user", "x-forwarded-user", "x-narthex-user", "x-principal"] {
+            let request = api.world.request(Method::POST, path).header("authorization", &own);
+            let answer = request.header(forged, "admin").body(whole(body.clone())).send().await;
+            assert!([401, 403, 404].contains(&answer.status.as_u16()), "{}", answer.text());
+        }
+    }
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+    assert_eq!(run.echo().await["isError"], true);
+}
+
+/// X-E98, X-E99: what a run tells is in the order in which it was told.
+#[tokio::test]
+async fn x_e98_what_a_run_tells_is_numbered() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    run.called("emit_status", json!({"status": "writing", "detail": "chapter 1"})).await;
+    let artifact = json!({"artifact_type": "summary", "title": "Report", "content": "# It works"});
+    run.called("emit_artifact", artifact).await;
+    let input = json!({"question": "Which one?", "request_id": "q", "options": ["a", "b"]});
+    assert_eq!(run.called("request_input", input.clone()).await["request_id"], "q");
+    run.called("request_input", input).await;
+    run.called("emit_error", json!({"message": "no paper"})).await;
+    let events = run.events().await;
+    let agents: Vec<_> = events
+        .iter()
+        .filter(|event| event["type"].as_str().unwrap().starts_with("agent."))
+        .collect();
+    let types: Vec<_> = agents.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    let expected = ["agent.status", "agent.artifact", "agent.input_request", "agent.error"];
+    assert_eq!(types, expected);
+    assert!(agents.is_sorted_by_key(|event| event["sequence"].as_u64().unwrap()));
+    assert_eq!(agents[0]["payload"]["detail"], "chapter 1");
+}
+
+/// A session ends once, after its agent has its answer; then its token opens nothing.
+#[tokio::test]
+async fn an_agent_ends_its_session_once() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let view = api.world.gateway.runs().identify(&run.token).unwrap();
+    let ended = run.called("end_session", json!({"summary": "all done"})).await;
+    assert_eq!(ended["status"], "ending");
+    view.ended().await;
+    let answer = run.ask("/mcp/narthex", "tools/list", json!({})).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    let events = run.events().await;
+    let said: Vec<_> = events.iter().filter(|one| one["type"] == "session.completed").collect();
+    assert_eq!(said.len(), 1, "{events:?}");
+    assert_eq!(said[0]["payload"]["summary"], "all done");
+}

@@ -1,0 +1,157 @@
+//! `narthex runs create`.
+
+use std::{
+    io::{Read, stdin},
+    path::Path,
+};
+
+use http::Method;
+use narthex_cli::CreateArgs;
+use narthex_model::ErrorKind;
+use serde_json::{Map, Value, json};
+
+use super::{runs_path, text, words};
+use crate::{
+    cli::Context,
+    commands::waiting::waiting,
+    daemon_client::{ApiRequest, DaemonClient},
+    failure::Failure,
+    output::{self, counted, harmless},
+};
+
+/// The longest document that is read, in bytes.
+const DOCUMENT_MAX: u64 = 1024 * 1024;
+const NOTHING_SAID: &str = "say what the run has: --agent with its agent, a FILE with the whole \
+                            request, or --tools with shared servers";
+const EXAMPLE: &str = "write the request as one JSON object, such as \
+                       {\"agent_name\": \"reader\"} or {\"servers\": {\"docs\": {…}}}";
+
+pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Failure> {
+    let document = document(args)?;
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(Method::POST, runs_path(&args.place));
+    let request = request.entry(&document.to_string());
+    let asked = Box::pin(client.api(request));
+    let begun = waiting("starting the servers of the run", context, asked).await;
+    let begun = begun.map_err(|failure| match context.format.is_json() {
+        true => failure,
+        false => with_faults(failure),
+    })?;
+    for warning in begun["warnings"].as_array().into_iter().flatten() {
+        output::notice(&format!("warning: {}", harmless(warning.as_str().unwrap_or_default())));
+    }
+    for name in begun["missing"].as_array().into_iter().flatten() {
+        let name = harmless(name.as_str().unwrap_or_default());
+        output::notice(&format!("warning: there is no shared server `{name}` yet"));
+    }
+    for server in begun["servers"].as_array().into_iter().flatten() {
+        if server["error"].is_object() {
+            let (alias, error) = (text(server, "alias"), text(&server["error"], "message"));
+            output::notice(&format!("{}: {}", harmless(alias), harmless(error)));
+        }
+    }
+    if context.format.is_json() {
+        return output::done(&begun);
+    }
+    let names = words(&begun["agent_env_names"], |name| name.as_str().unwrap_or_default());
+    if names != "-" {
+        let text = "the agent holds credentials that an operator injected; --json shows the values \
+                    this once, as agent_env";
+        output::notice(&format!("{names}: {text}"));
+    }
+    let (id, token) = (text(&begun, "run_id"), text(&begun, "token"));
+    if context.format.is_quiet() {
+        return output::line(&format!("{id} {token}"));
+    }
+    let tools = counted(begun["tool_set"]["count"].as_u64().unwrap_or_default(), "tool");
+    let snippet = json!({ "mcpServers": begun["mcpServers"] });
+    output::line(&format!(
+        "The run {id} has begun, with {tools}. This is shown once:\n\n{snippet:#}\n\n\
+         `narthex runs end {id}` ends it; it ends by itself at {}.",
+        text(&begun, "expires_at")
+    ))
+}
+
+/// What is asked for: a file's document, with what the flags add.
+fn document(args: &CreateArgs) -> Result<Value, Failure> {
+    let mut document = match &args.file {
+        None => Map::new(),
+        Some(file) => read(file)?,
+    };
+    if let Some(tools) = &args.tools {
+        let names: Vec<_> =
+            tools.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        document.insert("tools".to_owned(), json!(names));
+    }
+    if let Some(agent) = &args.agent {
+        document.insert("agent_name".to_owned(), json!(agent));
+    }
+    if let Some(prompt) = &args.prompt {
+        document.insert("prompt".to_owned(), json!(prompt));
+    }
+    let is_empty = document.is_empty();
+    if args.sockets {
+        document.insert("sockets".to_owned(), json!(true));
+    }
+    if is_empty {
+        let text = match &args.file {
+            None => NOTHING_SAID.to_owned(),
+            Some(file) => format!("{} says nothing; {EXAMPLE}", name(file)),
+        };
+        return Err(Failure::usage(text));
+    }
+    Ok(Value::Object(document))
+}
+
+/// The object that a file holds, or standard input.
+fn read(file: &Path) -> Result<Map<String, Value>, Failure> {
+    let mut bytes = Vec::new();
+    match file.as_os_str() == "-" {
+        true => stdin().take(DOCUMENT_MAX + 1).read_to_end(&mut bytes)?,
+        false => fs_err::File::open(file)?.take(DOCUMENT_MAX + 1).read_to_end(&mut bytes)?,
+    };
+    let name = name(file);
+    let unfit =
+        |what: String| Failure::new(ErrorKind::Invalid, format!("{name} {what}; {EXAMPLE}"));
+    if bytes.len() as u64 > DOCUMENT_MAX {
+        let text = format!("{name} is longer than the {DOCUMENT_MAX} bytes of a request");
+        return Err(Failure::new(ErrorKind::Exhausted, text));
+    }
+    if bytes.trim_ascii().is_empty() {
+        return Err(unfit("is empty".to_owned()));
+    }
+    match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(document)) => Ok(document),
+        Ok(_) => Err(unfit("is no JSON object".to_owned())),
+        Err(error) => Err(unfit(format!("is no JSON: {error}"))),
+    }
+}
+
+/// What messages call a file.
+fn name(file: &Path) -> String {
+    match file.as_os_str() == "-" {
+        true => "standard input".to_owned(),
+        false => file.display().to_string(),
+    }
+}
+
+/// A refusal that tells people every fault, each in a line with its place and its remedy.
+fn with_faults(failure: Failure) -> Failure {
+    let errors = failure.details.as_ref().and_then(|details| details["errors"].as_array());
+    let line = |fault: &Value| {
+        let (path, message, remedy) =
+            (fault["path"].as_str()?, fault["message"].as_str()?, fault["remedy"].as_str()?);
+        let at = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+        Some(format!("  {at}{message}; {remedy}"))
+    };
+    let lines: Option<Vec<_>> = errors.into_iter().flatten().map(line).collect();
+    match lines {
+        Some(lines) if lines.len() > 1 => {
+            let faults = counted(lines.len() as u64, "fault");
+            let message = format!("no run was begun, for {faults}:\n{}", lines.join("\n"));
+            Failure { message, ..failure }
+        }
+        // One says all by itself, and those of servers have no place.
+        Some(_) | None => failure,
+    }
+}

@@ -1,0 +1,122 @@
+//! `narthex sessions`: what agents are doing, over all their runs, through the daemon.
+
+mod events;
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_cli::{SessionsCommand, WorkspaceArgs};
+use narthex_model::ErrorKind;
+use serde_json::{Value, json};
+
+use super::{runs::words, waiting::waiting};
+use crate::{
+    cli::Context,
+    daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
+    failure::{Failure, FailureKind},
+    output::{self, harmless},
+    table,
+};
+
+pub(crate) async fn run(command: SessionsCommand, context: Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    match command {
+        SessionsCommand::List { place } => list(&client, &place, &context).await,
+        SessionsCommand::Show { id, place } => {
+            show(&client, &session_path(&place, &id), &context).await
+        }
+        SessionsCommand::Events(args) => events::events(&client, &args, &context).await,
+        SessionsCommand::Message(args) => events::message(&client, args, &context).await,
+        SessionsCommand::End { id, place } => {
+            let asked = client.api(ApiRequest::new(Method::DELETE, session_path(&place, &id)));
+            waiting("ending the session", &context, asked).await.map_err(with_remedy)?;
+            let sentence = format!("the session {id} has ended, with all its runs");
+            output::told(&json!({ "session_id": id }), &sentence, context.format)
+        }
+    }
+}
+
+async fn list(
+    client: &DaemonClient,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let path = workspace_path(&place.workspace, "/sessions");
+    let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
+    let header = ["id", "status", "agent", "created", "by", "parent", "env"];
+    let row = |one: &Value| {
+        vec![
+            table::text(one, "session_id"),
+            table::text(one, "status"),
+            or_none(one, "agent_name"),
+            table::text(one, "created_at"),
+            table::text(one, "created_by"),
+            or_none(one, "parent_run_id"),
+            env(one),
+        ]
+    };
+    table::list(&items, &header, row, "There are no sessions yet.", context)
+}
+
+async fn show(client: &DaemonClient, path: &str, context: &Context) -> Result<ExitCode, Failure> {
+    let asked = client.api_get(path);
+    let session = waiting("asking the daemon", context, asked).await.map_err(with_remedy)?;
+    if context.format.is_json() {
+        output::done(&session)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let runs = session["runs"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if context.format.is_quiet() {
+        runs.iter().try_for_each(|run| output::line(&table::text(run, "run_id")))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let status = match session["ended_at"].as_str() {
+        Some(at) => format!("ended at {}", harmless(at)),
+        None => "is running".to_owned(),
+    };
+    output::line(&format!(
+        "The session {} was created at {} and {status}.\n\n  agent         {}\n  \
+         created by    {}\n  parent run    {}\n  injected env  {}\n",
+        table::text(&session, "session_id"),
+        table::text(&session, "created_at"),
+        or_none(&session, "agent_name"),
+        table::text(&session, "created_by"),
+        or_none(&session, "parent_run_id"),
+        env(&session),
+    ))?;
+    let rows: Vec<_> = runs.iter().map(run_row).collect();
+    output::line(&table::render(&["run", "pid", "status", "created", "ended"], &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_row(run: &Value) -> Vec<String> {
+    vec![
+        table::text(run, "run_id"),
+        run["pid"].as_u64().unwrap_or_default().to_string(),
+        table::text(run, "status"),
+        table::text(run, "created_at"),
+        or_none(run, "ended_at"),
+    ]
+}
+
+fn or_none(value: &Value, member: &str) -> String {
+    value[member].as_str().map_or_else(|| "-".to_owned(), harmless)
+}
+
+fn env(session: &Value) -> String {
+    words(&session["agent_env_names"], |name| name.as_str().unwrap_or_default())
+}
+
+fn with_remedy(failure: Failure) -> Failure {
+    match failure.kind == FailureKind::Operation(ErrorKind::NotFound) {
+        true => {
+            let message = format!("{}; `narthex sessions list` shows them", failure.message);
+            Failure { message, ..failure }
+        }
+        false => failure,
+    }
+}
+
+fn session_path(place: &WorkspaceArgs, id: &str) -> String {
+    workspace_path(&place.workspace, &format!("/sessions/{}", segment(id)))
+}

@@ -1,0 +1,85 @@
+//! `narthex sessions events` and `narthex sessions message`, with a real daemon that is killed.
+
+use std::{
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+};
+
+use serde_json::{Value, json};
+
+use crate::support::{Daemon, Done, Place};
+
+fn data(done: Done) -> Value {
+    done.succeeded().json()["data"].take()
+}
+
+/// A daemon, and a session of an agent without servers.
+fn with_session() -> (Place, Daemon, String) {
+    let place = Place::with(&json!({}));
+    let daemon = place.up();
+    place.write("reader.json", r#"{"name": "reader"}"#);
+    place.run(["agents", "apply", "-f", "reader.json"]).succeeded();
+    let begun = data(place.run(["runs", "create", "--agent", "reader", "--json"]));
+    let session = begun["session_id"].as_str().unwrap().to_owned();
+    (place, daemon, session)
+}
+
+fn events(place: &Place, session: &str, words: &[&str]) -> Vec<Value> {
+    let words = [&["sessions", "events", session, "--json"], words].concat();
+    data(place.run(words))["items"].as_array().unwrap().clone()
+}
+
+/// X-E98: what is said is there under its number, also after the daemon was killed, and goes on.
+#[test]
+fn x_e98_events_outlive_a_daemon_that_is_killed() {
+    let (place, mut daemon, session) = with_session();
+    let words = ["sessions", "message", &session, "yes\nof course", "--request-id", "q1"];
+    let said = place.run([&words[..], &["--message-id", "m1", "--json"]].concat());
+    let said = data(said);
+    assert_eq!((&said["sequence"], &said["payload"]["request_id"]), (&json!(2), &json!("q1")));
+    let again = place.run([&words[..], &["--message-id", "m1"]].concat()).succeeded();
+    assert_eq!(again.stdout, format!("event 2 of the session {session}\n"));
+    place.pipe(&["sessions", "message", &session], "from a file\n").succeeded();
+    let before = events(&place, &session, &[]);
+    assert_eq!(before.len(), 3, "{before:?}");
+    assert_eq!((&before[1], &before[2]["payload"]["text"]), (&said, &json!("from a file\n")));
+    daemon.signal("KILL");
+    daemon.wait();
+    let _daemon = place.up();
+    assert_eq!(events(&place, &session, &[]), before);
+    place.run(["sessions", "message", &session, "after"]).succeeded();
+    assert_eq!(events(&place, &session, &["--after", "3"])[0]["sequence"], 4);
+    assert_eq!(events(&place, &session, &["--type", "session.created"]), [before[0].clone()]);
+    let lines = place.run(["sessions", "events", &session]).succeeded().stdout;
+    assert!(lines.contains("user.message  yes of course\n"), "{lines}");
+    let quiet = place.run(["sessions", "events", &session, "--quiet"]).succeeded().stdout;
+    assert_eq!(quiet, "1\n2\n3\n4\n");
+    let none = place.run(["sessions", "events", &session, "--after", "9"]).succeeded().stdout;
+    assert_eq!(none, "There are no such events.\n");
+    let wrong = place.run(["sessions", "events", &session, "--type", "agent.none"]);
+    wrong.failed(1, &["invalid", "session.created"]);
+    for words in [&["events"][..], &["events", "--follow"], &["message", "--request-id=x"]] {
+        let unknown = [&["sessions"], words, &["ses_000000000000"]].concat();
+        let unknown = place.pipe(&unknown, "x");
+        unknown.failed(1, &["not_found", "`narthex sessions list` shows them"]);
+    }
+}
+
+/// Whoever follows sees what comes, until the session has ended.
+#[test]
+fn a_session_is_followed_to_its_end() {
+    let (place, _daemon, session) = with_session();
+    let mut command = place.command(["sessions", "events", &session, "--follow", "--json"]);
+    let mut follower = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next()?.unwrap()).ok();
+    assert_eq!(next().unwrap()["type"], "session.created");
+    place.run(["sessions", "message", &session, "hello"]).succeeded();
+    assert_eq!(next().unwrap()["payload"]["text"], "hello");
+    place.run(["sessions", "end", &session]).succeeded();
+    assert_eq!(next().unwrap()["type"], "session.ended");
+    assert_eq!(next(), None);
+    assert!(follower.wait().unwrap().success());
+    let late = place.run(["sessions", "message", &session, "too late"]);
+    late.failed(1, &["conflict", "has ended"]);
+}

@@ -1,0 +1,42 @@
+//! The end of a workspace with all that lives in it.
+
+use narthex_control::{AccessError, By, ControlError};
+use narthex_model::{RunEnd, WorkspaceId};
+
+use crate::{RunError, RunFilter, Runs};
+
+/// How often runs are ended that began while others were.
+const ROUNDS: usize = 5;
+
+impl Runs {
+    /// Ends all runs of a workspace that go on, one after the other and each as by itself, and
+    /// deletes it with everything in it. If that fails, the runs have ended nevertheless.
+    ///
+    /// # Errors
+    /// When it is `default`, whose runs then go on; when runs begin all the time; when there is no
+    /// such workspace or no store, or it fails.
+    pub async fn workspace_delete(&self, id: &WorkspaceId, by: &By) -> Result<(), RunError> {
+        let control = self.control();
+        for _ in 0..ROUNDS {
+            if *id != WorkspaceId::default() {
+                self.end_all(id, by).await?;
+            }
+            match control.workspace_delete(id, true, by).await {
+                // Of all that lives, only runs are in its way.
+                Err(ControlError::Access(AccessError::Living { .. })) => {}
+                done => return Ok(done?),
+            }
+        }
+        Err(ControlError::from(AccessError::RunsBegin(id.clone())).into())
+    }
+
+    async fn end_all(&self, workspace: &WorkspaceId, by: &By) -> Result<(), RunError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let living = RunFilter { session: None, status: Some(None) };
+        for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
+            // One that comes to its end meanwhile is as good.
+            self.end_stored(workspace, run.id, RunEnd::Ended, by.clone()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,232 @@
+//! Events of sessions: added at the end of their stream, read from there by their numbers, and
+//! removed from its beginning.
+
+mod reading;
+
+use std::time::SystemTime;
+
+use narthex_model::{RunId, SessionId, WorkspaceId};
+
+pub use self::reading::{EventFeed, EventFilter, EventPage};
+use super::{ms, time, workspace};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+const BEGIN: Statement = Statement {
+    name: "events.begin",
+    sql: "INSERT INTO event_streams (workspace, session, oldest_seq, last_seq, last_at, bytes) \
+          VALUES ($1, $2, 1, 0, 0, 0) ON CONFLICT (workspace, session) DO NOTHING",
+};
+/// Not for a message that is there already. Time does not go back within a stream.
+const COUNT: Statement = Statement {
+    name: "events.count",
+    sql: "UPDATE event_streams SET last_seq = last_seq + 1, bytes = bytes + $3, \
+          last_at = CASE WHEN last_at > $4 THEN last_at ELSE $4 END \
+          WHERE workspace = $1 AND session = $2 AND ($5 = '' OR NOT EXISTS (SELECT 1 \
+          FROM session_events WHERE workspace = $1 AND session = $2 AND kind = $6 \
+          AND message_id = $5))",
+};
+const NUMBER: Statement = Statement {
+    name: "events.number",
+    sql: "INSERT INTO event_totals (workspace, last_number, bytes) VALUES ($1, 1, $2) \
+          ON CONFLICT (workspace) DO UPDATE SET last_number = event_totals.last_number + 1, \
+          bytes = event_totals.bytes + excluded.bytes",
+};
+const ADD: Statement = Statement {
+    name: "events.add",
+    sql: "INSERT INTO session_events (workspace, session, seq, number, happened_at, kind, run, \
+          message_id, bytes, payload) \
+          SELECT $1, $2, event_streams.last_seq, event_totals.last_number, event_streams.last_at, \
+          $3, $4, $5, $6, $7 FROM event_streams, event_totals \
+          WHERE event_streams.workspace = $1 AND event_streams.session = $2 \
+          AND event_totals.workspace = $1",
+};
+const ADDED: Statement = Statement {
+    name: "events.added",
+    sql: "SELECT session_events.workspace, session_events.session, seq, number, happened_at, \
+          kind, run, message_id, payload, oldest_seq, last_seq, event_streams.bytes AS bytes, \
+          event_totals.bytes AS total FROM event_streams \
+          JOIN session_events ON session_events.workspace = event_streams.workspace \
+          AND session_events.session = event_streams.session AND seq = last_seq \
+          JOIN event_totals ON event_totals.workspace = event_streams.workspace \
+          WHERE event_streams.workspace = $1 AND event_streams.session = $2",
+};
+const TAKE_FROM_TOTAL: Statement = Statement {
+    name: "events.take_from_total",
+    sql: "UPDATE event_totals SET bytes = bytes - (SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) \
+          FROM session_events WHERE workspace = $1 AND session = $2 AND seq < $3) \
+          WHERE workspace = $1",
+};
+const TAKE_FROM_STREAM: Statement = Statement {
+    name: "events.take_from_stream",
+    sql: "UPDATE event_streams SET oldest_seq = $3, \
+          bytes = bytes - (SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM session_events \
+          WHERE workspace = $1 AND session = $2 AND seq < $3) \
+          WHERE workspace = $1 AND session = $2 AND oldest_seq < $3 AND last_seq >= $3 - 1",
+};
+const FORGET: Statement = Statement {
+    name: "events.forget",
+    sql: "DELETE FROM session_events WHERE workspace = $1 AND session = $2 AND seq < $3",
+};
+
+/// What an event takes besides its payload, in bytes, about.
+const OVERHEAD: usize = 128;
+
+/// Access to the events of sessions.
+#[derive(Debug, Clone, Copy)]
+pub struct EventRows<'a> {
+    database: &'a Database,
+}
+
+/// Of which session.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EventsOf {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// Its id.
+    pub session: SessionId,
+}
+
+/// An event that is to be added.
+#[derive(Debug, Clone, Copy)]
+pub struct NewEvent<'a> {
+    /// Of which session.
+    pub of: &'a EventsOf,
+    /// The run in which it happens, if it does in one.
+    pub run: Option<RunId>,
+    /// What it is.
+    pub kind: &'a str,
+    /// By what a second one of its kind is known to be the same.
+    pub message_id: Option<&'a str>,
+    /// What is to be said, as JSON.
+    pub payload: &'a str,
+    /// When it happens.
+    pub happened_at: SystemTime,
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventRow {
+    /// Of which session.
+    pub of: EventsOf,
+    /// Its number in the session, from 1 on.
+    pub seq: u64,
+    /// Its number in the workspace, from 1 on.
+    pub number: u64,
+    /// When it happened, to the millisecond; never before the one in front of it.
+    pub happened_at: SystemTime,
+    /// What it is.
+    pub kind: String,
+    /// The run in which it happened, if it did in one.
+    pub run: Option<RunId>,
+    /// By what a second one of its kind is known to be the same.
+    pub message_id: Option<String>,
+    /// What is said, as JSON.
+    pub payload: String,
+}
+
+/// How a stream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventStream {
+    /// The first event that is kept; one more than the last if none is.
+    pub oldest: u64,
+    /// The last event.
+    pub last: u64,
+    /// What its events take.
+    pub bytes: u64,
+    /// What all events of its workspace take.
+    pub workspace_bytes: u64,
+}
+
+impl<'a> EventRows<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Adds an event, as the next of its session, and tells how the stream stands then. `None`,
+    /// and nothing happens, if its message is there already.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such session, or when a statement fails.
+    pub async fn append(
+        &self,
+        new: NewEvent<'_>,
+    ) -> Result<Option<(EventRow, EventStream)>, StatementError> {
+        let NewEvent { of, run, kind, message_id, payload, happened_at } = new;
+        let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
+        let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
+        let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
+        let (bytes, message) = (Value::Integer(bytes), Value::Text(message_id.unwrap_or_default()));
+        let mut counted = place.to_vec();
+        counted.extend([bytes, Value::Integer(ms(happened_at)), message, Value::Text(kind)]);
+        let mut added = place.to_vec();
+        added.extend([Value::Text(kind), Value::Text(&run), message, bytes, Value::Text(payload)]);
+        let steps = [
+            Step::new(BEGIN, place.to_vec()),
+            Step::must_change(COUNT, counted),
+            Step::new(NUMBER, vec![place[0], bytes]),
+            Step::must_change(ADD, added),
+        ];
+        let rows = self.database.write_then_read(&steps, ADDED, place.to_vec()).await?;
+        let found = rows.iter().flatten().next();
+        found.map(|row| Ok((event(row)?, stream(row)?))).transpose()
+    }
+
+    /// Removes the events of a session up to the one before `oldest`. `false`, and nothing
+    /// happens, if they are gone already, or there are not so many.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn trim(&self, of: &EventsOf, oldest: u64) -> Result<bool, StatementError> {
+        let session = of.session.to_text();
+        let values =
+            [Value::Text(of.workspace.as_str()), Value::Text(&session), number_value(oldest)];
+        let steps = [
+            Step::new(TAKE_FROM_TOTAL, values.to_vec()),
+            Step::must_change(TAKE_FROM_STREAM, values.to_vec()),
+            Step::new(FORGET, values.to_vec()),
+        ];
+        self.database.write_steps(&steps).await
+    }
+}
+
+fn event(row: &Row) -> Result<EventRow, StatementError> {
+    let maybe = |column| Ok(Some(row.text(column)?).filter(|text| !text.is_empty()));
+    let run = maybe("run")?.map(|text| RunId::parse(&text).ok_or_else(|| row.damaged()));
+    Ok(EventRow {
+        of: events_of(row)?,
+        seq: whole(row, "seq")?,
+        number: whole(row, "number")?,
+        happened_at: time(row, "happened_at")?,
+        kind: row.text("kind")?,
+        run: run.transpose()?,
+        message_id: maybe("message_id")?,
+        payload: row.text("payload")?,
+    })
+}
+
+fn events_of(row: &Row) -> Result<EventsOf, StatementError> {
+    let session = SessionId::parse(&row.text("session")?).ok_or_else(|| row.damaged())?;
+    Ok(EventsOf { workspace: workspace(row)?, session })
+}
+
+fn stream(row: &Row) -> Result<EventStream, StatementError> {
+    Ok(EventStream {
+        oldest: whole(row, "oldest_seq")?,
+        last: whole(row, "last_seq")?,
+        bytes: whole(row, "bytes")?,
+        workspace_bytes: whole(row, "total")?,
+    })
+}
+
+fn whole(row: &Row, column: &'static str) -> Result<u64, StatementError> {
+    u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())
+}
+
+/// As it is stored.
+fn number_value(number: u64) -> Value<'static> {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}

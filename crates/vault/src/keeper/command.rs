@@ -1,0 +1,227 @@
+//! The key ring in a keychain, by way of a program that speaks to it.
+//!
+//! Keys go through pipes alone: what stands in arguments and variables, other processes can read.
+//! No keychain says for sure that it keeps a thing, so whatever is stored is read back.
+
+mod run;
+
+use std::{ffi::OsString, fmt::Write, path::Path, time::Duration};
+
+use zeroize::Zeroizing;
+
+pub use run::CommandFault;
+use run::{Answer, Question};
+
+use super::{Keeper, KeeperError};
+use crate::{KeyRing, MasterKey};
+
+/// How long a program may take: a keychain may ask its user for a password.
+const LIMIT: Duration = Duration::from_secs(30);
+/// What `security` ends with where it finds nothing.
+const MACOS_ABSENT: i32 = 44;
+
+/// A keychain that systems bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keychain {
+    /// That of Linux desktops (such as GNOME Keyring), by `secret-tool`.
+    SecretService,
+    /// That of macOS, by `security`.
+    MacOs,
+}
+
+impl Keychain {
+    /// The one of this system.
+    #[must_use]
+    pub fn usual() -> Self {
+        if cfg!(target_os = "macos") { Self::MacOs } else { Self::SecretService }
+    }
+}
+
+/// A key ring that a program loads and stores.
+#[derive(Debug)]
+pub struct KeyCommand {
+    place: String,
+    load: Vec<String>,
+    store: Vec<String>,
+    manner: Manner,
+    hidden: Vec<OsString>,
+    limit: Duration,
+}
+
+/// What differs between programs.
+#[derive(Debug)]
+enum Manner {
+    /// Ends well and says nothing where there is no ring yet.
+    Plain,
+    /// `secret-tool` fails in silence where there is no ring, and also where nobody unlocks it. This
+    /// names what is there, locked or not.
+    SecretTool { search: Vec<String> },
+    /// `security` would take the key as an argument, so its command line goes through the pipe.
+    Security { account: String },
+}
+
+impl KeyCommand {
+    /// Takes the programs with their arguments. `load` prints the ring, and prints nothing and
+    /// ends well if there is none yet; `store` reads one line with the ring.
+    #[must_use]
+    pub fn new(load: Vec<String>, store: Vec<String>) -> Self {
+        let place = "the keychain of `vault.key_command`".to_owned();
+        Self { place, load, store, manner: Manner::Plain, hidden: Vec::new(), limit: LIMIT }
+    }
+
+    /// A keychain of the system, where the ring is kept by the path of the data directory.
+    ///
+    /// # Errors
+    /// When the path cannot be said there.
+    pub fn keychain(keychain: Keychain, data: &Path) -> Result<Self, KeeperError> {
+        let unsaid = || KeeperError::KeychainPath(data.to_owned());
+        let data = data.to_str().ok_or_else(unsaid)?;
+        if keychain == Keychain::MacOs {
+            if data.contains(|c: char| c.is_control() || matches!(c, '"' | '\\')) {
+                return Err(unsaid());
+            }
+            let load = ["security", "find-generic-password", "-s", "narthex", "-a", data, "-w"];
+            return Ok(Self {
+                place: format!("the keychain of macOS (service narthex, account {data})"),
+                manner: Manner::Security { account: data.to_owned() },
+                ..Self::new(words(&load), words(&["security", "-i"]))
+            });
+        }
+        let with = |first: &[&str]| {
+            let attributes = ["application", "narthex", "data-dir", data];
+            words(&[&["secret-tool"], first, &attributes].concat())
+        };
+        Ok(Self {
+            place: format!("the Secret Service (application narthex, data-dir {data})"),
+            manner: Manner::SecretTool { search: with(&["search", "--all"]) },
+            ..Self::new(with(&["lookup"]), with(&["store", "--label", "Master keys of narthex"]))
+        })
+    }
+
+    /// Keeps these variables of this process from the programs.
+    #[must_use]
+    pub fn without(self, hidden: Vec<OsString>) -> Self {
+        Self { hidden, ..self }
+    }
+
+    fn failed(&self, fault: CommandFault) -> KeeperError {
+        let remedy = match (&fault, &self.manner) {
+            (CommandFault::Start { .. }, Manner::SecretTool { .. }) => {
+                "install it (in Debian it is in libsecret-tools)"
+            }
+            (CommandFault::Start { .. }, Manner::Security { .. }) => "it is a part of macOS alone",
+            (_, Manner::Plain) => "look at `vault.key_command` in the settings",
+            _ => "see that it runs for the user and the session of the daemon, and is unlocked",
+        };
+        KeeperError::Command { place: self.place.clone(), fault, remedy }
+    }
+
+    fn ask(&self, words: &[String], input: Option<&str>) -> Result<Answer, KeeperError> {
+        let question = Question { words, input, hidden: &self.hidden, limit: self.limit };
+        run::run(&question).map_err(|fault| self.failed(fault))
+    }
+
+    /// Whether it says by its failure that there is no ring.
+    fn is_absent(&self, answer: &Answer) -> Result<bool, KeeperError> {
+        let is_silent = answer.out.is_empty() && answer.said.is_empty();
+        match &self.manner {
+            Manner::Plain => Ok(false),
+            Manner::Security { .. } => {
+                Ok(answer.out.is_empty() && answer.status.code() == Some(MACOS_ABSENT))
+            }
+            Manner::SecretTool { search } => {
+                if !is_silent || answer.status.code() != Some(1) {
+                    return Ok(false);
+                }
+                let found = self.ask(search, None)?;
+                match (found.out.is_empty(), found.said.is_empty()) {
+                    (true, true) => Ok(true),
+                    (true, false) => Err(self.failed(found.failure(search))),
+                    (false, _) => Err(self.failed(CommandFault::Locked)),
+                }
+            }
+        }
+    }
+
+    fn store(&self, ring: &KeyRing) -> Result<(), KeeperError> {
+        let keys = ring.write();
+        // At once as long as it gets: a text that moves leaves a copy behind.
+        let room = keys.len() + self.store_room();
+        let mut line = Zeroizing::new(String::with_capacity(room));
+        if let Manner::Security { account } = &self.manner {
+            write!(line, "add-generic-password -U -s narthex -a \"{account}\" -w ")
+                .expect("a text takes text");
+        }
+        for (at, key) in keys.lines().enumerate() {
+            if at > 0 {
+                line.push(',');
+            }
+            line.push_str(key);
+        }
+        line.push('\n');
+        let answer = self.ask(&self.store, Some(&line))?;
+        match answer.status.success() {
+            true => Ok(()),
+            false => Err(self.failed(answer.failure(&self.store))),
+        }
+    }
+
+    fn store_room(&self) -> usize {
+        match &self.manner {
+            Manner::Security { account } => account.len() + 64,
+            Manner::Plain | Manner::SecretTool { .. } => 0,
+        }
+    }
+}
+
+impl Keeper for KeyCommand {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn is_ours(&self) -> bool {
+        true
+    }
+
+    fn load(&self) -> Result<Option<KeyRing>, KeeperError> {
+        let answer = self.ask(&self.load, None)?;
+        if !answer.status.success() {
+            return match self.is_absent(&answer)? {
+                true => Ok(None),
+                false => Err(self.failed(answer.failure(&self.load))),
+            };
+        }
+        if answer.out.is_empty() {
+            return Ok(None);
+        }
+        let text = std::str::from_utf8(&answer.out)
+            .map_err(|_position| self.failed(CommandFault::Text))?;
+        let ring = KeyRing::parse(text);
+        ring.map(Some).map_err(|fault| KeeperError::Content { place: self.place(), fault })
+    }
+
+    fn create(&self) -> Result<KeyRing, KeeperError> {
+        // Somebody else's key is as good.
+        if let Some(ring) = self.load()? {
+            return Ok(ring);
+        }
+        let ring = KeyRing::new(MasterKey::generate().map_err(KeeperError::Randomness)?);
+        self.store(&ring)?;
+        self.load()?.ok_or_else(|| self.failed(CommandFault::NotKept))
+    }
+
+    fn replace(&self, ring: &KeyRing) -> Result<(), KeeperError> {
+        self.store(ring)?;
+        match self.load()?.as_ref() == Some(ring) {
+            true => Ok(()),
+            false => Err(self.failed(CommandFault::NotKept)),
+        }
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! One run of a program that speaks to a keychain: its time, its output and its words are bounded.
+
+use std::{
+    ffi::OsString,
+    io,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{Child, Command},
+    time::timeout,
+};
+use zeroize::Zeroizing;
+
+/// More than any key ring has.
+const OUTPUT_MAX: usize = 16 * 1024;
+/// How much of what it says is kept, and how much of that is shown.
+const SAID_MAX: usize = 4096;
+const SHOWN_MAX: usize = 300;
+/// So many letters and digits together may be a part of a key.
+const WORD_MAX: usize = 15;
+
+/// Why a program did not do what it was asked for. Nothing that it printed is repeated, and of what
+/// it said only words that can hold no key.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandFault {
+    /// It is not there, or may not be started.
+    #[error("`{program}` cannot be started")]
+    Start {
+        /// Which.
+        program: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It was killed since it had not ended in time.
+    #[error("`{program}` had not ended after {seconds} seconds")]
+    Time {
+        /// Which.
+        program: String,
+        /// How long it had.
+        seconds: u64,
+    },
+    /// It ended badly.
+    #[error("`{program}` ended with {status}{said}")]
+    Failed {
+        /// Which.
+        program: String,
+        /// How.
+        status: ExitStatus,
+        /// Its last words, after a colon; or nothing.
+        said: String,
+    },
+    /// It printed more than any key ring has.
+    #[error("`{program}` printed more than a key ring has")]
+    Long {
+        /// Which.
+        program: String,
+    },
+    /// What it printed is no text.
+    #[error("what is kept there is no text")]
+    Text,
+    /// The keys are there, and closed.
+    #[error("it is locked, and nobody unlocked it")]
+    Locked,
+    /// It said that it stores, and gives something else.
+    #[error("it does not give back what was stored")]
+    NotKept,
+    /// A pipe to it broke.
+    #[error("`{program}` cannot be spoken to")]
+    Pipe {
+        /// Which.
+        program: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+pub(super) struct Question<'a> {
+    /// The program and its arguments.
+    pub(super) words: &'a [String],
+    pub(super) input: Option<&'a str>,
+    /// Variables that it does not get.
+    pub(super) hidden: &'a [OsString],
+    pub(super) limit: Duration,
+}
+
+pub(super) struct Answer {
+    pub(super) status: ExitStatus,
+    pub(super) out: Zeroizing<Vec<u8>>,
+    pub(super) said: Zeroizing<Vec<u8>>,
+}
+
+impl Answer {
+    /// That it ended badly.
+    pub(super) fn failure(&self, words: &[String]) -> CommandFault {
+        let said = match shown(&self.said) {
+            said if said.is_empty() => said,
+            said => format!(": {said}"),
+        };
+        CommandFault::Failed { program: program(words), status: self.status, said }
+    }
+}
+
+/// Runs it to its end. Blocks.
+pub(super) fn run(question: &Question<'_>) -> Result<Answer, CommandFault> {
+    let program = program(question.words);
+    let pipe = |source| CommandFault::Pipe { program: program.clone(), source };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let answer = runtime.map_err(pipe)?.block_on(async {
+        let mut child = spawn(question, &program)
+            .map_err(|source| CommandFault::Start { program: program.clone(), source })?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let Ok(answer) = timeout(question.limit, talk(&mut child, question.input)).await else {
+            // With what it has started.
+            if let Some(group) = group
+                && let Err(error) = kill_process_group(group, Signal::KILL)
+            {
+                tracing::debug!(%error, "a program of the keychain has ended just now");
+            }
+            child.wait().await.map_err(pipe)?;
+            let seconds = question.limit.as_secs();
+            return Err(CommandFault::Time { program: program.clone(), seconds });
+        };
+        answer.map_err(pipe)
+    })?;
+    if answer.out.len() > OUTPUT_MAX {
+        return Err(CommandFault::Long { program });
+    }
+    Ok(answer)
+}
+
+fn spawn(question: &Question<'_>, program: &str) -> io::Result<Child> {
+    let mut command = Command::new(program);
+    command.args(question.words.iter().skip(1));
+    for name in question.hidden {
+        command.env_remove(name);
+    }
+    let stdin = if question.input.is_some() { Stdio::piped() } else { Stdio::null() };
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).kill_on_drop(true).spawn()
+}
+
+async fn talk(child: &mut Child, input: Option<&str>) -> io::Result<Answer> {
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let write = async {
+        let (Some(mut stdin), Some(text)) = (stdin, input) else { return Ok(()) };
+        match stdin.write_all(text.as_bytes()).await {
+            // How it ends, and what it gives back, tell whether it has what it needs.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            done => done,
+        }
+    };
+    let (written, out, said, status) =
+        tokio::join!(write, read(stdout, OUTPUT_MAX + 1), read(stderr, SAID_MAX), child.wait());
+    written?;
+    Ok(Answer { status: status?, out: out?, said: said? })
+}
+
+/// Reads to the end, and keeps the first `most` bytes.
+async fn read(from: Option<impl AsyncRead + Unpin>, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    // At once as long as it gets: what moves leaves a copy behind.
+    let mut kept = Zeroizing::new(Vec::with_capacity(most));
+    let Some(mut from) = from else { return Ok(kept) };
+    let mut part = Zeroizing::new([0; 1024]);
+    loop {
+        let count = from.read(&mut *part).await?;
+        if count == 0 {
+            return Ok(kept);
+        }
+        let room = (most - kept.len()).min(count);
+        kept.extend_from_slice(&part[..room]);
+    }
+}
+
+fn program(words: &[String]) -> String {
+    words.first().cloned().unwrap_or_default()
+}
+
+/// The last line, without what may be a key, a password or a command for a terminal.
+fn shown(said: &[u8]) -> String {
+    let text = Zeroizing::new(String::from_utf8_lossy(said).into_owned());
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let mut shown = String::new();
+    for run in last.split_inclusive(|c: char| !c.is_ascii_alphanumeric()) {
+        let word = run.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        match word.len() > WORD_MAX && word.contains(|c: char| c.is_ascii_digit()) {
+            true => {
+                shown.push('…');
+                shown.push_str(&run[word.len()..]);
+            }
+            false => shown.push_str(run),
+        }
+    }
+    shown.chars().filter(|c| !c.is_control()).take(SHOWN_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    /// S27: what a program says is told without what may be a key.
+    #[test]
+    fn s27_words_that_may_be_keys_are_not_shown() {
+        let key = "feffe9928665731c6d6a8f9467308308e0d1c2b3a49586776859403122130475";
+        let said = format!("first\nsecret-tool: Cannot create item ({key}), \u{1b}[1m{key}\n\n");
+        assert_eq!(shown(said.as_bytes()), "secret-tool: Cannot create item (…), […");
+        assert_eq!(shown(format!("at {}", &key[..15]).as_bytes()), format!("at {}", &key[..15]));
+        assert_eq!(
+            shown(b"org.freedesktop.SystemPrompter failed"),
+            "org.freedesktop.SystemPrompter failed"
+        );
+        assert_eq!(shown("a b ".repeat(500).as_bytes()).len(), 300);
+        assert_eq!(shown(b"\n \n"), "");
+    }
+}
