@@ -16,7 +16,7 @@ use narthex_policy::{Arguments, Forbidding, Item, Question, Rules, Ruling};
 use crate::{
     RuleSet,
     arguments::ARGUMENTS,
-    set::{Group, Rule},
+    set::{Group, Head, HeadResource, Rule},
     values,
 };
 
@@ -52,7 +52,7 @@ static AUTHORIZER: LazyLock<Authorizer> = LazyLock::new(Authorizer::new);
 struct Asked {
     principal: EntityUid,
     resource: EntityUid,
-    server: EntityUid,
+    heads: Vec<Head>,
     entities: Entities,
     context: Values,
 }
@@ -124,10 +124,7 @@ fn tell(rule: &Rule) {
 impl Matches {
     /// Asks those rules of a group that may be about this.
     fn find(&mut self, group: &Group, asked: &Asked, context: Values) {
-        let (resource, server) =
-            (group.of_one.get(&asked.resource), group.of_one.get(&asked.server));
-        let any = Some(&group.of_any).filter(|set| !set.is_empty());
-        let mut sets = [any, resource, server].into_iter().flatten().peekable();
+        let mut sets = asked.heads.iter().filter_map(|head| group.by_head.get(head)).peekable();
         if sets.peek().is_none() {
             return;
         }
@@ -212,8 +209,20 @@ impl Asked {
             ("annotations".to_owned(), annotations(site.annotations)?),
             ("time".to_owned(), time(*at)?),
         ];
-        Some(Self { principal, resource, server: of_server, entities, context })
+        let heads = heads(&principal, kind, [&resource, &of_server]);
+        Some(Self { principal, resource, heads, entities, context })
     }
+}
+
+/// All heads of rules that may be about this.
+fn heads(principal: &EntityUid, kind: &EntityTypeName, ones: [&EntityUid; 2]) -> Vec<Head> {
+    let resources = [HeadResource::Any, HeadResource::Of(kind.clone())].into_iter();
+    let resources = resources.chain(ones.map(|one| HeadResource::One(one.clone())));
+    let of_each = |resource: HeadResource| {
+        [None, Some(principal.clone())]
+            .map(|principal| Head { principal, resource: resource.clone() })
+    };
+    resources.flat_map(of_each).collect()
 }
 
 fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {

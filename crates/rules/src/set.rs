@@ -6,7 +6,8 @@ use std::{
 };
 
 use cedar_policy::{
-    Effect, EntityUid, Policy, PolicyId, PolicySet, ResourceConstraint, ValidationMode,
+    Effect, EntityTypeName, EntityUid, Policy, PolicyId, PolicySet, PrincipalConstraint,
+    ResourceConstraint, ValidationMode,
 };
 use narthex_model::{ToolScope, ToolScopes};
 
@@ -49,13 +50,28 @@ pub(crate) struct Rule {
     pub(crate) is_told: AtomicBool,
 }
 
-/// Rules by the resource that they name at their head, so that those about others are not asked.
+/// Rules by what they name at their heads, so that those about others are not asked: Cedar itself
+/// asks every rule.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// The head names none, or a type.
-    pub(crate) of_any: PolicySet,
-    /// The head names a server or one thing of a server.
-    pub(crate) of_one: HashMap<EntityUid, PolicySet>,
+    pub(crate) by_head: HashMap<Head, PolicySet>,
+}
+
+/// What the head of a rule names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Head {
+    /// One agent. Agents are in nothing else.
+    pub(crate) principal: Option<EntityUid>,
+    pub(crate) resource: HeadResource,
+}
+
+/// What the head of a rule says of the resource.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum HeadResource {
+    Any,
+    Of(EntityTypeName),
+    /// A server, or one thing of a server.
+    One(EntityUid),
 }
 
 /// A rule as it is read.
@@ -118,19 +134,33 @@ impl RuleSet {
 
 impl Group {
     pub(crate) fn is_empty(&self) -> bool {
-        self.of_any.is_empty() && self.of_one.is_empty()
+        self.by_head.is_empty()
     }
 
     /// Adds a rule by its number.
     fn add(&mut self, policy: &Policy, number: usize) {
-        let set = match policy.resource_constraint() {
-            ResourceConstraint::Any | ResourceConstraint::Is(_) => &mut self.of_any,
+        let numbered = policy.new_id(PolicyId::new(number.to_string()));
+        let set = self.by_head.entry(Head::of(policy)).or_default();
+        set.add(numbered).expect("each rule has a number of its own");
+    }
+}
+
+impl Head {
+    fn of(policy: &Policy) -> Self {
+        let principal = match policy.principal_constraint() {
+            PrincipalConstraint::Any | PrincipalConstraint::Is(_) => None,
+            PrincipalConstraint::In(one)
+            | PrincipalConstraint::Eq(one)
+            | PrincipalConstraint::IsIn(_, one) => Some(one),
+        };
+        let resource = match policy.resource_constraint() {
+            ResourceConstraint::Any => HeadResource::Any,
+            ResourceConstraint::Is(kind) => HeadResource::Of(kind),
             ResourceConstraint::In(one)
             | ResourceConstraint::Eq(one)
-            | ResourceConstraint::IsIn(_, one) => self.of_one.entry(one).or_default(),
+            | ResourceConstraint::IsIn(_, one) => HeadResource::One(one),
         };
-        let numbered = policy.new_id(PolicyId::new(number.to_string()));
-        set.add(numbered).expect("each rule has a number of its own");
+        Self { principal, resource }
     }
 }
 

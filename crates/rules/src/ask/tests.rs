@@ -184,3 +184,69 @@ proptest! {
         prop_assert_eq!(said.matched.contains(&"rule-1".into()), argument.contains('x'));
     }
 }
+
+/// The same rules, all of which are asked about everything.
+fn unsorted(set: RuleSet) -> RuleSet {
+    let RuleSet { rules, plain, asking } = set;
+    let [plain, asking] = [plain, asking].map(|group| {
+        let policies =
+            group.by_head.into_values().flat_map(|set| set.policies().cloned().collect::<Vec<_>>());
+        let set = PolicySet::from_policies(policies).unwrap();
+        // A head that every question has.
+        let any = Head { principal: None, resource: HeadResource::Any };
+        Group { by_head: HashMap::from([(any, set)]) }
+    });
+    RuleSet { rules, plain, asking }
+}
+
+proptest! {
+    /// D13: which rules are asked follows from their heads, and never changes what they say.
+    #[test]
+    fn d13_rules_that_are_not_asked_would_not_match(
+        heads in proptest::collection::vec((0..6_usize, 0..12_usize, 0..4_usize), 1..20),
+        agent in 0..3_usize,
+        server in 0..3_usize,
+        item in 0..5_usize,
+    ) {
+        let principals = [
+            "principal", "principal is Agent", r#"principal == Agent::"a""#,
+            r#"principal in Agent::"b""#, r#"principal is Agent in Agent::"a""#,
+            r#"principal == Agent::"""#,
+        ];
+        let resources = [
+            "resource", "resource is Tool", "resource is Prompt", "resource is Resource",
+            "resource is Method", r#"resource in Server::"one""#, r#"resource in Server::"two""#,
+            r#"resource == Tool::"one/x""#, r#"resource in Tool::"one/x""#,
+            r#"resource is Prompt in Server::"one""#, r#"resource == Prompt::"two/x""#,
+            r#"resource is Tool in Tool::"two/x""#,
+        ];
+        let conditions = [
+            "", r#"when { resource.name == "x" }"#, r#"unless { principal.name == "a" }"#,
+            "when { context.arguments has n && context.arguments.n > 3 }",
+        ];
+        let rule = |(principal, resource, condition): &(usize, usize, usize)| {
+            let (principal, resource) = (principals[*principal], resources[*resource]);
+            format!("forbid({principal}, action, {resource}) {};\n", conditions[*condition])
+        };
+        let text: String = heads.iter().map(rule).collect();
+        let actors = Actors {
+            agent: [None, AgentName::new("a").ok(), AgentName::new("b").ok()][agent].clone(),
+            ..Actors::default()
+        };
+        let items = [
+            Item::Tool("x".into()), Item::Tool("y".into()), Item::Prompt("x".into()),
+            Item::Resource("x".into()), Item::Server,
+        ];
+        let question = Question {
+            actors: &actors,
+            server: &Alias::new(["one", "two", "three"][server]).unwrap(),
+            item: &items[item],
+            method: "vendor/x",
+            arguments: Arguments::Json(br#"{"n":"no number"}"#),
+            site: Site::default(),
+            at: at(),
+        };
+        let sorted = rules(&text).ask(&question);
+        prop_assert_eq!(sorted, unsorted(rules(&text)).ask(&question), "{}", text);
+    }
+}
