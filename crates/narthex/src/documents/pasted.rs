@@ -117,10 +117,10 @@ mod tests {
     #[test]
     fn x_m12_servers_of_a_desktop_client_are_taken_out() {
         let document = json!({ "mcpServers": {
+            "docs": { "url": "https://${HOST}/mcp", "headers": {
+                "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
             "github": { "command": "npx", "args": ["-y", "x", "${HOME}/x"],
-                        "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } },
-            "docs": { "url": "https://${HOST}/mcp", "headers": { "x-key": "${DOCS_KEY}",
-                "authorization": "Bearer ${TOKEN}" } } } });
+                        "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } } } });
         let Pasted { servers, notices } = take_out(&document).unwrap().unwrap();
         assert_eq!(
             servers,
