@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::{
     Answering, Caller, Endpoint,
     gateway::Shared,
+    grants::Target,
     method::Handling,
     pipeline::{result, unrecorded},
     record::CallRecord,
@@ -207,7 +208,8 @@ impl Shared {
         let built_in = built_in.ok_or_else(unknown)?;
         let no_limits = TrafficLimits::default;
         record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
-        let permitted = self.permit(caller, None, request, &[]).await?;
+        let permitted =
+            self.permit(caller, Target::built_in(&built_in.inventory), request, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;

@@ -16,7 +16,7 @@ use narthex_registry::Registry;
 use narthex_traffic::Meters;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
-    sync::{OnceCell, watch},
+    sync::OnceCell,
     task::{JoinHandle, JoinSet},
     time::timeout,
 };
@@ -109,8 +109,6 @@ pub(crate) struct Shared {
     pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
     pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
     pub(crate) built_in: OnceLock<BuiltIn>,
-    /// Counts changes of grants, for what is open.
-    pub(crate) grants_changed: watch::Sender<u64>,
     pub(crate) options: GatewayOptions,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
@@ -151,7 +149,6 @@ impl Gateway {
             run_source: OnceLock::new(),
             ledger: OnceLock::new(),
             built_in: OnceLock::new(),
-            grants_changed: watch::Sender::default(),
             options,
             metrics: Metrics::new(&audit),
             audit,
@@ -192,11 +189,6 @@ impl Gateway {
         if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }
-    }
-
-    /// Grants were revoked: streams and subscriptions that need one of them end.
-    pub fn grants_revoked(&self) {
-        self.shared.grants_changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// The servers.

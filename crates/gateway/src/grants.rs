@@ -5,12 +5,15 @@ mod over;
 use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
 use narthex_model::{CallError, CallErrorKind, ErrorKind, GrantId, ToolScope};
-use narthex_policy::{Attempt, Forbidding, Item, Permitted, Request, Site, Unpaid, Verdict};
+use narthex_policy::{
+    Attempt, Forbidding, Item, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
+};
 use narthex_registry::ServerRow;
+use narthex_upstream::Inventory;
 use narthex_wire::{Era, Raw};
 use serde_json::json;
 
-pub(crate) use self::over::Over;
+pub(crate) use self::over::{Over, Standing};
 use crate::{
     Caller, Endpoint, RunView,
     exposure::{refusal_of, rules},
@@ -41,12 +44,31 @@ pub enum Consumed {
 #[error("{0}")]
 pub struct LedgerError(pub String);
 
+/// What is known of the server of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    rules: ServerRules<'a>,
+    inventory: Option<&'a Inventory>,
+}
+
+impl<'a> Target<'a> {
+    /// A server as it is registered; one that is not has no rules of its own.
+    pub(crate) fn of(row: Option<&'a ServerRow>) -> Self {
+        Self { rules: rules(row), inventory: row.map(|row| &*row.inventory) }
+    }
+
+    /// The built-in server, which hides nothing and requires nothing.
+    pub(crate) fn built_in(inventory: &'a Inventory) -> Self {
+        Self { inventory: Some(inventory), ..Self::of(None) }
+    }
+}
+
 /// Has policy decide on a request to a server: the one place where that is done.
 ///
 /// `paid` are the grants that earlier tries and rounds of the same call have used up.
 pub(crate) fn decide(
     caller: &Caller,
-    row: Option<&ServerRow>,
+    target: Target<'_>,
     request: Request,
     paid: &[GrantId],
 ) -> Result<Verdict, Refusal> {
@@ -57,7 +79,7 @@ pub(crate) fn decide(
             (Item::Tool(name), None) => Some(name),
             (Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server, None) => None,
         };
-        let declared = row.zip(name).and_then(|(row, name)| row.inventory.tool(name));
+        let declared = target.inventory.zip(name).and_then(|(all, name)| all.tool(name));
         let annotations = declared.and_then(|tool| Raw::new(&tool.raw).get("annotations"));
         Site {
             workspace: run.workspace.as_str(),
@@ -74,7 +96,7 @@ pub(crate) fn decide(
         }
     };
     let attempt = Attempt { now: SystemTime::now, paid, site: &site };
-    let decided = run.policy.authorize(request, rules(row), &run.authority, attempt);
+    let decided = run.policy.authorize(request, target.rules, &run.authority, attempt);
     decided.map_err(refusal_of)
 }
 
@@ -83,13 +105,13 @@ impl Shared {
     pub(crate) async fn permit(
         &self,
         caller: &Caller,
-        row: Option<&ServerRow>,
+        target: Target<'_>,
         request: Request,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
-        match decide(caller, row, request, paid)? {
+        match decide(caller, target, request, paid)? {
             Verdict::Permit(permitted) => Ok(permitted),
-            Verdict::Unpaid(unpaid) => Box::pin(self.settle(caller, row, unpaid, paid)).await,
+            Verdict::Unpaid(unpaid) => Box::pin(self.settle(caller, target, unpaid, paid)).await,
         }
     }
 
@@ -97,7 +119,7 @@ impl Shared {
     pub(crate) async fn settle(
         &self,
         caller: &Caller,
-        row: Option<&ServerRow>,
+        target: Target<'_>,
         mut unpaid: Unpaid,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
@@ -106,7 +128,7 @@ impl Shared {
                 Ok(permitted) => return Ok(permitted),
                 Err(again) => again,
             };
-            match decide(caller, row, again, paid)? {
+            match decide(caller, target, again, paid)? {
                 Verdict::Permit(permitted) => return Ok(permitted),
                 Verdict::Unpaid(next) => unpaid = next,
             }

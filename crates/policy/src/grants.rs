@@ -12,6 +12,7 @@ use narthex_model::{
     AgentName, AgentType, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf,
     GrantSubject, PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
+use tokio::sync::watch;
 
 /// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,6 +62,7 @@ type Key = (GrantSubject, ToolScope);
 pub struct Grants {
     by_key: papaya::HashMap<Key, Arc<[Arc<LiveGrant>]>>,
     by_id: papaya::HashMap<GrantId, Arc<LiveGrant>>,
+    removed: watch::Sender<()>,
 }
 
 impl LiveGrant {
@@ -174,7 +176,14 @@ impl Grants {
             // Somebody may have put one there meanwhile.
             let _removed = by_key.remove_if(&key, |_, others| others.is_empty());
         }
+        self.removed.send_replace(());
         true
+    }
+
+    /// Tells when one was taken out, for whoever keeps something open that one allows.
+    #[must_use]
+    pub fn removals(&self) -> watch::Receiver<()> {
+        self.removed.subscribe()
     }
 
     /// One by its id.

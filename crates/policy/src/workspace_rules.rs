@@ -9,6 +9,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use narthex_model::{Alias, ToolScopes};
 use narthex_wire::method;
+use tokio::sync::watch;
 
 use crate::{Actors, Item, Request};
 
@@ -24,6 +25,7 @@ pub trait Rules: Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub struct WorkspaceRules {
     current: ArcSwapOption<Box<dyn Rules>>,
+    changed: watch::Sender<()>,
 }
 
 /// What there is to know of one request.
@@ -105,6 +107,13 @@ impl WorkspaceRules {
     /// These rules hold from now on.
     pub fn set(&self, rules: Option<Box<dyn Rules>>) {
         self.current.store(rules.map(Arc::new));
+        self.changed.send_replace(());
+    }
+
+    /// Tells of each change, for whoever keeps something open that they have let through.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     /// Whether there are none.

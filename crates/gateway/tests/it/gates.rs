@@ -331,7 +331,6 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
                 assert_eq!(answer["result"], json!({}), "{answer}");
             }
             gated.grants.remove(GrantId::new([1; 8]));
-            gated.world.gateway.grants_revoked();
             let ended = at_its_end(&mut listening);
             tokio::time::timeout(SOON, ended).await.expect("the stream goes on");
             for caller in [&legacy, &own] {

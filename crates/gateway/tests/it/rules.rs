@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use narthex_audit::{Audit, AuditSettings};
-use narthex_gateway::{Caller, Endpoint, GatewayOptions, RunToken, RunView};
+use narthex_gateway::{Answering, Caller, Endpoint, GatewayOptions, RunToken, RunView, Step};
 use narthex_model::{
     AgentName, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, ToolScope, ToolScopeGrant,
     WorkspaceId,
@@ -15,7 +15,11 @@ use narthex_rules::RuleSet;
 use narthex_testkit::fixture::{Eras, Options, Running};
 use serde_json::{Value, json};
 
-use super::world::{SOON, World, http_server, request, transparent};
+use super::{
+    following::next,
+    scripted::Scripts,
+    world::{SOON, World, http_server, legacy, modern, request, transparent},
+};
 
 const ERAS: [Eras; 2] = [Eras::Legacy, Eras::Modern];
 
@@ -57,6 +61,20 @@ impl Ruled {
 
     fn calls(&self) -> u64 {
         self.world.fixtures[0].fixture.counts().calls
+    }
+
+    /// The agent may use what requires a scope, until the grant is removed.
+    fn grant(&self, scope: &str) -> GrantId {
+        let (scope, id) = (ToolScope::new(scope).unwrap(), GrantId::new([1; 8]));
+        let of = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
+        self.grants.add(Grant {
+            id,
+            subject: GrantSubject::Agent(AgentName::new("writer").unwrap()),
+            of: GrantOf::ToolScope(of),
+            duration: GrantDuration::Persistent,
+            expires_at: None,
+        });
+        id
     }
 
     async fn echo(&self, (caller, prefix): &(Caller, &str), message: &str) -> Value {
@@ -127,20 +145,7 @@ async fn d13_a_rule_that_asks_for_approval_is_met_by_a_grant() {
             let told = error(&refused);
             assert_eq!(told["kind"], "permission_required", "{refused}");
             assert_eq!(told["details"]["scopes"], json!(["x.loud"]), "{refused}");
-            let of = ToolScopeGrant {
-                scope: ToolScope::new("x.loud").unwrap(),
-                server: None,
-                tool: None,
-                arguments: None,
-            };
-            let id = GrantId::new([1; 8]);
-            ruled.grants.add(Grant {
-                id,
-                subject: GrantSubject::Agent(AgentName::new("writer").unwrap()),
-                of: GrantOf::ToolScope(of),
-                duration: GrantDuration::Persistent,
-                expires_at: None,
-            });
+            let id = ruled.grant("x.loud");
             let answer = ruled.echo(&caller, "hello!").await;
             assert!(error(&answer).is_null(), "{answer}");
             assert!(ruled.grants.remove(id));
@@ -259,4 +264,97 @@ async fn s32_the_audit_names_the_rule() {
     let text = fs_err::read_to_string(dir.path().join("audit.jsonl")).unwrap();
     let line = text.lines().find(|line| line.contains("\"refused_by\":\"rules\""));
     assert!(line.expect("no event says so").contains("\"rule\":\"no-echo\""), "{line:?}");
+}
+
+const WATCHED: &str = "test://watched-resource";
+
+/// The next thing that a stream says; `None` at its end.
+async fn step(answering: &mut Answering) -> Option<String> {
+    let step = tokio::time::timeout(SOON, answering.next()).await.expect("nothing comes")?;
+    let bytes = match step {
+        Step::Message(message) => message.into_bytes(),
+        Step::Answer(answer) => answer.payload.into_bytes(),
+        Step::Break { .. } => return Some(String::new()),
+    };
+    Some(String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+/// D13, D5: a stream that was let through ends when a rule comes to forbid what it tells of, or to
+/// require what nobody has granted; one that the new rules let through goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_streams_end_when_a_rule_comes_to_forbid_them() {
+    let forbids = r#"@id("watch") forbid(principal, action, resource in Server::"all")
+        when { resource.name like "test://watched*" };"#;
+    let other = r#"@id("echo") forbid(principal, action, resource == Tool::"all/echo");"#;
+    let approval = r#"@id("ask") @approval("x.read") forbid(principal, action, resource)
+        when { resource.name like "test://watched*" };"#;
+    for eras in ERAS {
+        let ruled = Ruled::new(eras).await;
+        for (endpoint, prefix) in [(transparent("all"), ""), (Endpoint::Aggregated, "mcp__all__")] {
+            let caller = ruled.world.modern_caller(endpoint);
+            let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+            for is_forbidden in [true, false] {
+                set(&ruled.rules, "");
+                let listen = modern(5, "subscriptions/listen", wanted.clone());
+                let mut listening = ruled.world.gateway.call(&caller, listen).await;
+                let first = step(&mut listening).await.unwrap();
+                assert!(first.contains(WATCHED), "{first}");
+                let grant = ruled.grant("x.read");
+                set(&ruled.rules, &format!("{other}\n{approval}"));
+                let name = format!("{prefix}trigger_resource_updated");
+                let params = json!({"name": name, "arguments": {"uri": WATCHED}});
+                let touched = ruled.world.ask(&caller, "tools/call", params).await;
+                assert!(error(&touched).is_null(), "{touched}");
+                let told = step(&mut listening).await.unwrap();
+                assert!(told.contains("resources/updated"), "{told}");
+                if is_forbidden {
+                    set(&ruled.rules, forbids);
+                }
+                assert!(ruled.grants.remove(grant));
+                while step(&mut listening).await.is_some() {}
+            }
+        }
+    }
+}
+
+/// Says something when a subscription is given up, and repeats its level.
+const GIVEN_UP: [&str; 3] = [
+    r#"tell() {
+      printf '{"jsonrpc":"2.0","method":"notifications/message","params":{%s}}\n' "$1"
+    }"#,
+    r#"case $line in
+    *'"method":"resources/unsubscribe"'*) tell '"data":"given up","level":"error"' ;;
+    *'"method":"logging/setLevel"'*) tell '"data":"set","level":"error"' ;;
+    esac"#,
+    "",
+];
+
+/// D13, D5: so does a subscription of a legacy client, on a link that it shares and on one of its
+/// own.
+#[tokio::test(flavor = "multi_thread")]
+async fn d5_subscriptions_end_when_a_rule_comes_to_forbid_them() {
+    let scripts = Scripts::new();
+    let entries = vec![scripts.entry("one", GIVEN_UP)];
+    let ruled = Ruled::over(World::settled(entries, GatewayOptions::default()).await);
+    let forbids = r#"@id("a") forbid(principal, action, resource == Resource::"one/test://a");"#;
+    for endpoint in [transparent("one"), Endpoint::Aggregated] {
+        for capabilities in [json!({}), json!({"elicitation": {}})] {
+            set(&ruled.rules, "");
+            let session = ruled.world.session(&endpoint, capabilities.clone()).await;
+            let mut outbox = session.take_outbox().unwrap();
+            let run = ruled.world.run.clone();
+            let caller = Caller::new(run, endpoint.clone(), Some(session.clone()));
+            let level = legacy(1, "logging/setLevel", json!({"level": "error"}));
+            assert_eq!(ruled.world.call(&caller, level).await["result"], json!({}));
+            let subscribe = legacy(2, "resources/subscribe", json!({"uri": "test://a"}));
+            assert_eq!(ruled.world.call(&caller, subscribe).await["result"], json!({}));
+            set(&ruled.rules, forbids);
+            while next(&mut outbox, "notifications/message").await["params"]["data"] != "given up" {
+            }
+            let subscribe = legacy(3, "resources/subscribe", json!({"uri": "test://a"}));
+            assert_forbidden(&ruled.world.call(&caller, subscribe).await, "a");
+            ruled.world.gateway.end_session(&session).await;
+        }
+    }
+    ruled.world.gateway.drain().await;
 }
