@@ -19,6 +19,7 @@ export function options() {
       peers: { type: 'string' }, // the folder with the installed node_modules
       era: { type: 'string', default: 'legacy' }, // legacy, auto or modern
       url: { type: 'string' }, // Streamable HTTP endpoint
+      events: { type: 'string' }, // where the events of the run's session are
       'token-file': { type: 'string' },
       command: { type: 'string' }, // JSON array: program and arguments of a stdio server
       tool: { type: 'string' },

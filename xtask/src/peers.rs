@@ -9,6 +9,7 @@ mod daemon;
 pub(crate) mod install;
 mod servers;
 mod sign_in;
+mod story;
 
 use std::path::Path;
 use std::time::Duration;
@@ -53,6 +54,11 @@ pub(crate) fn run(peers: &Peers) -> Result<Tally> {
     let (config, data) = (&servers.config, &servers.data);
     tally.check("narthex call, in process", || command::calls("--config", config));
     tally.check("narthex call, through the daemon", || command::calls("--data", data));
+    for era in ["legacy", "modern"] {
+        tally.check(&format!("an agent asks a human ({era})"), || {
+            story::is_told(peers, &daemon, &servers, &logs, era)
+        });
+    }
     tally.check("humans sign in at npm's oidc-provider", || sign_in::at_providers(peers));
     tally.check("SIGTERM stops the daemon and every child", || daemon.stop(STOPPED));
     Ok(tally)

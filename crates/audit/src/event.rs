@@ -58,6 +58,8 @@ pub enum ActorKind {
     Human,
     /// A program with a token of its own.
     Service,
+    /// An MCP client that is registered.
+    Client,
     /// A run, by its token or its folder.
     Run,
     /// Whoever has the operator's token of this machine: advisory, it proves no person (D15).
@@ -84,6 +86,7 @@ impl ActorKind {
         match self {
             Self::Human => "human",
             Self::Service => "service",
+            Self::Client => "client",
             Self::Run => "run",
             Self::LocalAdmin => "local_admin",
             Self::Anonymous => "anonymous",

@@ -85,6 +85,10 @@ kinds! {
     TOKEN_CREATED = "workspace.token.created";
     /// A token opens nothing any more.
     TOKEN_REVOKED = "workspace.token.revoked";
+    /// An MCP client was registered, for runs of an agent.
+    CLIENT_REGISTERED = "client.registered";
+    /// An MCP client was revoked: its token opens nothing any more.
+    CLIENT_REVOKED = "client.revoked";
     /// There is one more human.
     PRINCIPAL_CREATED = "principal.created";
     /// Somebody was disabled or enabled, or is an operator or none any more.

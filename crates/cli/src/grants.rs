@@ -23,6 +23,9 @@ pub enum GrantsCommand {
     Revoke(GrantArgs),
     /// List what runs wait for
     Pending {
+        /// Go on, with what is asked for and decided from now on, until it is interrupted
+        #[arg(long)]
+        watch: bool,
         #[command(flatten)]
         place: WorkspaceArgs,
     },

@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod catalog;
+mod clients;
 mod env_bindings;
 mod grants;
 mod operate;
@@ -24,6 +25,7 @@ pub use catalog::{
     AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
     ImportArgs,
 };
+pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};
 pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use operate::{

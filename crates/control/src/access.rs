@@ -1,4 +1,5 @@
-//! Who acts, and what they may: humans, services and their tokens, in one table in memory.
+//! Who acts, and what they may: humans, services, MCP clients and their tokens, in one table in
+//! memory.
 //!
 //! Nobody who asks waits for the store: the table is read at the start and swapped whole when
 //! something of it changes, here at once, and within [`POLL`] where another daemon on the same
@@ -7,6 +8,7 @@
 
 mod agent_env;
 mod change;
+mod clients;
 mod error;
 mod fields;
 mod members;
@@ -34,9 +36,10 @@ use tokio_util::sync::CancellationToken;
 use self::table::AccessTable;
 pub use self::{
     agent_env::EnvNames,
+    clients::{ClientRequest, CreatedClient, NewClient},
     error::AccessError,
-    table::{Account, KnownToken},
-    token::ServiceToken,
+    table::{Account, KnownClient, KnownToken},
+    token::{McpClientToken, ServiceToken},
     tokens::CreatedToken,
 };
 pub(crate) use self::{
@@ -171,6 +174,20 @@ impl Control {
         let access = &self.shared.access;
         let Some(account) = access.table.load().find(token) else { return Ok(None) };
         if access.is_fresh() { Ok(Some(account)) } else { Err(AccessError::Stale) }
+    }
+
+    /// The MCP client whose token this is; `None` if it opens nothing, or not any more.
+    ///
+    /// # Errors
+    /// When this process has not been able to ask the store for so long that the client may have
+    /// been revoked meanwhile.
+    pub fn authenticate_client(
+        &self,
+        token: &str,
+    ) -> Result<Option<Arc<KnownClient>>, AccessError> {
+        let access = &self.shared.access;
+        let Some(client) = access.table.load().find_client(token) else { return Ok(None) };
+        if access.is_fresh() { Ok(Some(client)) } else { Err(AccessError::Stale) }
     }
 
     /// Counts up when who may what has changed, or was changed by another daemon.

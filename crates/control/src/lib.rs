@@ -27,7 +27,8 @@ mod traffic;
 mod turns;
 
 pub use access::{
-    AccessError, Account, CreatedToken, EnvNames, KnownToken, POLL, STALE, ServiceToken,
+    AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
+    KnownToken, McpClientToken, NewClient, POLL, STALE, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{

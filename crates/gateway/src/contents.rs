@@ -12,7 +12,7 @@ use narthex_wire::{Era, Message, Payload, REDACTED, Raw, Redactor};
 use crate::{Caller, RunView, gateway::Shared, pipeline::id_of, refusal::Refusal};
 
 /// What tokens of runs and services begin with; all that is kept of them elsewhere is their hashes.
-const TOKENS: [&[u8; 4]; 2] = [b"nxt_", b"nxs_"];
+const TOKENS: [&[u8; 4]; 3] = [b"nxt_", b"nxs_", b"nxc_"];
 /// A token has at least so many characters after that.
 const TOKEN_MIN: usize = 32;
 /// And is no longer than this.

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, header, request::Parts};
-use narthex_control::{Account, Actor, ActorKind, Control, SignedIn};
+use narthex_control::{AccessError, Account, Actor, ActorKind, Control, KnownClient, SignedIn};
 use narthex_gateway::{Gateway, RunToken, RunView};
 use narthex_model::{ErrorKind, PrincipalId, Role, WorkspaceId};
 use sha2::{Digest, Sha256};
@@ -51,6 +51,15 @@ pub(crate) enum Principal {
     LocalAdmin,
 }
 
+/// Who is at the door.
+#[derive(Debug)]
+pub(crate) enum Caller {
+    /// Somebody who may ask for what their kind may.
+    Principal(Principal),
+    /// A registered MCP client, which gets nowhere but to the endpoints of its run.
+    Client(Arc<KnownClient>),
+}
+
 /// What a request brings along to say who asks.
 #[derive(Debug, Clone, Copy)]
 enum Credential<'r> {
@@ -73,11 +82,11 @@ pub(crate) struct Proofs<'d> {
 pub(crate) async fn authenticate(
     proofs: Proofs<'_>,
     parts: &Parts,
-) -> Result<Option<Principal>, Problem> {
+) -> Result<Option<Caller>, Problem> {
     let Some(credential) = Credential::of(proofs, &parts.headers) else { return Ok(None) };
     match credential {
         Credential::Bearer(token) => of_token(proofs, token).await,
-        Credential::Cookie(token) => of_cookie(proofs, token, parts),
+        Credential::Cookie(token) => Ok(of_cookie(proofs, token, parts)?.map(Caller::Principal)),
     }
 }
 
@@ -90,22 +99,26 @@ fn of_cookie(proofs: Proofs<'_>, token: &str, parts: &Parts) -> Result<Option<Pr
     Ok(Some(Principal::Human(signed_in)))
 }
 
-async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Principal>, Problem> {
+async fn of_token(proofs: Proofs<'_>, token: &str) -> Result<Option<Caller>, Problem> {
+    let known = |principal| Ok(Some(Caller::Principal(principal)));
     let Proofs { gateway, control, admin } = proofs;
     if let Some(run) = gateway.runs().identify(token) {
-        return Ok(Some(Principal::Run(run)));
+        return known(Principal::Run(run));
     }
     if admin.is_some_and(|admin| admin.opens_for(token)) {
-        return Ok(Some(Principal::LocalAdmin));
+        return known(Principal::LocalAdmin);
     }
     if RunToken::parse(token).is_some() {
         // Boxed, as it is rare, so that calls stay small.
-        return Ok(Box::pin(gateway.find_run(token)).await.map(Principal::Run));
+        let found = Box::pin(gateway.find_run(token)).await;
+        return Ok(found.map(|run| Caller::Principal(Principal::Run(run))));
     }
     let Some(control) = control else { return Ok(None) };
-    let account = control.authenticate(token);
-    let account = account.map_err(|error| Problem::new(error.kind(), error.to_string()))?;
-    Ok(account.map(Principal::Known))
+    let problem = |error: AccessError| Problem::new(error.kind(), error.to_string());
+    if let Some(account) = control.authenticate(token).map_err(problem)? {
+        return known(Principal::Known(account));
+    }
+    Ok(control.authenticate_client(token).map_err(problem)?.map(Caller::Client))
 }
 
 impl<'r> Credential<'r> {

@@ -19,7 +19,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use crate::{
     Access, HttpOptions, Respond, ResponseBody, Route,
-    auth::{Principal, Proofs, authenticate},
+    auth::{Caller, Principal, Proofs, authenticate},
     guard::Guard,
     hub::Hub,
     legacy,
@@ -130,8 +130,8 @@ impl Door {
             // Boxed, as all that is rare here, so that calls stay small.
             return Box::pin(self.sign_in(&place, &parts, body)).await;
         }
-        let principal = match authenticate(self.proofs(), &parts).await {
-            Ok(Some(principal)) => principal,
+        let caller = match authenticate(self.proofs(), &parts).await {
+            Ok(Some(caller)) => caller,
             Ok(None) => {
                 self.refused("token");
                 return unauthorized();
@@ -141,14 +141,19 @@ impl Door {
         let Some(place) = found else { return not_found() };
         // The endpoints of MCP look at their method once they know that there is such an endpoint.
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
-        let run = match (route.access, principal) {
-            (Access::Client, Principal::Run(run)) => run,
-            (Access::Client, principal) => {
+        let run = match (route.access, caller) {
+            (Access::Client, Caller::Principal(Principal::Run(run))) => run,
+            (Access::Client, Caller::Client(client)) => match self.run_of(&client).await {
+                Ok(run) => run,
+                Err(refused) => return refused,
+            },
+            (_, Caller::Client(client)) => return self.no_client(&client, parts.uri.path()),
+            (Access::Client, Caller::Principal(principal)) => {
                 self.denied(&principal, parts.uri.path());
                 let text = "only a run's token opens MCP endpoints; show one, such as the client's";
                 return Problem::new(ErrorKind::Denied, text).answer();
             }
-            (_, principal) => {
+            (_, Caller::Principal(principal)) => {
                 if place.route(&parts.method).is_none() {
                     return wrong_method(&place.allowed());
                 }
@@ -177,6 +182,10 @@ impl Door {
         if let Principal::Run(run) = principal {
             event = event.in_workspace(&run.workspace).of_run(run.id.to_text());
         }
+        self.note_denied(event, path);
+    }
+
+    pub(crate) fn note_denied(&self, mut event: AuditEvent<'static>, path: &str) {
         event.outcome = "denied".into();
         let template = routes::find(path).map_or("", |place| place.first().template);
         // It is refused in any case.
@@ -249,7 +258,7 @@ pub(crate) struct Visit {
     pub(crate) parts: Parts,
 }
 
-fn unauthorized() -> Response {
+pub(crate) fn unauthorized() -> Response {
     let problem = Problem::new(ErrorKind::Unauthenticated, "a valid bearer token is needed");
     let mut response = closing(problem.answer());
     let bearer = HeaderValue::from_static("Bearer");

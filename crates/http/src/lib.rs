@@ -7,6 +7,7 @@
 mod auth;
 mod batch;
 mod body;
+mod clients;
 mod detached;
 mod door;
 mod feed;

@@ -19,12 +19,13 @@ use self::operation::{Answer, Content, JSON, Operation, meaning};
 use crate::{Access, ROUTES, Route};
 
 /// By subject, for people who look for one.
-const SCHEMAS: [&str; 12] = [
+const SCHEMAS: [&str; 13] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
     include_str!("openapi/schemas/servers.json"),
     include_str!("openapi/schemas/access.json"),
+    include_str!("openapi/schemas/clients.json"),
     include_str!("openapi/schemas/secrets.json"),
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
@@ -41,7 +42,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 19] = [
+const SEGMENTS: [(&str, &str, &str); 20] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
@@ -51,6 +52,7 @@ const SEGMENTS: [(&str, &str, &str); 19] = [
     ("workspaces", "WorkspaceId", "The workspace."),
     ("members", "PrincipalRef", "The id or the name of a human or a service."),
     ("service-tokens", "TokenId", "The token."),
+    ("mcp-clients", "McpClientId", "The client."),
     ("secrets", "SecretName", "The secret."),
     ("env-bindings", "EnvBindingId", "The binding."),
     ("grants", "GrantId", "The grant."),

@@ -111,6 +111,8 @@ pub(crate) enum Target {
     Tokens,
     TokenCreate,
     TokenRevoke,
+    Clients,
+    Client,
     Secrets,
     Secret,
     RotateKey,
@@ -147,6 +149,7 @@ const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const GRANT: &str = "/api/workspaces/{workspace}/grants/{id}";
 const POLICY: &str = "/api/workspaces/{workspace}/policy";
 const CHECK: &str = "/api/workspaces/{workspace}/policy/check";
+const LINKS: &str = "/api/principals/{principal}/sign-in-links";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
@@ -191,12 +194,7 @@ pub const ROUTES: &[Route] = &[
     route("/api/principals", "POST", Access::Operator, Target::PrincipalCreate),
     route("/api/principals/{principal}", READ, Access::Operator, Target::Principal),
     route("/api/principals/{principal}", "PATCH", Access::Operator, Target::PrincipalChange),
-    route(
-        "/api/principals/{principal}/sign-in-links",
-        "POST",
-        Access::Operator,
-        Target::LinkCreate,
-    ),
+    route(LINKS, "POST", Access::Operator, Target::LinkCreate),
     route("/api/principals/{principal}/passkeys", READ, Access::Operator, Target::Passkeys),
     route(
         "/api/principals/{principal}/passkeys/{id}",
@@ -221,6 +219,10 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/service-tokens", READ, AUDIT, Target::Tokens),
     member("/api/workspaces/{workspace}/service-tokens", "POST", ADMIN, Target::TokenCreate),
     member("/api/workspaces/{workspace}/service-tokens/{id}", "DELETE", ADMIN, Target::TokenRevoke),
+    member("/api/workspaces/{workspace}/mcp-clients", READ, AUDIT, Target::Clients),
+    member("/api/workspaces/{workspace}/mcp-clients", "POST", ADMIN, Target::Clients),
+    member("/api/workspaces/{workspace}/mcp-clients/{id}", READ, AUDIT, Target::Client),
+    member("/api/workspaces/{workspace}/mcp-clients/{id}", "DELETE", ADMIN, Target::Client),
     member("/api/workspaces/{workspace}/secrets", READ, NAMES, Target::Secrets),
     // There is no way to read one (X-M21).
     member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),

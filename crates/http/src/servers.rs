@@ -6,6 +6,7 @@ mod attachments;
 mod audit;
 mod catalog;
 pub(crate) mod changes;
+mod clients;
 mod env_bindings;
 mod events;
 mod grants;
@@ -86,12 +87,11 @@ impl Asked<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
-        let snapshot = self.snapshot();
         match self.target {
             Target::Metrics => Ok(status::metrics(&self.door.gateway)),
-            Target::Status => self.status(&snapshot),
-            Target::Tools => self.tools(&snapshot),
-            Target::Servers => self.rows(&snapshot),
+            Target::Status => self.status(&self.snapshot()),
+            Target::Tools => self.tools(&self.snapshot()),
+            Target::Servers => self.rows(&self.snapshot()),
             Target::Server => self.row(self.has_tools()?).map(|row| ok(&row)),
             Target::Events => self.events(),
             Target::ServerEntry => self.change_entry(body).await,
@@ -128,6 +128,7 @@ impl Asked<'_> {
             Target::Tokens => self.tokens(),
             Target::TokenCreate => self.create_token(body).await,
             Target::TokenRevoke => self.revoke_token().await,
+            Target::Clients | Target::Client => self.of_clients(body).await,
             Target::Secrets => self.secrets().await,
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,

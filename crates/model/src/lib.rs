@@ -51,10 +51,10 @@ pub use grants::{
     SpawnGrant, ToolScopeGrant,
 };
 pub use names::{
-    AgentName, CapabilityName, EnvName, NameError, PreviewId, PrincipalId, PrincipalName, ServerId,
-    ServiceTokenId, ToolScope,
+    AgentName, CapabilityName, EnvName, McpClientId, NameError, PreviewId, PrincipalId,
+    PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
-pub use principal::{PrincipalKind, Role, Roles};
+pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;
 pub use qualified::{QUALIFIED_NAME_MAX, QualifiedName, QualifiedNames};
 pub use run_scope::RunScope;

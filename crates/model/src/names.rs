@@ -164,8 +164,16 @@ name! {
 }
 
 name! {
-    /// The name of a human, such as `ada` or `ada@example.com`, or of a service with its workspace
-    /// in front: `team/ci`. Unique among all.
+    /// The id of a registered MCP client; no secret.
+    McpClientId,
+    "client id",
+    "it is `cli_` with 16 of 0-9 and a-f",
+    |text| is_id(text, "cli_", 16)
+}
+
+name! {
+    /// The name of a human, such as `ada` or `ada@example.com`, or of a service or an MCP
+    /// client with its workspace in front: `team/ci`. Unique among all.
     PrincipalName,
     "name",
     "use 1 to 128 of a-z, 0-9 and `._@+-`, and start with a letter or digit; a service has its \
@@ -189,10 +197,10 @@ name! {
 const RESERVED: [&str; 3] = ["admin", "narthex", "local"];
 
 impl PrincipalName {
-    /// The name of a service of a workspace.
+    /// The name of a service or an MCP client of a workspace.
     ///
     /// # Errors
-    /// When `name` is none that a service can have.
+    /// When `name` is none that they can have.
     pub fn of_service(workspace: &WorkspaceId, name: &str) -> Result<Self, NameError> {
         Self::new(&format!("{workspace}/{name}"))
     }

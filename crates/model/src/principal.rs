@@ -12,6 +12,8 @@ pub enum PrincipalKind {
     Human,
     /// A program with tokens of its own, which belongs to one workspace.
     Service,
+    /// An MCP client that is registered in one workspace, and acts for a run of it.
+    Client,
 }
 
 impl PrincipalKind {
@@ -21,19 +23,50 @@ impl PrincipalKind {
         match self {
             Self::Human => "human",
             Self::Service => "service",
+            Self::Client => "client",
         }
     }
 
     /// Reads the word; `None` if it is none.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
-        [Self::Human, Self::Service].into_iter().find(|kind| kind.as_str() == word)
+        [Self::Human, Self::Service, Self::Client].into_iter().find(|kind| kind.as_str() == word)
     }
 }
 
 impl fmt::Display for PrincipalKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// What an MCP client may say of where something comes from that it writes (D18).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClientOrigin {
+    /// An agent has made it.
+    AgentProduced,
+    /// It was brought from elsewhere.
+    Imported,
+}
+
+impl ClientOrigin {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::AgentProduced, Self::Imported];
+
+    /// The word in tables and documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentProduced => "agent-produced",
+            Self::Imported => "imported",
+        }
+    }
+
+    /// Reads the word; `None` if it is none.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|origin| origin.as_str() == word)
     }
 }
 
@@ -93,7 +126,14 @@ mod tests {
             assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
         }
         assert_eq!(Role::parse("operator"), None);
-        for kind in [PrincipalKind::Human, PrincipalKind::Service] {
+        for origin in ClientOrigin::ALL {
+            assert_eq!(ClientOrigin::parse(origin.as_str()), Some(origin));
+            assert_eq!(serde_json::to_value(origin).unwrap(), origin.as_str());
+        }
+        for unfit in ["authored", "canonical", "observed", ""] {
+            assert_eq!(ClientOrigin::parse(unfit), None, "{unfit}");
+        }
+        for kind in [PrincipalKind::Human, PrincipalKind::Service, PrincipalKind::Client] {
             assert_eq!(PrincipalKind::parse(kind.as_str()), Some(kind));
         }
     }

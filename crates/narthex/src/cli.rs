@@ -4,10 +4,10 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use narthex_cli::{
-    AgentsCommand, AuditCommand, BackupArgs, CatalogCommand, CheckCommand, DaemonCommand,
-    EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand,
-    MembersCommand, PolicyCommand, RunCommand, SecretsCommand, SessionsCommand, TokensCommand,
-    UsageArgs, UsersCommand, WorkspacesCommand,
+    AgentsCommand, AuditCommand, BackupArgs, CatalogCommand, CheckCommand, ClientsCommand,
+    DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs,
+    LimitsCommand, McpCommand, MembersCommand, PolicyCommand, RunCommand, SecretsCommand,
+    SessionsCommand, TokensCommand, UsageArgs, UsersCommand, WorkspacesCommand,
 };
 use narthex_model::{Alias, CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
@@ -120,6 +120,9 @@ enum Command {
     /// The tokens of a workspace's services
     #[command(subcommand)]
     Tokens(TokensCommand),
+    /// The MCP clients that are registered in a workspace
+    #[command(subcommand)]
+    Clients(ClientsCommand),
     /// Show who you are to the daemon, with the token that is shown
     Whoami,
     /// Show what was used today, and what may be
@@ -321,6 +324,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
+        Command::Clients(command) => Box::pin(commands::clients::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
         Command::Whoami => Box::pin(commands::users::whoami(context)).await,
         Command::Usage(args) => Box::pin(commands::traffic::usage(args, context)).await,

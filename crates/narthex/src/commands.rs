@@ -6,6 +6,7 @@ pub(crate) mod backup;
 pub(crate) mod call;
 pub(crate) mod catalog;
 pub(crate) mod check;
+pub(crate) mod clients;
 pub(crate) mod completions;
 pub(crate) mod connect;
 pub(crate) mod daemon;

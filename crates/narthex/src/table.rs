@@ -54,6 +54,11 @@ pub(crate) fn text(value: &Value, member: &str) -> String {
     harmless(value[member].as_str().unwrap_or_default())
 }
 
+/// The same, and `-` if it is no text.
+pub(crate) fn or_none(value: &Value, member: &str) -> String {
+    value[member].as_str().map_or_else(|| "-".to_owned(), harmless)
+}
+
 /// The first line, without what could move a cursor.
 fn one_line(text: &str) -> String {
     let first = text.trim_start().lines().next().unwrap_or_default();

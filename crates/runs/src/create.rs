@@ -11,7 +11,7 @@ use narthex_audit::ActorKind;
 use narthex_control::{By, CatalogError, Control, ControlError};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{
-    AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, SessionId, WorkspaceId,
+    AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// How long a run lives whose creator does not say.
-const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 /// How often a run is made anew because what it is made of was taken away meanwhile.
 pub(crate) const ATTEMPTS: usize = 3;
 
@@ -74,6 +74,14 @@ pub(crate) struct Draft {
     pub(crate) expires_at: SystemTime,
 }
 
+/// What a run would consist of, before any of it is started.
+pub(crate) struct Ready {
+    prepared: Prepared,
+    meters: RunMeters,
+    made: Made,
+    agent_env: AgentEnv,
+}
+
 /// What a run consists of before it begins.
 struct Making {
     set: MountSet,
@@ -99,7 +107,7 @@ impl Runs {
         by: Creator,
     ) -> Result<Created, RunError> {
         let (runs, workspace, text) = (self.clone(), workspace.clone(), text.to_owned());
-        let making = async move { runs.make(workspace, text, by).await };
+        let making = async move { Box::pin(runs.make(workspace, text, by)).await };
         let made = self.control().spawn(making).await;
         made.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -130,7 +138,7 @@ impl Runs {
         Err(RunError::Changed)
     }
 
-    async fn draft(
+    pub(crate) async fn draft(
         &self,
         workspace: WorkspaceId,
         request: RunRequest,
@@ -177,40 +185,15 @@ impl Runs {
         })
     }
 
-    fn new_session(
-        &self,
-        workspace: &WorkspaceId,
-        request: &RunRequest,
-        by: &str,
-    ) -> Result<SessionRow, RunError> {
-        let id = match &request.session_id {
-            Some(text) => SessionId::parse(text).ok_or_else(|| {
-                let text = "`session_id` is no id of a session, such as ses_0a1b2c3d4e5f; leave it \
-                            out to have one made";
-                RunError::Malformed(text.to_owned())
-            })?,
-            None => {
-                let mut bytes = [0; SessionId::BYTES];
-                getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
-                SessionId::new(bytes)
-            }
-        };
-        let agent = request.agent_name.as_ref().map(ToString::to_string).unwrap_or_default();
-        Ok(SessionRow {
-            workspace: workspace.clone(),
-            id,
-            agent,
-            parent: None,
-            depth: 0,
-            sealed: String::new(),
-            created_at: SystemTime::now(),
-            created_by: by.to_owned(),
-            ended_at: None,
-        })
-    }
-
     /// Has everything ready that the run needs, with its servers mounted.
     async fn making(&self, draft: &Draft) -> Result<Making, RunError> {
+        let Ready { mut prepared, meters, made, agent_env } = self.ready(draft).await?;
+        let set = self.mount(take(&mut prepared.servers), true).await?;
+        Ok(Making { set, prepared, meters, made, agent_env })
+    }
+
+    /// Finds all that is wrong with a run before anything of it is started.
+    pub(crate) async fn ready(&self, draft: &Draft) -> Result<Ready, RunError> {
         let isolation = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
         let (mut prepared, made, agent_env) = match draft.request.has_own_servers {
             true => self.own(draft, isolation)?,
@@ -228,8 +211,7 @@ impl Runs {
         let (meters, budget) = limits;
         let servers = prepared.servers.iter().map(|server| &*server.definition);
         budget.check(servers).map_err(RunError::OverBudget)?;
-        let set = self.mount(take(&mut prepared.servers), true).await?;
-        Ok(Making { set, prepared, meters, made, agent_env })
+        Ok(Ready { prepared, meters, made, agent_env })
     }
 
     fn own(&self, draft: &Draft, isolation: u64) -> Result<(Prepared, Made, AgentEnv), RunError> {
@@ -309,7 +291,8 @@ impl Runs {
         agent: &AgentName,
     ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
         match draft.by.kind {
-            ActorKind::Run => Ok(BTreeMap::new()),
+            // And nobody is told of what begins by itself.
+            ActorKind::Run | ActorKind::Client => Ok(BTreeMap::new()),
             _ => Ok(self.control().env_names(&draft.workspace).await?.secrets(agent)),
         }
     }

@@ -1,7 +1,7 @@
 //! What a run takes from an earlier one: a child its parent's scope, the next of a session its
 //! parameters.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use narthex_control::{CatalogError, ControlError};
 use narthex_gateway::RunView;
@@ -147,6 +147,39 @@ impl Runs {
             Made::Own(_) => None,
         };
         Ok((Parent { row, depth, scope, project_dir }, frozen))
+    }
+
+    /// A session that begins.
+    pub(crate) fn new_session(
+        &self,
+        workspace: &WorkspaceId,
+        request: &RunRequest,
+        by: &str,
+    ) -> Result<SessionRow, RunError> {
+        let id = match &request.session_id {
+            Some(text) => SessionId::parse(text).ok_or_else(|| {
+                let text = "`session_id` is no id of a session, such as ses_0a1b2c3d4e5f; leave it \
+                            out to have one made";
+                RunError::Malformed(text.to_owned())
+            })?,
+            None => {
+                let mut bytes = [0; SessionId::BYTES];
+                getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+                SessionId::new(bytes)
+            }
+        };
+        let agent = request.agent_name.as_ref().map(ToString::to_string).unwrap_or_default();
+        Ok(SessionRow {
+            workspace: workspace.clone(),
+            id,
+            agent,
+            parent: None,
+            depth: 0,
+            sealed: String::new(),
+            created_at: SystemTime::now(),
+            created_by: by.to_owned(),
+            ended_at: None,
+        })
     }
 
     /// The session that goes on, and what it began with (O85).

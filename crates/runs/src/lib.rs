@@ -3,6 +3,7 @@
 
 mod asked;
 mod attended;
+mod clients;
 mod create;
 mod deleting;
 mod direct;
@@ -25,9 +26,9 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, CatalogError, Control, ControlError};
+use narthex_control::{By, CatalogError, Control, ControlError, Turns};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{RunEnd, RunId, WorkspaceId};
+use narthex_model::{McpClientId, RunEnd, RunId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::Store;
 use narthex_vault::Vault;
@@ -86,6 +87,8 @@ struct Shared {
     numbers: AtomicU64,
     expiries: Expiries,
     kept: Kept,
+    /// Held by whoever has a run begin for a client.
+    clients: Turns<McpClientId>,
 }
 
 impl Runs {
@@ -100,6 +103,7 @@ impl Runs {
             numbers: AtomicU64::new(1),
             expiries: Expiries::default(),
             kept: Kept::default(),
+            clients: Turns::default(),
         });
         Self { shared }
     }

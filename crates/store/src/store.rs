@@ -6,7 +6,7 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
     Audit, CatalogRows, CatalogStep, ConnectError, EnvBindings, EventRows, GrantRequests,
-    GrantRows, KeptAnswers, Logins, OpenError, Principals, Proofs, RunRows, Secrets,
+    GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs, RunRows, Secrets,
     SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows,
     TrustedFiles, WorkspaceRulesRows, Workspaces, connect, database::Database, open,
 };
@@ -140,6 +140,12 @@ impl Store {
     #[must_use]
     pub fn service_tokens(&self) -> ServiceTokens<'_> {
         ServiceTokens::new(&self.database)
+    }
+
+    /// The MCP clients that are registered.
+    #[must_use]
+    pub fn mcp_clients(&self) -> McpClients<'_> {
+        McpClients::new(&self.database)
     }
 
     /// Which agents get which secrets into their own environment.

@@ -96,6 +96,11 @@ impl Servers {
         Ok(Self { config, data: root.join("data"), place, _remote: [http, sse], _dir: dir })
     }
 
+    /// A server for the catalog, a tool of which is gated, and the folder that it works on.
+    pub(super) fn gated(&self, peers: &Peers) -> (Value, &Path) {
+        (self.place.gated(peers), &self.place.files)
+    }
+
     /// One call through the aggregated endpoint.
     pub(super) fn answers(&self, peers: &Peers, endpoint: &Endpoint, call: &Call) -> Result<()> {
         let tool = format!("mcp__{}__{}", call.alias, call.tool);
@@ -119,6 +124,17 @@ impl Place {
         git(&place.repository, &["add", "README"])?;
         git(&place.repository, &["commit", "--quiet", "--message", "the first commit"])?;
         Ok(place)
+    }
+
+    /// The filesystem server for the catalog: whoever writes needs a grant.
+    fn gated(&self, peers: &Peers) -> Value {
+        let program = peers.module("@modelcontextprotocol/server-filesystem/dist/index.js");
+        json!({
+            "id": "notes",
+            "command": peers.node(),
+            "args": [program, self.files],
+            "tool_scopes": { "write_file": "files.write" },
+        })
     }
 
     /// The entries of `mcp.json`: each program by its full path, so that nothing is downloaded.

@@ -39,9 +39,21 @@ pub enum AccessError {
     /// A service works in its own workspace only.
     #[error("`{0}` is a service of another workspace; make one of this workspace")]
     ForeignService(PrincipalName),
-    /// Services are no operators.
-    #[error("`{0}` is a service, and only a human can be an operator")]
-    ServiceOperator(PrincipalName),
+    /// Services and clients are no operators.
+    #[error("`{0}` is no human, and only a human can be an operator")]
+    NoHumanOperator(PrincipalName),
+    /// MCP clients have no roles.
+    #[error("`{0}` is an MCP client, which acts for its run and has no roles")]
+    NoMember(PrincipalName),
+    /// No such client in the workspace.
+    #[error("there is no client `{0}` that may come in")]
+    UnknownClient(String),
+    /// A client of this name may come in.
+    #[error("there is the client `{0}` already; revoke it first, or choose another name")]
+    ClientTaken(PrincipalName),
+    /// There are too many.
+    #[error("there are {0} clients that may come in to this workspace already; revoke some")]
+    TooManyClients(usize),
     /// There are too many.
     #[error("there are {0} tokens that open something in this workspace already; revoke some")]
     TooManyTokens(usize),
@@ -67,9 +79,10 @@ impl AccessError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::UnknownPrincipal(_) | Self::UnknownToken(_) | Self::UnknownBinding(_) => {
-                ErrorKind::NotFound
-            }
+            Self::UnknownPrincipal(_)
+            | Self::UnknownToken(_)
+            | Self::UnknownClient(_)
+            | Self::UnknownBinding(_) => ErrorKind::NotFound,
             Self::NameTaken(_)
             | Self::WorkspaceTaken(_)
             | Self::BindingTaken(_)
@@ -78,8 +91,12 @@ impl AccessError {
             | Self::DefaultStays
             | Self::OtherRoles(_)
             | Self::ForeignService(_)
-            | Self::ServiceOperator(_) => ErrorKind::Conflict,
-            Self::TooManyTokens(_) | Self::TooManyBindings(_) => ErrorKind::Exhausted,
+            | Self::NoHumanOperator(_)
+            | Self::NoMember(_)
+            | Self::ClientTaken(_) => ErrorKind::Conflict,
+            Self::TooManyTokens(_) | Self::TooManyClients(_) | Self::TooManyBindings(_) => {
+                ErrorKind::Exhausted
+            }
             Self::Stale | Self::Randomness(_) => ErrorKind::Unavailable,
         }
     }

@@ -45,6 +45,9 @@ impl Control {
         self.change_access(async move |this, store| {
             let may_see = |one: &Account| is_operator || one.belongs_to(&workspace);
             let found = this.somebody(&who, may_see)?;
+            if found.kind == PrincipalKind::Client {
+                return Err(AccessError::NoMember(found.name.clone()).into());
+            }
             let is_foreign = found.kind == PrincipalKind::Service && !found.belongs_to(&workspace);
             if is_foreign {
                 return Err(AccessError::ForeignService(found.name.clone()).into());

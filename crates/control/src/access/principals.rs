@@ -52,7 +52,8 @@ impl Control {
             let event = event.with("name", name.as_str()).with("is_operator", is_operator);
             let noted = this.note(event).await?;
             let (id_, by) = (&id, &by.id);
-            let new = NewPrincipal { id: id_, name: &name, workspace: None, is_operator, by };
+            let (kind, workspace) = (PrincipalKind::Human, None);
+            let new = NewPrincipal { id: id_, name: &name, kind, workspace, is_operator, by };
             let created = store.principals().create(new, None).await;
             created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
             noted.done().await;
@@ -80,8 +81,8 @@ impl Control {
         let (who, by) = (who.to_owned(), by.clone());
         self.change_access(async move |this, store| {
             let found = this.principal(&who)?;
-            if operator == Some(true) && found.kind == PrincipalKind::Service {
-                return Err(AccessError::ServiceOperator(found.name.clone()).into());
+            if operator == Some(true) && found.kind != PrincipalKind::Human {
+                return Err(AccessError::NoHumanOperator(found.name.clone()).into());
             }
             let asked = [("is_disabled", disabled), ("is_operator", operator)];
             let asked: Vec<_> =

@@ -10,26 +10,28 @@ use std::{
 };
 
 use narthex_model::{
-    PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId,
+    McpClientId, PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId,
 };
-use narthex_store::{PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace};
+use narthex_store::{
+    McpClientRow, PrincipalRow, ServiceTokenRow, StatementError, Store, Workspace,
+};
 
-use super::token::{Hash, id_of};
+use super::token::{Hash, client_of, id_of};
 use crate::{ActorKind, By, login::KnownSession};
 
 /// How much later than last written down a token must be used to be written down again.
 const USED_STEP: Duration = Duration::from_secs(60);
 
-/// A human or a service, with what it may.
+/// A human, a service or an MCP client, with what it may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Never changes.
     pub id: PrincipalId,
-    /// Human or service.
+    /// Human, service or client.
     pub kind: PrincipalKind,
     /// Unique; stands in what it has changed.
     pub name: PrincipalName,
-    /// Whose service it is.
+    /// Whose it is; humans belong to none.
     pub workspace: Option<WorkspaceId>,
     /// Whether it may do everything everywhere.
     pub is_operator: bool,
@@ -44,7 +46,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether a workspace knows it: as a member, or as its service.
+    /// Whether a workspace knows it: as a member, or as its own.
     #[must_use]
     pub fn belongs_to(&self, workspace: &WorkspaceId) -> bool {
         self.roles.contains_key(workspace) || self.workspace.as_ref() == Some(workspace)
@@ -56,6 +58,7 @@ impl Account {
         let kind = match self.kind {
             PrincipalKind::Human => ActorKind::Human,
             PrincipalKind::Service => ActorKind::Service,
+            PrincipalKind::Client => ActorKind::Client,
         };
         By::new(kind, self.name.to_string())
     }
@@ -89,6 +92,26 @@ impl KnownToken {
     }
 }
 
+/// An MCP client that is or was registered, but for its token.
+#[derive(Debug)]
+pub struct KnownClient {
+    /// As it is stored.
+    pub row: McpClientRow,
+    /// Who it is.
+    pub account: Arc<Account>,
+    hash: Hash,
+}
+
+impl KnownClient {
+    /// Whether it may come in at this time.
+    #[must_use]
+    pub fn is_live(&self, now: SystemTime) -> bool {
+        self.row.revoked_at.is_none()
+            && self.row.expires_at.is_none_or(|end| now < end)
+            && self.account.disabled_at.is_none()
+    }
+}
+
 /// One state of it all.
 #[derive(Debug, Default)]
 pub(super) struct AccessTable {
@@ -97,6 +120,7 @@ pub(super) struct AccessTable {
     pub(super) workspaces: BTreeMap<WorkspaceId, Workspace>,
     pub(super) accounts: BTreeMap<PrincipalId, Arc<Account>>,
     pub(super) tokens: BTreeMap<ServiceTokenId, Arc<KnownToken>>,
+    pub(super) clients: BTreeMap<McpClientId, Arc<KnownClient>>,
     /// Logins of humans, by the hash of their token.
     pub(super) sessions: BTreeMap<String, Arc<KnownSession>>,
 }
@@ -135,6 +159,16 @@ impl AccessTable {
             };
             tokens.insert(known.row.id.clone(), Arc::new(known));
         }
+        let mut clients = BTreeMap::new();
+        for row in store.mcp_clients().all().await? {
+            let Some(account) = accounts.get(&row.principal).cloned() else { continue };
+            let Some(hash) = Hash::parse(&row.hash) else {
+                tracing::warn!(client.id = %row.id, "a client's hash is damaged; revoke it");
+                continue;
+            };
+            let known = KnownClient { account, hash, row };
+            clients.insert(known.row.id.clone(), Arc::new(known));
+        }
         let mut sessions = BTreeMap::new();
         for row in store.logins().sessions().await? {
             let Some(account) = accounts.get(&row.principal) else { continue };
@@ -144,7 +178,7 @@ impl AccessTable {
             }
         }
         let workspaces = workspaces.into_iter().map(|one| (one.id.clone(), one)).collect();
-        Ok(Self { changes, workspaces, accounts, tokens, sessions })
+        Ok(Self { changes, workspaces, accounts, tokens, clients, sessions })
     }
 
     /// Whose token this is, if it opens anything now.
@@ -157,6 +191,13 @@ impl AccessTable {
         }
         known.used_ms.fetch_max(since_ms(now), Ordering::Relaxed);
         Some(known.account.clone())
+    }
+
+    /// Whose token this is, if it opens anything now.
+    pub(super) fn find_client(&self, token: &str) -> Option<Arc<KnownClient>> {
+        let known = self.clients.get(&client_of(token)?)?;
+        let is_it = known.hash.opens_for(token) && known.is_live(SystemTime::now());
+        is_it.then(|| known.clone())
     }
 
     /// The tokens of which it should be written down again when they were used.

@@ -1,21 +1,27 @@
-//! Tokens of services, and their hashes.
+//! Tokens of services and MCP clients, and their hashes.
 
 use std::fmt;
 
-use narthex_model::{Secret, ServiceTokenId};
+use narthex_model::{McpClientId, Secret, ServiceTokenId};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::AccessError;
 
 /// What every token of a service starts with, so that secret scanners can find leaked ones.
-const PREFIX: &str = "nxs_";
+const SERVICE: &str = "nxs_";
+/// And what those of MCP clients do.
+const CLIENT: &str = "nxc_";
 const ID_BYTES: usize = 8;
 const RANDOM_BYTES: usize = 32;
 
 /// A token that proves to be a service's. It carries its id and 256 random bits.
 #[derive(Debug, Clone)]
 pub struct ServiceToken(Secret);
+
+/// The same of an MCP client, whose id it carries.
+#[derive(Debug, Clone)]
+pub struct McpClientToken(Secret);
 
 /// The hash of a token, which is all that is kept of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,12 +30,9 @@ pub(super) struct Hash([u8; 32]);
 impl ServiceToken {
     /// A new one, with its id.
     pub(super) fn generate() -> Result<(Self, ServiceTokenId), AccessError> {
-        let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
-        getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
-        let digits = Secret::new(hex::encode(bytes));
-        let token = Self(Secret::new(format!("{PREFIX}{}", digits.expose())));
+        let token = generate(SERVICE)?;
         let id = id_of(token.expose()).expect("a token is written as it is read");
-        Ok((token, id))
+        Ok((Self(token), id))
     }
 
     /// The token as text, to be shown once.
@@ -39,15 +42,45 @@ impl ServiceToken {
     }
 }
 
+impl McpClientToken {
+    /// A new one, with its client's id.
+    pub(super) fn generate() -> Result<(Self, McpClientId), AccessError> {
+        let token = generate(CLIENT)?;
+        let id = client_of(token.expose()).expect("a token is written as it is read");
+        Ok((Self(token), id))
+    }
+
+    /// The token as text, to be shown once.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+}
+
+fn generate(prefix: &str) -> Result<Secret, AccessError> {
+    let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
+    getrandom::fill(&mut bytes).map_err(AccessError::Randomness)?;
+    let digits = Secret::new(hex::encode(bytes));
+    Ok(Secret::new(format!("{prefix}{}", digits.expose())))
+}
+
 /// The id that a token carries; `None` if the text is no token of a service.
 pub(super) fn id_of(text: &str) -> Option<ServiceTokenId> {
-    let digits = text.strip_prefix(PREFIX)?;
+    ServiceTokenId::new(&format!("tok_{}", digits(text, SERVICE)?)).ok()
+}
+
+/// The client that a token names; `None` if the text is no token of a client.
+pub(super) fn client_of(text: &str) -> Option<McpClientId> {
+    McpClientId::new(&format!("cli_{}", digits(text, CLIENT)?)).ok()
+}
+
+/// The digits of the id in a token of this kind.
+fn digits<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let digits = text.strip_prefix(prefix)?;
     let is_whole = digits.len() == 2 * (ID_BYTES + RANDOM_BYTES);
     // More than digits would not be cut where a character ends.
     let is_hex = digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-    (is_whole && is_hex)
-        .then(|| &digits[..2 * ID_BYTES])
-        .and_then(|id| ServiceTokenId::new(&format!("tok_{id}")).ok())
+    (is_whole && is_hex).then(|| &digits[..2 * ID_BYTES])
 }
 
 impl Hash {
@@ -83,7 +116,10 @@ mod tests {
     fn tokens_carry_their_id_and_open_by_hash() {
         let (token, id) = ServiceToken::generate().unwrap();
         assert!(token.expose().starts_with("nxs_"));
-        assert_eq!(id_of(token.expose()), Some(id));
+        assert_eq!((id_of(token.expose()), client_of(token.expose())), (Some(id), None));
+        let (client, id) = McpClientToken::generate().unwrap();
+        assert!(client.expose().starts_with("nxc_"));
+        assert_eq!((client_of(client.expose()), id_of(client.expose())), (Some(id), None));
         let hash = Hash::parse(&Hash::of(token.expose()).to_text()).unwrap();
         assert!(hash.opens_for(token.expose()));
         assert!(!hash.opens_for(ServiceToken::generate().unwrap().0.expose()));

@@ -7,7 +7,7 @@ use std::{
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
-    PrincipalId, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
+    PrincipalId, PrincipalKind, PrincipalName, Roles, ServiceTokenId, WorkspaceId, json::shortened,
 };
 use narthex_store::{NewPrincipal, ServiceTokenRow, Store};
 
@@ -155,6 +155,9 @@ impl Control {
     ) -> Result<PrincipalId, ControlError> {
         let table = self.access();
         let found = table.accounts.values().find(|one| one.name == name);
+        if let Some(found) = found.filter(|found| found.kind != PrincipalKind::Service) {
+            return Err(AccessError::NameTaken(found.name.clone()).into());
+        }
         match (found, roles) {
             (Some(found), None) if found.roles.contains_key(workspace) => Ok(found.id.clone()),
             (Some(found), Some(roles)) if found.roles.get(workspace) == Some(&roles) => {
@@ -174,8 +177,14 @@ impl Control {
                 let event = of_member(kind::SERVICE_CREATED, workspace, &id, by.clone());
                 let event = event.with("name", name.as_str()).with("roles", names(&roles));
                 let noted = self.note(event).await?;
-                let (owner, is_operator, by) = (Some(workspace), false, &*by.id);
-                let new = NewPrincipal { id: &id, name: &name, workspace: owner, is_operator, by };
+                let new = NewPrincipal {
+                    id: &id,
+                    name: &name,
+                    kind: PrincipalKind::Service,
+                    workspace: Some(workspace),
+                    is_operator: false,
+                    by: &by.id,
+                };
                 let created = store.principals().create(new, Some((workspace, &roles))).await;
                 created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
                 noted.done().await;

@@ -13,7 +13,7 @@ use narthex_login::{
     LoginMethod, Token,
     oidc::{Attempt, Callback, Identity, Keys, Metadata, OidcError, TokenRequest},
 };
-use narthex_model::{ErrorKind, PrincipalId, PrincipalName, Secret};
+use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Secret};
 use narthex_store::NewPrincipal;
 use narthex_upstream::client::{ClientSettings, HttpClient};
 use narthex_wire::Payload;
@@ -187,8 +187,8 @@ impl Control {
             let event = By::new(ActorKind::System, by.clone());
             let event = of_principal(kind::PRINCIPAL_CREATED, &id, event);
             let noted = this.note(event.with("name", name.as_str())).await?;
-            let (workspace, is_operator) = (None, false);
-            let new = NewPrincipal { id: &id, name: &name, workspace, is_operator, by: &by };
+            let (kind, workspace, is_operator) = (PrincipalKind::Human, None, false);
+            let new = NewPrincipal { id: &id, name: &name, kind, workspace, is_operator, by: &by };
             let (proofs, roles) = (store.proofs(), &provider.options.roles);
             let admitted = proofs.admit(&issuer, &subject, new, roles).await;
             admitted.map_err(ControlError::Store)?;

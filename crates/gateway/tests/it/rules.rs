@@ -279,41 +279,50 @@ async fn step(answering: &mut Answering) -> Option<String> {
     Some(String::from_utf8(bytes.to_vec()).unwrap())
 }
 
+const FORBIDS: &str = r#"@id("watch") forbid(principal, action, resource in Server::"all")
+    when { resource.name like "test://watched*" };"#;
+const ASKS: &str = r#"@id("ask") @approval("x.read") forbid(principal, action, resource)
+    when { resource.name like "test://watched*" };
+    @id("echo") forbid(principal, action, resource == Tool::"all/echo");"#;
+
 /// D13, D5: a stream that was let through ends when a rule comes to forbid what it tells of, or to
 /// require what nobody has granted; one that the new rules let through goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn d5_streams_end_when_a_rule_comes_to_forbid_them() {
-    let forbids = r#"@id("watch") forbid(principal, action, resource in Server::"all")
-        when { resource.name like "test://watched*" };"#;
-    let other = r#"@id("echo") forbid(principal, action, resource == Tool::"all/echo");"#;
-    let approval = r#"@id("ask") @approval("x.read") forbid(principal, action, resource)
-        when { resource.name like "test://watched*" };"#;
     for eras in ERAS {
         let ruled = Ruled::new(eras).await;
         for (endpoint, prefix) in [(transparent("all"), ""), (Endpoint::Aggregated, "mcp__all__")] {
-            let caller = ruled.world.modern_caller(endpoint);
-            let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
-            for is_forbidden in [true, false] {
-                set(&ruled.rules, "");
-                let listen = modern(5, "subscriptions/listen", wanted.clone());
-                let mut listening = ruled.world.gateway.call(&caller, listen).await;
-                let first = step(&mut listening).await.unwrap();
-                assert!(first.contains(WATCHED), "{first}");
-                let grant = ruled.grant("x.read");
-                set(&ruled.rules, &format!("{other}\n{approval}"));
-                let name = format!("{prefix}trigger_resource_updated");
-                let params = json!({"name": name, "arguments": {"uri": WATCHED}});
-                let touched = ruled.world.ask(&caller, "tools/call", params).await;
-                assert!(error(&touched).is_null(), "{touched}");
-                let told = step(&mut listening).await.unwrap();
-                assert!(told.contains("resources/updated"), "{told}");
-                if is_forbidden {
-                    set(&ruled.rules, forbids);
-                }
-                assert!(ruled.grants.remove(grant));
-                while step(&mut listening).await.is_some() {}
-            }
+            let caller = (ruled.world.modern_caller(endpoint), prefix);
+            ruled.check_stream(&caller, Some(FORBIDS)).await;
+            ruled.check_stream(&caller, None).await;
         }
+    }
+}
+
+impl Ruled {
+    /// A stream begins without rules, goes on with rules that a grant meets, and ends with these,
+    /// or else when the grant is gone.
+    async fn check_stream(&self, (caller, prefix): &(Caller, &str), last: Option<&str>) {
+        set(&self.rules, "");
+        let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+        let listen = modern(5, "subscriptions/listen", wanted);
+        let mut listening = self.world.gateway.call(caller, listen).await;
+        let first = step(&mut listening).await.unwrap();
+        assert!(first.contains(WATCHED), "{first}");
+        let grant = self.grant("x.read");
+        set(&self.rules, ASKS);
+        let name = format!("{prefix}trigger_resource_updated");
+        let params = json!({"name": name, "arguments": {"uri": WATCHED}});
+        let touched = self.world.ask(caller, "tools/call", params).await;
+        assert!(error(&touched).is_null(), "{touched}");
+        let told = step(&mut listening).await.unwrap();
+        assert!(told.contains("resources/updated"), "{told}");
+        match last {
+            Some(rules) => set(&self.rules, rules),
+            None => assert!(self.grants.remove(grant)),
+        }
+        while step(&mut listening).await.is_some() {}
+        self.grants.remove(grant);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod catalog;
+mod clients;
 mod door;
 mod events;
 mod grants;
@@ -18,6 +19,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("sign-in", signin::OPERATIONS),
     ("servers", servers::OPERATIONS),
     ("access", access::OPERATIONS),
+    ("clients", clients::OPERATIONS),
     ("catalog", catalog::OPERATIONS),
     ("runs", runs::OPERATIONS),
     ("events", events::OPERATIONS),

@@ -10,8 +10,8 @@ pub(super) fn schemes() -> Value {
         "token": {
             "type": "http",
             "scheme": "bearer",
-            "description": "`admin.token` of an operator, the token of a service (`nxs_…`), or the \
-                            token of a run (`nxt_…`).",
+            "description": "`admin.token` of an operator, the token of a service (`nxs_…`), of a \
+                            run (`nxt_…`), or of a registered MCP client (`nxc_…`).",
         },
         "session": {
             "type": "apiKey",
@@ -30,7 +30,7 @@ pub(super) fn schemes() -> Value {
 }
 
 /// What an operation needs: one of these. Names stand for who may: roles in the workspace, or
-/// `operator`, `human`, `service` and `run`.
+/// `operator`, `human`, `service`, `run` and `client`.
 pub(super) fn needed(access: Access, method: &str) -> Value {
     let who = who(access);
     if who.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn words(access: Access) -> String {
 fn who(access: Access) -> Vec<&'static str> {
     match access {
         Access::Open | Access::Own(_) => Vec::new(),
-        Access::Client => vec!["run"],
+        Access::Client => vec!["run", "client"],
         Access::Shared | Access::Whole => vec!["run", "operator"],
         Access::Operator => vec!["operator"],
         Access::Known => vec!["operator", "human", "service"],

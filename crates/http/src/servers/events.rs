@@ -38,6 +38,15 @@ const OF_WORKSPACE: [EventKind; 11] = [
 /// Which number an event has in its stream.
 type Numbered = fn(&EventRow) -> u64;
 
+/// What a stream says of itself.
+#[derive(Debug, Default)]
+struct Frame {
+    /// First, under the number that it begins behind.
+    begin: Option<(u64, Value)>,
+    /// When there is nothing more to come.
+    end: Option<Value>,
+}
+
 /// What of events is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventTarget {
@@ -86,7 +95,8 @@ impl Asked<'_> {
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(0);
         let follower = events.follow(&workspace, session, after, kinds);
         let end = json!({ "type": "stream.end", "session_id": session.to_text() });
-        self.following(follower, |event| event.seq, Some(end))
+        let frame = Frame { end: Some(end), ..Frame::default() };
+        self.following(follower, |event| event.seq, frame)
     }
 
     /// What happens in all sessions of a workspace, as a stream: from now on, if nobody says from
@@ -104,7 +114,9 @@ impl Asked<'_> {
             None => events.last_number(&workspace).await?,
         };
         let follower = events.follow_workspace(&workspace, after, kinds);
-        self.following(follower, |event| event.number, None)
+        // Else whoever is cut off before the first event could not tell from where to go on.
+        let begin = Some((after, json!({ "type": "stream.begin" })));
+        self.following(follower, |event| event.number, Frame { begin, ..Frame::default() })
     }
 
     /// Takes a message for the agent of a session.
@@ -145,8 +157,8 @@ impl Asked<'_> {
         })
     }
 
-    /// A stream of what a follower gets; `end` is told when there is nothing more to come.
-    fn following(&self, follower: Follower, id: Numbered, end: Option<Value>) -> Answered {
+    /// A stream of what a follower gets.
+    fn following(&self, follower: Follower, id: Numbered, frame: Frame) -> Answered {
         let streams = self.door.event_streams.clone();
         let place = streams.try_acquire_owned().map_err(|_none| {
             let text = "as many streams of events are open as there may be; try again later";
@@ -167,7 +179,7 @@ impl Asked<'_> {
                 biased;
                 () = over => {}
                 () = sleep(STREAM_LIFE) => {}
-                () = put_all(follower, id, end, &events, place) => {}
+                () = put_all(follower, id, frame, &events, place) => {}
             }
         }))
     }
@@ -177,10 +189,13 @@ impl Asked<'_> {
 async fn put_all(
     mut follower: Follower,
     id: Numbered,
-    end: Option<Value>,
+    frame: Frame,
     events: &feed::Events,
     _place: OwnedSemaphorePermit,
 ) {
+    if let Some((after, begin)) = &frame.begin {
+        events.put_as(*after, begin).await;
+    }
     loop {
         match follower.next().await {
             Ok(Some(found)) => {
@@ -189,8 +204,8 @@ async fn put_all(
                 }
             }
             Ok(None) => {
-                if let Some(end) = end {
-                    events.put(&end).await;
+                if let Some(end) = &frame.end {
+                    events.put(end).await;
                 }
                 return;
             }

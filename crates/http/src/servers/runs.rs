@@ -132,7 +132,7 @@ impl Asked<'_> {
         Ok(response)
     }
 
-    fn known_runs(&self) -> Result<&Runs, Problem> {
+    pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
         self.door.options.runs.as_ref().ok_or_else(|| {
             Problem::new(ErrorKind::Conflict, "this process begins and ends no runs")
         })
@@ -141,18 +141,13 @@ impl Asked<'_> {
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) {
         let Created { row: _, run, token, faults, skipped, warnings, missing, .. } = created;
-        // The very name under which we were reached, which the guard has let in.
-        let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
-        let base = format!("http://{host}/mcp");
+        let base = self.endpoint();
         let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
         let aliases = self.door.gateway.aliases(run).into_iter();
         let endpoints: Map<_, _> = aliases.map(endpoint).collect();
         shown["token"] = json!(token.expose());
         shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
-        let entry = |url: &Value| {
-            let authorization = format!("Bearer {}", token.expose());
-            json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
-        };
+        let entry = |url: &Value| client_entry(url, token.expose());
         shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
         let own: Map<_, _> =
             endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
@@ -184,6 +179,13 @@ impl Asked<'_> {
         shown["missing"] = json!(missing);
     }
 
+    /// The aggregated endpoint, under the very name by which we were reached, which the guard has
+    /// let in.
+    pub(super) fn endpoint(&self) -> String {
+        let host = single(&self.parts.headers, &header::HOST).flatten().unwrap_or_default();
+        format!("http://{host}/mcp")
+    }
+
     fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Value, Problem> {
         let mut shown = match (&run.row, &run.view) {
             (Some(row), _) => shown_row(row),
@@ -206,6 +208,12 @@ impl Asked<'_> {
         shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
         Ok(shown)
     }
+}
+
+/// An entry of `mcpServers`, as clients have it.
+pub(super) fn client_entry(url: &Value, token: &str) -> Value {
+    let authorization = format!("Bearer {token}");
+    json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
 }
 
 /// For clients that start a program for each server: one that only carries bytes, with nothing in

@@ -1,5 +1,7 @@
 //! `narthex grants`: what users and agents are allowed, and what runs ask for, through the daemon.
 
+mod watch;
+
 use std::process::ExitCode;
 
 use http::Method;
@@ -39,7 +41,10 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
             let text = format!("{} counts no more", harmless(&id));
             output::told(&json!({ "id": id }), &text, context.format)
         }
-        GrantsCommand::Pending { place } => {
+        GrantsCommand::Pending { watch: true, place } => {
+            watch::requests(&client, &place, &context).await
+        }
+        GrantsCommand::Pending { watch: false, place } => {
             let path = workspace_path(&place.workspace, "/grant-requests");
             let items = waiting("asking the daemon", &context, client.api_all(&path)).await?;
             let header = ["id", "run", "what", "how long", "why", "until"];

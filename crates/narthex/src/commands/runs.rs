@@ -1,6 +1,6 @@
 //! `narthex runs`: runs of the daemon, of agents or with servers of their own.
 
-mod create;
+pub(crate) mod create;
 mod end;
 
 use std::process::ExitCode;

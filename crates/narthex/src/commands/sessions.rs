@@ -48,10 +48,10 @@ async fn list(
         vec![
             table::text(one, "session_id"),
             table::text(one, "status"),
-            or_none(one, "agent_name"),
+            table::or_none(one, "agent_name"),
             table::text(one, "created_at"),
             table::text(one, "created_by"),
-            or_none(one, "parent_run_id"),
+            table::or_none(one, "parent_run_id"),
             env(one),
         ]
     };
@@ -79,9 +79,9 @@ async fn show(client: &DaemonClient, path: &str, context: &Context) -> Result<Ex
          created by    {}\n  parent run    {}\n  injected env  {}\n",
         table::text(&session, "session_id"),
         table::text(&session, "created_at"),
-        or_none(&session, "agent_name"),
+        table::or_none(&session, "agent_name"),
         table::text(&session, "created_by"),
-        or_none(&session, "parent_run_id"),
+        table::or_none(&session, "parent_run_id"),
         env(&session),
     ))?;
     let rows: Vec<_> = runs.iter().map(run_row).collect();
@@ -95,12 +95,8 @@ fn run_row(run: &Value) -> Vec<String> {
         run["pid"].as_u64().unwrap_or_default().to_string(),
         table::text(run, "status"),
         table::text(run, "created_at"),
-        or_none(run, "ended_at"),
+        table::or_none(run, "ended_at"),
     ]
-}
-
-fn or_none(value: &Value, member: &str) -> String {
-    value[member].as_str().map_or_else(|| "-".to_owned(), harmless)
 }
 
 fn env(session: &Value) -> String {

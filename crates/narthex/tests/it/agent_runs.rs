@@ -2,6 +2,7 @@
 
 mod budget;
 mod built_in;
+mod clients;
 mod confined;
 mod consent;
 mod contents;

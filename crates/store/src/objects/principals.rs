@@ -59,14 +59,14 @@ pub(super) const CHANGED: Statement = Statement {
     sql: "UPDATE access_changes SET n = n + 1 WHERE id = 1",
 };
 
-/// A human or a service.
+/// A human, a service or an MCP client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrincipalRow {
     pub id: PrincipalId,
     pub kind: PrincipalKind,
     /// Unique.
     pub name: PrincipalName,
-    /// Whose service it is. Humans belong to none.
+    /// Whose it is. Humans belong to none.
     pub workspace: Option<WorkspaceId>,
     /// Since when it may do everything.
     pub operator_since: Option<SystemTime>,
@@ -89,7 +89,8 @@ pub struct Membership {
 pub struct NewPrincipal<'a> {
     pub id: &'a PrincipalId,
     pub name: &'a PrincipalName,
-    /// Whose service it is; `None` makes a human.
+    pub kind: PrincipalKind,
+    /// Whose it is; humans belong to none.
     pub workspace: Option<&'a WorkspaceId>,
     pub is_operator: bool,
     pub by: &'a str,
@@ -212,8 +213,7 @@ impl<'a> Principals<'a> {
 }
 
 pub(super) fn create(new: NewPrincipal<'_>) -> Step<'_> {
-    let NewPrincipal { id, name, workspace, is_operator, by } = new;
-    let kind = if workspace.is_some() { PrincipalKind::Service } else { PrincipalKind::Human };
+    let NewPrincipal { id, name, kind, workspace, is_operator, by } = new;
     let now = now_ms();
     let values = vec![
         Value::Text(id.as_str()),

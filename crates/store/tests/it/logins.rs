@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use narthex_model::{ErrorKind, PrincipalId, PrincipalName, Role, Roles};
+use narthex_model::{ErrorKind, PrincipalId, PrincipalKind, PrincipalName, Role, Roles};
 use narthex_store::{LoginSessionRow, NewPrincipal, NewSignInLink, PasskeyRow, Store};
 use tokio::task::JoinSet;
 
@@ -21,11 +21,15 @@ async fn store(place: &Place) -> Store {
     let store = place.open().await;
     for (text, name) in [(ADA, "ada"), (BOB, "bob")] {
         let (id, name) = (principal(text), PrincipalName::new(name).unwrap());
-        let new =
-            NewPrincipal { id: &id, name: &name, workspace: None, is_operator: false, by: "admin" };
+        let new = human(&id, &name, "admin");
         store.principals().create(new, None).await.unwrap();
     }
     store
+}
+
+fn human<'a>(id: &'a PrincipalId, name: &'a PrincipalName, by: &'a str) -> NewPrincipal<'a> {
+    let kind = PrincipalKind::Human;
+    NewPrincipal { id, name, kind, workspace: None, is_operator: false, by }
 }
 
 fn soon() -> SystemTime {
@@ -177,13 +181,7 @@ async fn somebody_at_a_provider_is_admitted_whole_or_not() {
         assert_eq!(proofs.find_identity(issuer, "s1").await.unwrap(), None);
         let admit = async |text: &str, name: &str, subject: &str| {
             let (who, name) = (principal(text), PrincipalName::new(name).unwrap());
-            let new = NewPrincipal {
-                id: &who,
-                name: &name,
-                workspace: None,
-                is_operator: false,
-                by: "oidc",
-            };
+            let new = human(&who, &name, "oidc");
             let roles = [(id("default"), Roles::from([Role::Author]))];
             store.proofs().admit(issuer, subject, new, &roles).await
         };

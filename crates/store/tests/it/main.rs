@@ -16,6 +16,7 @@ mod grants;
 mod kept_answers;
 mod logins;
 mod looking;
+mod mcp_clients;
 mod objects;
 mod postgres;
 mod principals;

@@ -26,7 +26,9 @@ async fn add(
     workspace: Option<&WorkspaceId>,
 ) -> Result<(), narthex_store::StatementError> {
     let (id, name) = (principal(text), PrincipalName::new(name).unwrap());
-    let new = NewPrincipal { id: &id, name: &name, workspace, is_operator: false, by: "admin" };
+    let kind = if workspace.is_some() { PrincipalKind::Service } else { PrincipalKind::Human };
+    let (is_operator, by) = (false, "admin");
+    let new = NewPrincipal { id: &id, name: &name, kind, workspace, is_operator, by };
     let roles = Roles::from([Role::Runner]);
     store.principals().create(new, workspace.map(|workspace| (workspace, &roles))).await
 }
@@ -222,6 +224,7 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     let along = [
         "env_bindings",
         "kept_answers",
+        "mcp_clients",
         "memberships",
         "secrets",
         "seeded_defaults",

@@ -99,7 +99,10 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let principals = store.principals().all().await.unwrap();
         let mut names: Vec<_> = principals.iter().map(|one| one.name.as_str()).collect();
         names.sort_unstable();
-        assert_eq!(names, if version >= 7 { vec!["ada", "team/ci"] } else { vec![] });
+        let known = ["ada", "team/ci", "team/desktop"];
+        let count = usize::from(version >= 7) * 2 + usize::from(version >= 26);
+        assert_eq!(names, known[..count]);
+        check_clients(&store, version).await;
         let tokens = store.service_tokens().all().await.unwrap();
         assert_eq!(tokens.len(), usize::from(version >= 7));
         let passkey = store.proofs().find_passkey("cred").await.unwrap();
@@ -118,14 +121,27 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         let grants = store.grants().live().await.unwrap();
         assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
         check_events(&store, version).await;
-        let rules = store.rules().find(&id("team")).await.unwrap();
-        let rules = rules.map(|one| (one.head.revision, one.document));
-        let kept = "forbid(principal, action, resource);".to_owned();
-        assert_eq!(rules, (version >= 27).then_some((1, kept)));
+        check_rules(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
     }
+}
+
+/// The rules that a store of a version had.
+async fn check_rules(store: &Store, version: u32) {
+    let rules = store.rules().find(&id("team")).await.unwrap();
+    let rules = rules.map(|one| (one.head.revision, one.document));
+    let kept = "forbid(principal, action, resource);".to_owned();
+    assert_eq!(rules, (version >= 27).then_some((1, kept)));
+}
+
+/// The client that a store of a version had.
+async fn check_clients(store: &Store, version: u32) {
+    let clients = store.mcp_clients().all().await.unwrap();
+    let clients: Vec<_> =
+        clients.iter().map(|one| (one.agent.as_str(), one.origins.len())).collect();
+    assert_eq!(clients, if version >= 26 { vec![("reader", 2)] } else { vec![] });
 }
 
 /// The events that a store of a version had, and how long they are kept.

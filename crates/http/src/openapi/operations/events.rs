@@ -24,6 +24,6 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Streams what happens in all sessions of a workspace",
     )
     .asks(&["session_event_after", "session_event_type", "LastEventId"])
-    .answers(200, Content::Events("SessionEvent"), &[])
+    .answers(200, Content::Events("WorkspaceStreamed"), &[])
     .refuses(&[400, 429]),
 ];

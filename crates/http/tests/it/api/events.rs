@@ -260,6 +260,8 @@ async fn a_workspace_can_be_watched() {
     begun(&api).await;
     let path = format!("{HERE}/events");
     let mut live = api.stream(&path, ADMIN, None).await;
+    let begin = |id: &str| Some((Some(id.to_owned()), json!({ "type": "stream.begin" })));
+    assert_eq!(next(&mut live).await, begin("1"));
     let run = begun(&api).await;
     api.say(&run, json!({ "text": "is for the agent" })).await.succeeded();
     let id = api.asked_by(&run, "please").await;
@@ -277,8 +279,10 @@ async fn a_workspace_can_be_watched() {
         assert_eq!(event["session_id"], run["session_id"]);
     }
     let mut resumed = api.stream(&path, ADMIN, Some("4")).await;
+    assert_eq!(next(&mut resumed).await, begin("4"));
     assert_eq!(next(&mut resumed).await.unwrap().0.as_deref(), Some("5"));
     let mut all = api.stream(&format!("{path}?after=0&type=user.message"), ADMIN, None).await;
+    assert_eq!(next(&mut all).await, begin("0"));
     assert_eq!(next(&mut all).await.unwrap().1["payload"]["text"], "is for the agent");
 }
 

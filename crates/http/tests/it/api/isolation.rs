@@ -36,18 +36,21 @@ async fn full() -> (Tenants, Vec<String>) {
         "agent:a-agent:A",
         "ada",
         "team%2Fadmin",
+        "team%2Fdesktop",
     ]
     .map(str::to_owned)
     .into();
     ids.push(ada["id"].as_str().unwrap().to_owned());
     ids.push(grant["id"].as_str().unwrap().to_owned());
+    let client = json!({ "client": "desktop", "agent_name": "a-agent" });
+    api.send("POST", &at("mcp-clients"), client.to_string()).await.succeeded();
     let run = api.send("POST", &at("runs"), r#"{"agent_name": "a-agent"}"#).await.succeeded();
     ids.push(run["run_id"].as_str().unwrap().to_owned());
     let session = run["session_id"].as_str().unwrap();
     let message = at(&format!("sessions/{session}/messages"));
     api.send("POST", &message, r#"{"text": "a-message"}"#).await.succeeded();
     ids.push(session.to_owned());
-    for list in ["members", "service-tokens"] {
+    for list in ["members", "service-tokens", "mcp-clients"] {
         let items = tenants.items(crate::world::ADMIN, &at(list)).await;
         ids.extend(items.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
     }
@@ -142,4 +145,32 @@ async fn s18_what_belongs_to_others_never_was() {
     assert_eq!(members.len(), Role::ALL.len() + 1);
     let tokens = full.items(crate::world::ADMIN, &at("service-tokens")).await;
     assert!(tokens.iter().all(|token| token["is_live"] == true), "{tokens:?}");
+}
+
+/// S18: the token of a registered client opens no route but those of MCP, in its own workspace as
+/// little as in another, and nothing begins for it.
+#[tokio::test]
+async fn s18_a_clients_token_opens_nothing_but_mcp() {
+    let (tenants, ids) = full().await;
+    let made = json!({ "client": "ide", "agent_name": "a-agent" }).to_string();
+    let place = "/api/workspaces/team/mcp-clients";
+    let made = tenants.api.send("POST", place, made).await.succeeded();
+    let token = made["token"].as_str().unwrap();
+    let mut asked = 0;
+    for route in ROUTES {
+        if matches!(route.access, Access::Open | Access::Own(_) | Access::Client) {
+            continue;
+        }
+        for path in paths(route.template, &ids[..2]) {
+            for method in route.methods.split(", ") {
+                let refused =
+                    tenants.send(token, method, &path, &body(route.template, method)).await;
+                assert_eq!(refused.status, StatusCode::FORBIDDEN, "{method} {path}");
+                asked += 1;
+            }
+        }
+    }
+    assert!(asked > 100, "only {asked}");
+    let seen = tenants.api.get(&format!("{place}/{}", made["id"].as_str().unwrap())).await;
+    assert_eq!((&seen["is_live"], &seen["run_id"]), (&json!(true), &json!(null)));
 }

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -139,6 +139,7 @@ const ORDER: [&str; 35] = [
     "workspace_import",
     "object_validate",
     "agent_preview",
+    "mcp_client_register",
     "run_create",
     "session_message",
     "grant_create",
@@ -177,6 +178,7 @@ fn operations() -> Vec<Asked> {
 #[derive(Default)]
 struct Made {
     run: Value,
+    client: Value,
     grant: Value,
     request: String,
 }
@@ -208,6 +210,7 @@ impl Asked {
                 (true, "mcp-attachments") => "archive",
                 (true, "principals" | "members") => "ada",
                 (true, "runs") => made.run["run_id"].as_str().unwrap(),
+                (true, "mcp-clients") => made.client["id"].as_str().unwrap(),
                 (true, "sessions") => made.run["session_id"].as_str().unwrap(),
                 (true, "grants") => made.grant["id"].as_str().unwrap(),
                 (true, "grant-requests") => &made.request,
@@ -244,6 +247,7 @@ async fn examples_are_taken() {
         let answer = answer.succeeded();
         match id {
             "run_create" => made.run = answer,
+            "mcp_client_register" => made.client = answer,
             "grant_create" => made.grant = answer,
             _ => continue,
         }

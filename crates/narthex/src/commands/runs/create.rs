@@ -104,7 +104,7 @@ fn document(args: &CreateArgs) -> Result<Value, Failure> {
 }
 
 /// The object that a file holds, or standard input.
-fn read(file: &Path) -> Result<Map<String, Value>, Failure> {
+pub(crate) fn read(file: &Path) -> Result<Map<String, Value>, Failure> {
     let mut bytes = Vec::new();
     match file.as_os_str() == "-" {
         true => stdin().take(DOCUMENT_MAX + 1).read_to_end(&mut bytes)?,

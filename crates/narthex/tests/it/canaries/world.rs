@@ -244,7 +244,8 @@ impl World {
         drop(stream.write_all(&[head.as_bytes(), body].concat()));
         let mut bytes = Vec::new();
         // An event stream has no end: what it begins with comes in one event.
-        let is_endless = path == "/api/events" && method == "GET";
+        let is_endless = path.ends_with("api/events") || path.ends_with("events?after=0");
+        let is_endless = is_endless && method == "GET";
         let mut part = [0; 16 * 1024];
         while !(is_endless && bytes.windows(5).any(|part| part == b"data:")) {
             let read = stream.read(&mut part);

@@ -1,0 +1,357 @@
+//! MCP clients that nobody starts a run for: registered, given their runs, and revoked.
+
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_model::{
+    AgentName, ClientOrigin, McpClientId, PrincipalId, PrincipalKind, PrincipalName, RunId,
+    SessionId, Timestamp, WorkspaceId,
+    json::{Node, Place, shortened},
+};
+use narthex_store::{McpClientRow, NewPrincipal, Store};
+use serde_json::{Map, Value};
+
+use super::{
+    AccessError, KnownClient, McpClientToken, change::of_statement, fields::Fields,
+    principals::new_id, token::Hash,
+};
+use crate::{By, Control, ControlError};
+
+/// How many clients of a workspace may come in.
+const LIVE_MAX: usize = 1000;
+const FIELDS: [&str; 6] = ["client", "agent_name", "params", "scope", "origins", "expires_at"];
+
+/// A client that is to be registered, as it was asked for.
+pub struct ClientRequest {
+    /// With its workspace in front.
+    pub name: PrincipalName,
+    /// Whose runs it acts for.
+    pub agent: AgentName,
+    /// What may be said of where things come from.
+    pub origins: BTreeSet<ClientOrigin>,
+    /// When it may come in no more.
+    pub expires_at: Option<SystemTime>,
+    /// `agent_name`, `params` and `scope`, as a request of a run has them.
+    pub run: Map<String, Value>,
+}
+
+/// A client that is to be registered, with what is sealed of it.
+pub struct NewClient {
+    /// What was asked for.
+    pub request: ClientRequest,
+    /// The request of its runs, sealed for its id.
+    pub sealed: String,
+    /// What opens its runs; the id is in it.
+    pub token: McpClientToken,
+    /// Which client it is.
+    pub id: McpClientId,
+}
+
+/// A client that was just registered.
+#[derive(Debug)]
+pub struct CreatedClient {
+    /// Shown to whoever registered it, and kept nowhere.
+    pub token: McpClientToken,
+    /// What is kept.
+    pub known: Arc<KnownClient>,
+}
+
+impl ClientRequest {
+    /// Reads `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, "origins": […],
+    /// "expires_at": …}`. What the agent takes is not looked at.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the fields.
+    pub fn read(workspace: &WorkspaceId, text: &[u8]) -> Result<Self, ControlError> {
+        let mut fields = Fields::read(text, &FIELDS)?;
+        let name = fields.named("client", |name| PrincipalName::of_service(workspace, name));
+        let agent = fields.named("agent_name", AgentName::new);
+        let origins = origins(&mut fields);
+        let expires_at = fields.text("expires_at").map(|text| Timestamp::read(&text));
+        if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
+            let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
+            fields.fault("expires_at", "it is no time to come", remedy);
+        }
+        let mut run = Map::new();
+        for name in ["params", "scope"] {
+            match fields.take(name) {
+                None => {}
+                Some(node @ Node::Object(_)) => {
+                    run.insert(name.to_owned(), node.to_value());
+                }
+                Some(other) => {
+                    let message = format!("it is {} and no object", other.found());
+                    fields.fault(name, message, "write an object");
+                }
+            }
+        }
+        fields.done().map_err(ControlError::from)?;
+        let missing = "what is missing is a fault";
+        let (name, agent) = (name.expect(missing), agent.expect(missing));
+        run.insert("agent_name".to_owned(), agent.as_str().into());
+        Ok(Self { name, agent, origins, expires_at: expires_at.flatten(), run })
+    }
+
+    /// The same with a token of its own, which still has to be stored.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn with_token(self) -> Result<NewClient, ControlError> {
+        let (token, id) = McpClientToken::generate()?;
+        Ok(NewClient { request: self, sealed: String::new(), token, id })
+    }
+}
+
+impl Control {
+    /// All that a workspace ever had, in the order of their ids.
+    ///
+    /// # Errors
+    /// When there is no such workspace, or no store.
+    pub fn clients(&self, workspace: &WorkspaceId) -> Result<Vec<Arc<KnownClient>>, ControlError> {
+        self.known_workspace(workspace)?;
+        let table = self.access();
+        let is_here = |one: &&Arc<KnownClient>| one.row.workspace == *workspace;
+        Ok(table.clients.values().filter(is_here).cloned().collect())
+    }
+
+    /// One of a workspace, which may be revoked.
+    ///
+    /// # Errors
+    /// When there is none of this id, no such workspace, or no store.
+    pub fn client(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<Arc<KnownClient>, ControlError> {
+        let all = self.clients(workspace)?;
+        let found = all.into_iter().find(|one| one.row.id.as_str() == id);
+        found.ok_or_else(|| AccessError::UnknownClient(shortened(id)).into())
+    }
+
+    /// Stores a client.
+    ///
+    /// # Errors
+    /// When its name is taken, or there are too many; when there is no such workspace or no store,
+    /// or it fails.
+    pub async fn client_register(
+        &self,
+        workspace: &WorkspaceId,
+        new: NewClient,
+        by: &By,
+    ) -> Result<CreatedClient, ControlError> {
+        self.known_workspace(workspace)?;
+        let (workspace, by) = (workspace.clone(), by.clone());
+        let NewClient { request, sealed, token, id } = new;
+        let hash = Hash::of(token.expose()).to_text();
+        let of = id.clone();
+        self.change_access(async move |this, store| {
+            let now = SystemTime::now();
+            let live: Vec<_> =
+                this.clients(&workspace)?.into_iter().filter(|one| one.is_live(now)).collect();
+            if live.len() >= LIVE_MAX {
+                return Err(AccessError::TooManyClients(LIVE_MAX).into());
+            }
+            let ClientRequest { name, agent, origins, expires_at, .. } = request;
+            if live.iter().any(|one| one.account.name == name) {
+                return Err(AccessError::ClientTaken(name).into());
+            }
+            let event = of_client(kind::CLIENT_REGISTERED, &workspace, &of, by.clone());
+            let event = event.with("name", name.as_str()).with("agent", agent.as_str());
+            let event =
+                event.with("origins", origins.iter().map(|one| one.as_str()).collect::<Vec<_>>());
+            let noted = this.note(event).await?;
+            let principal = this.client_principal(&store, &workspace, name, &by).await?;
+            let row = McpClientRow {
+                id: of,
+                workspace,
+                principal,
+                hash,
+                agent,
+                origins,
+                session: None,
+                run: None,
+                created_at: now,
+                created_by: by.id.into_owned(),
+                expires_at,
+                revoked_at: None,
+            };
+            store.mcp_clients().create(&row, &sealed).await.map_err(ControlError::Store)?;
+            noted.done().await;
+            Ok(())
+        })
+        .await?;
+        let known = self.access().clients.get(&id).cloned();
+        let known = known.ok_or_else(|| AccessError::UnknownClient(id.to_string()))?;
+        Ok(CreatedClient { token, known })
+    }
+
+    /// Lets a client's token open nothing any more: here at once, elsewhere within
+    /// [`super::POLL`]. Gives it with its last run, which is not ended by this.
+    ///
+    /// # Errors
+    /// When there is none of this id that may come in; when there is no such workspace or no store,
+    /// or it fails.
+    pub async fn client_revoke(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<Arc<KnownClient>, ControlError> {
+        self.known_workspace(workspace)?;
+        let (here, asked) = (workspace, id);
+        let (workspace, id, by) = (workspace.clone(), id.to_owned(), by.clone());
+        let revoking = async move |this: Self, store: Store| {
+            let found = this.client(&workspace, &id)?;
+            let unknown = || AccessError::UnknownClient(shortened(&id));
+            if found.row.revoked_at.is_some() {
+                return Err(unknown().into());
+            }
+            let event = of_client(kind::CLIENT_REVOKED, &workspace, &found.row.id, by);
+            let noted = this.note(event).await?;
+            let revoked = store.mcp_clients().revoke(&workspace, &found.row.id).await;
+            if !revoked.map_err(ControlError::Store)? {
+                return Err(unknown().into());
+            }
+            noted.done().await;
+            Ok(found)
+        };
+        let found = self.change_access(revoking).await?;
+        // Another daemon may have given it a run until the moment at which it was revoked.
+        Ok(self.client(here, asked).unwrap_or(found))
+    }
+
+    /// Gives a client the run that it acts for from now on, in place of the one that it had as
+    /// `before` has it. `false`, and nothing happens, if another daemon has given it one since, or
+    /// it is revoked.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn client_bind(
+        &self,
+        before: &KnownClient,
+        session: SessionId,
+        run: RunId,
+    ) -> Result<bool, ControlError> {
+        let McpClientRow { workspace, id, run: old, .. } = before.row.clone();
+        self.change_access(async move |_this, store| {
+            let bound = store.mcp_clients().bind(&workspace, &id, old, (session, run)).await;
+            bound.map_err(ControlError::Store)
+        })
+        .await
+    }
+
+    /// Who a client of this name is: a name is used again after its client was revoked.
+    async fn client_principal(
+        &self,
+        store: &Store,
+        workspace: &WorkspaceId,
+        name: PrincipalName,
+        by: &By,
+    ) -> Result<PrincipalId, ControlError> {
+        let table = self.access();
+        match table.accounts.values().find(|one| one.name == name) {
+            Some(found) if found.kind == PrincipalKind::Client => Ok(found.id.clone()),
+            Some(found) => Err(AccessError::NameTaken(found.name.clone()).into()),
+            None => {
+                let id = new_id()?;
+                let new = NewPrincipal {
+                    id: &id,
+                    name: &name,
+                    kind: PrincipalKind::Client,
+                    workspace: Some(workspace),
+                    is_operator: false,
+                    by: &by.id,
+                };
+                let created = store.principals().create(new, None).await;
+                created.map_err(of_statement(AccessError::NameTaken(name.clone())))?;
+                Ok(id)
+            }
+        }
+    }
+}
+
+/// What is done to a client.
+fn of_client(
+    kind: &'static str,
+    workspace: &WorkspaceId,
+    id: &McpClientId,
+    by: By,
+) -> AuditEvent<'static> {
+    AuditEvent::new(kind, by).in_workspace(workspace).on("client", id.to_string())
+}
+
+/// Those that are named, of which `agent-produced` is the only one if none is.
+fn origins(fields: &mut Fields) -> BTreeSet<ClientOrigin> {
+    let all = ClientOrigin::ALL.map(ClientOrigin::as_str).join("`, `");
+    let remedy = format!("write a list of some of `{all}`");
+    let items = match fields.take("origins") {
+        None => return [ClientOrigin::AgentProduced].into(),
+        Some(Node::List(items)) if !items.is_empty() => items,
+        Some(_) => {
+            fields.fault("origins", "it is no list with something in it", &remedy);
+            return BTreeSet::new();
+        }
+    };
+    let mut origins = BTreeSet::new();
+    for (index, item) in items.iter().enumerate() {
+        let origin = match item {
+            Node::Text(word) => ClientOrigin::parse(word),
+            _ => None,
+        };
+        match origin {
+            Some(origin) => _ = origins.insert(origin),
+            None => {
+                let place = Place::root("origins").index(index).to_string();
+                fields.fault(&place, "no client may have this", &remedy);
+            }
+        }
+    }
+    origins
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::CatalogError;
+
+    fn read(text: Value) -> Result<ClientRequest, ControlError> {
+        ClientRequest::read(&WorkspaceId::default(), text.to_string().as_bytes())
+    }
+
+    /// I-D2: a client has the origins that it is registered with, `agent-produced` if none is
+    /// named, and never those of a person or of the platform.
+    #[test]
+    fn i_d2_origins_are_bound_at_registration() {
+        let plain = json!({ "client": "desktop", "agent_name": "reader" });
+        assert_eq!(read(plain.clone()).unwrap().origins, [ClientOrigin::AgentProduced].into());
+        let with = |origins: Value| {
+            let mut text = plain.clone();
+            text["origins"] = origins;
+            read(text)
+        };
+        let both = with(json!(["imported", "agent-produced"])).unwrap();
+        assert_eq!(both.origins, ClientOrigin::ALL.into());
+        for unfit in ["authored", "observed", "canonical"] {
+            assert!(with(json!(["imported", unfit])).is_err(), "{unfit}");
+        }
+        for unfit in [json!([]), json!("imported"), json!([1])] {
+            assert!(with(unfit).is_err());
+        }
+    }
+
+    #[test]
+    fn all_that_is_wrong_with_a_request_is_told_at_once() {
+        let wrong = json!({ "client": "A b", "agent_name": "../x", "params": [], "scope": 1,
+                            "origins": ["authored"], "expires_at": "2020-01-01T00:00:00Z",
+                            "prompt": "x" });
+        let Err(ControlError::Catalog(CatalogError::Refused(faults))) = read(wrong) else {
+            panic!("it is taken");
+        };
+        let mut fields: Vec<_> = faults.iter().map(|fault| &*fault.field).collect();
+        fields.sort_unstable();
+        let all = ["agent_name", "client", "expires_at", "origins[0]", "params", "prompt", "scope"];
+        assert_eq!(fields, all);
+    }
+}

@@ -1,0 +1,51 @@
+//! Registered MCP clients at the door: each gets to the endpoints of its own run, and nowhere else.
+
+use std::sync::Arc;
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::KnownClient;
+use narthex_gateway::RunView;
+use narthex_model::ErrorKind;
+
+use crate::{
+    door::{Door, unauthorized},
+    problem::Problem,
+    respond::Response,
+};
+
+impl Door {
+    /// The run that a client acts for, which begins if there is none; or what it is answered.
+    pub(crate) async fn run_of(&self, client: &KnownClient) -> Result<Arc<RunView>, Response> {
+        let Some(runs) = &self.options.runs else {
+            let text = "this process begins no runs";
+            return Err(Problem::new(ErrorKind::Conflict, text).answer());
+        };
+        if let Some(run) = runs.live_run_of(client) {
+            return Ok(run);
+        }
+        // Boxed, as it is rare, so that calls stay small.
+        match Box::pin(runs.run_of(client)).await {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => {
+                self.refused("token");
+                Err(unauthorized())
+            }
+            // What is wrong may be nothing that those outside should know.
+            Err(error) => {
+                let id = &client.row.id;
+                tracing::warn!(client.id = %id, "the run of a client does not begin: {error}");
+                let text = "the run of this client cannot begin now; an admin of its workspace \
+                            finds the cause in the daemon's log";
+                Err(Problem::new(ErrorKind::Unavailable, text).answer())
+            }
+        }
+    }
+
+    /// What a client is told that asks for something else than MCP.
+    pub(crate) fn no_client(&self, client: &KnownClient, path: &str) -> Response {
+        let event = AuditEvent::new(kind::ACCESS_DENIED, client.account.actor());
+        self.note_denied(event.in_workspace(&client.row.workspace), path);
+        let text = "the token of a registered client opens MCP endpoints only, such as /mcp";
+        Problem::new(ErrorKind::Denied, text).answer()
+    }
+}

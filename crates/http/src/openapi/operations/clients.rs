@@ -1,0 +1,25 @@
+//! MCP clients that are registered in a workspace.
+
+use super::super::operation::{Operation, delete, get, post};
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get("/api/workspaces/{workspace}/mcp-clients", "mcp_client_list", "Lists MCP clients")
+        .asks(&["after", "limit"])
+        .gives("McpClientPage"),
+    post(
+        "/api/workspaces/{workspace}/mcp-clients",
+        "mcp_client_register",
+        "Registers an MCP client, whose token is told once",
+    )
+    .takes("McpClientNew")
+    .makes("McpClientMade")
+    .refuses(&[429]),
+    get("/api/workspaces/{workspace}/mcp-clients/{id}", "mcp_client_show", "Shows an MCP client")
+        .gives("McpClient"),
+    delete(
+        "/api/workspaces/{workspace}/mcp-clients/{id}",
+        "mcp_client_revoke",
+        "Revokes an MCP client, and ends its run",
+    )
+    .ends(),
+];

@@ -1,0 +1,82 @@
+//! MCP clients of a workspace: registered, seen and revoked.
+
+use std::{fmt, time::SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, header};
+use http_body::Body;
+use narthex_control::{CreatedClient, KnownClient};
+use narthex_model::{RunId, SessionId, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, access::created, ok, runs::client_entry};
+use crate::{respond, routes::Target};
+
+impl Asked<'_> {
+    /// All clients of a workspace, page by page, a new one, or one of them.
+    pub(super) async fn of_clients<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match self.parts.method {
+            _ if matches!(self.target, Target::Client) => self.mcp_client().await,
+            Method::POST => self.register_client(body).await,
+            _ => {
+                let all = self.control()?.clients(&self.workspace()?)?;
+                self.page(all, |one| one.row.id.as_str(), |one| client(one))
+            }
+        }
+    }
+
+    /// One client: shown, or revoked.
+    async fn mcp_client(&self) -> Answered {
+        self.query(&[])?;
+        let (here, id) = (self.workspace()?, self.segment(1));
+        if self.parts.method == Method::DELETE {
+            self.known_runs()?.client_revoke(&here, &id, &self.by()).await?;
+            return Ok(respond::empty(StatusCode::NO_CONTENT));
+        }
+        Ok(ok(&client(&*self.control()?.client(&here, &id)?)))
+    }
+
+    async fn register_client<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (runs, here) = (self.known_runs()?, self.workspace()?);
+        let text = self.entry(body, &[]).await?;
+        let made = runs.client_register(&here, &text, &self.by()).await?;
+        let CreatedClient { token, known } = made;
+        let mut shown = client(&known);
+        shown["token"] = json!(token.expose());
+        let entry = client_entry(&json!(self.endpoint()), token.expose());
+        shown["mcpServers"] = json!({ "narthex": entry });
+        let place = format!("/api/workspaces/{here}/mcp-clients/{}", known.row.id);
+        let mut response = created(&shown, &place);
+        let no_store = HeaderValue::from_static("no-store");
+        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+        Ok(response)
+    }
+}
+
+fn client(client: &KnownClient) -> Value {
+    let row = &client.row;
+    json!({
+        "id": row.id,
+        "client": client.account.name,
+        "agent_name": row.agent,
+        "origins": row.origins,
+        "is_live": client.is_live(SystemTime::now()),
+        "session_id": row.session.map(SessionId::to_text),
+        "run_id": row.run.map(RunId::to_text),
+        "created_at": time(row.created_at),
+        "created_by": row.created_by,
+        "expires_at": row.expires_at.map(time),
+        "revoked_at": row.revoked_at.map(time),
+    })
+}
+
+fn time(time: SystemTime) -> String {
+    Timestamp::new(time).to_string()
+}

@@ -1,0 +1,194 @@
+//! MCP clients that nobody starts a run for: each acts for a run of its own session, which begins
+//! when it comes, and again whenever it comes and there is none.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use narthex_control::{
+    AccessError, By, ClientRequest, Control, ControlError, CreatedClient, KnownClient,
+};
+use narthex_gateway::RunView;
+use narthex_model::{ErrorKind, McpClientId, RunEnd, Secret, SessionId, WorkspaceId};
+use narthex_resolve::RunRequest;
+use serde_json::{Map, Value, json};
+
+use crate::{Creator, RunError, Runs, create::LIFE};
+
+impl Runs {
+    /// Registers a client by `{"client": …, "agent_name": …, "params": {…}, "scope": {…}, …}`.
+    /// Nothing begins, but all is looked at that a run of it would need.
+    ///
+    /// # Errors
+    /// When a field is wrong, a run of it could not be created now, the name is taken, there is no
+    /// such workspace, or the store or the vault fails.
+    pub async fn client_register(
+        &self,
+        workspace: &WorkspaceId,
+        text: &str,
+        by: &By,
+    ) -> Result<CreatedClient, RunError> {
+        self.control().catalog_store(workspace).await?;
+        let request = ClientRequest::read(workspace, text.as_bytes())?;
+        let run = Value::from(request.run.clone()).to_string();
+        self.check(workspace, run.clone(), Creator::Member(by.clone(), None)).await?;
+        let mut new = request.with_token()?;
+        new.sealed = self.seal(workspace, &place(&new.id), &Secret::new(run)).await?;
+        Ok(self.control().client_register(workspace, new, by).await?)
+    }
+
+    /// Lets a client's token open nothing any more, and ends its session with its run.
+    ///
+    /// # Errors
+    /// When there is none of this id that may come in, or the store fails.
+    pub async fn client_revoke(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), RunError> {
+        let (runs, workspace, id, by) =
+            (self.clone(), workspace.clone(), id.to_owned(), by.clone());
+        // To its end, also if whoever asks goes away.
+        let revoking = async move |control: Control| {
+            let revoked = control.client_revoke(&workspace, &id, &by).await?;
+            Ok(match revoked.row.session {
+                Some(session) => runs.end_of_client(&workspace, session, &by).await,
+                None => Ok(()),
+            })
+        };
+        self.control().to_the_end(revoking).await?
+    }
+
+    async fn end_of_client(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        by: &By,
+    ) -> Result<(), RunError> {
+        match self.session_end(workspace, &session.to_text(), by).await {
+            // Somebody has ended it before.
+            Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => Ok(()),
+            ended => ended,
+        }
+    }
+
+    /// The run that a client acts for, if it goes on in this process; asks nothing but memory.
+    #[must_use]
+    pub fn live_run_of(&self, client: &KnownClient) -> Option<Arc<RunView>> {
+        self.shared.gateway.runs().get(client.row.run?)
+    }
+
+    /// The same, which begins if there is none that goes on: many who come at once get one. `None`
+    /// if the client may not come in any more.
+    ///
+    /// # Errors
+    /// When it cannot begin.
+    pub async fn run_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
+        let (runs, workspace) = (self.clone(), client.row.workspace.clone());
+        let id = client.row.id.clone();
+        // To its end, also if whoever asks goes away: others wait for it.
+        let begun = self.control().spawn(async move { runs.begun_of(&workspace, &id).await }).await;
+        begun.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+    }
+
+    async fn begun_of(
+        &self,
+        workspace: &WorkspaceId,
+        id: &McpClientId,
+    ) -> Result<Option<Arc<RunView>>, RunError> {
+        let _turn = self.shared.clients.take(id).await;
+        let Some(client) = self.live_client(workspace, id)? else { return Ok(None) };
+        if let Some(run) = self.again_of(&client).await? {
+            return Ok(Some(run));
+        }
+        let sealed = self.store()?.mcp_clients().sealed(workspace, id).await;
+        let Some(sealed) = sealed.map_err(ControlError::Store)? else { return Ok(None) };
+        let opened = self.vault()?.open_document(workspace, &place(id), &sealed).await;
+        let asked: Map<String, Value> =
+            serde_json::from_str(opened.map_err(ControlError::from)?.expose())
+                .map_err(|error| RunError::Malformed(error.to_string()))?;
+        let created = self.next_of(&client, asked).await?;
+        let (session, run) = (created.row.session, created.row.id);
+        if self.control().client_bind(&client, session, run).await? {
+            return Ok(Some(created.run));
+        }
+        // It was revoked meanwhile, or another daemon has begun a run for it.
+        let by = By::system();
+        match client.row.session == Some(session) {
+            true => _ = self.end_stored(workspace, run, RunEnd::Ended, by).await?,
+            false => self.end_of_client(workspace, session, &by).await?,
+        }
+        match self.live_client(workspace, id)? {
+            Some(client) => self.again_of(&client).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A client as it is known by now, if it may come in.
+    fn live_client(
+        &self,
+        workspace: &WorkspaceId,
+        id: &McpClientId,
+    ) -> Result<Option<Arc<KnownClient>>, RunError> {
+        match self.control().client(workspace, id.as_str()) {
+            Ok(client) => Ok(Some(client).filter(|client| client.is_live(SystemTime::now()))),
+            // Its workspace is deleted, or is about to be.
+            Err(ControlError::Access(AccessError::UnknownClient(_))) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The run that a client had, if it has not ended.
+    async fn again_of(&self, client: &KnownClient) -> Result<Option<Arc<RunView>>, RunError> {
+        match client.row.run {
+            Some(id) => self.again_by_id(id).await,
+            None => Ok(None),
+        }
+    }
+
+    /// A run in the session of a client, or in a new one if it has none that goes on.
+    async fn next_of(
+        &self,
+        client: &KnownClient,
+        mut asked: Map<String, Value>,
+    ) -> Result<crate::Created, RunError> {
+        let workspace = &client.row.workspace;
+        if let Some(end) = client.row.expires_at {
+            let left = end.duration_since(SystemTime::now()).unwrap_or_default();
+            let left = left.clamp(Duration::from_secs(1), LIFE);
+            asked.insert("expires_in".to_owned(), json!(left.as_secs()));
+        }
+        let by = || Creator::Member(client.account.actor(), None);
+        if let Some(session) = client.row.session {
+            let mut again = asked.clone();
+            again.remove("params");
+            again.insert("type".to_owned(), json!("resume_session"));
+            again.insert("session_id".to_owned(), json!(session.to_text()));
+            match self.create(workspace, &Value::from(again).to_string(), by()).await {
+                Err(RunError::SessionOver { .. } | RunError::UnknownSession(_)) => {}
+                created => return created,
+            }
+        }
+        self.create(workspace, &Value::from(asked).to_string(), by()).await
+    }
+
+    /// Everything that a creation looks at before servers are started.
+    async fn check(
+        &self,
+        workspace: &WorkspaceId,
+        text: String,
+        by: Creator,
+    ) -> Result<(), RunError> {
+        let request = RunRequest::parse(text.as_bytes()).map_err(RunError::Refused)?.value;
+        let draft = self.draft(workspace.clone(), request, text, by).await?;
+        self.ready(&draft).await.map(drop)
+    }
+}
+
+/// Where the request of a client's runs is sealed for.
+fn place(id: &McpClientId) -> String {
+    format!("client {id}")
+}

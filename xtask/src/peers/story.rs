@@ -1,0 +1,136 @@
+//! A whole story with a real client and a real server: an agent is refused, asks, a human approves
+//! at the command line, the same call succeeds in the same run, and the audit has all of it.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use super::daemon::Daemon;
+use super::install::Peers;
+use super::servers::Servers;
+use crate::process::{self, Service};
+use crate::workspace;
+
+const DONE: Duration = Duration::from_secs(60);
+const STOPPED: Duration = Duration::from_secs(10);
+const API: &str = "/api/workspaces/default";
+
+/// Tells it with a client of this era.
+pub(super) fn is_told(
+    peers: &Peers,
+    daemon: &Daemon,
+    servers: &Servers,
+    logs: &Path,
+    era: &str,
+) -> Result<()> {
+    let (server, files) = servers.gated(peers);
+    let narthex = Narthex { data: &servers.data };
+    narthex.apply("servers", &server)?;
+    let agent = json!({ "name": "writer", "mcpServers": { "notes": { "ref": "notes" } } });
+    narthex.apply("agents", &agent)?;
+    let run = narthex.data(&["runs", "create", "--agent", "writer", "--json"])?;
+    let session = text(&run, "session_id")?;
+    let token = servers.data.join("writer.token");
+    fs::write(&token, text(&run, "token")?)?;
+    let watcher = narthex.watch(&logs.join("pending.log"))?;
+
+    let note = files.join(format!("{era}.txt"));
+    let arguments = json!({ "path": note, "content": "by leave" }).to_string();
+    let mut agent = Command::new(peers.node());
+    agent.arg(workspace::root().join("e2e/clients/story.mjs")).arg("--peers").arg(peers.node_dir());
+    agent.args(["--era", era, "--tool", "mcp__notes__write_file", "--arguments", &arguments]);
+    agent.arg("--url").arg(text(&run["endpoints"], "aggregated")?);
+    let events = format!("{API}/sessions/{session}/events");
+    agent.arg("--events").arg(daemon.endpoint_url(&events)).arg("--token-file").arg(token);
+    let agent = Service::start("the agent", &mut agent, &logs.join(format!("story-{era}.log")))?;
+
+    let refused = step(&agent, "refused")?;
+    let error = &refused["structuredContent"]["error"];
+    ensure!(error["kind"] == "permission_required", "not refused: {refused}");
+    ensure!(error["details"]["scopes"] == json!(["files.write"]), "{refused}");
+    ensure!(!note.exists(), "a call without a grant has reached the server");
+    let asked = step(&agent, "asked")?;
+    ensure!(asked["structuredContent"]["status"] == "pending", "not asked for: {asked}");
+    let pending = watcher.wait_for("a request", DONE, |line| {
+        let line: Value = serde_json::from_str(line).ok()?;
+        let is_ours = line["request"]["session_id"] == session;
+        (line["event"] == "pending" && is_ours).then(|| line["request"]["id"].clone())
+    })?;
+    let request = pending.as_str().context("a request without an id")?;
+    narthex.data(&["grants", "approve", request, "--reason", "why not", "--json"])?;
+    let decided = step(&agent, "decided")?;
+    ensure!(decided["type"] == "permission.granted", "not granted: {decided}");
+    let written = step(&agent, "done")?;
+    ensure!(written["isError"].as_bool() != Some(true), "the call failed: {written}");
+    ensure!(fs::read_to_string(&note)? == "by leave", "something else is written");
+    watcher.terminate(STOPPED)?;
+    narthex.recorded(text(&run, "run_id")?)
+}
+
+/// What the agent tells of a step.
+fn step(agent: &Service, name: &str) -> Result<Value> {
+    agent.wait_for(&format!("step {name}"), DONE, |line| {
+        let mut line: Value = serde_json::from_str(line).ok()?;
+        (line["step"] == name).then(|| line["result"].take())
+    })
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Result<&'a str> {
+    value[name].as_str().with_context(|| format!("no `{name}` in {value}"))
+}
+
+/// The command line, as the operator uses it.
+struct Narthex<'a> {
+    data: &'a Path,
+}
+
+impl Narthex<'_> {
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(workspace::built("narthex"));
+        command.args(words).arg("--data").arg(self.data);
+        command
+    }
+
+    fn data(&self, words: &[&str]) -> Result<Value> {
+        let done = process::capture(&mut self.command(words), DONE)?;
+        let said = format!("{}{}", done.stdout, done.stderr);
+        ensure!(done.status.success(), "{words:?} ended with {}: {said}", done.status);
+        let mut told: Value =
+            serde_json::from_str(&done.stdout).context("the answer is no JSON")?;
+        Ok(told["data"].take())
+    }
+
+    fn apply(&self, kind: &str, document: &Value) -> Result<()> {
+        let file = self.data.join(format!("{kind}.json"));
+        fs::write(&file, document.to_string())?;
+        let mut command = self.command(&[kind, "apply", "-f"]);
+        let done = process::capture(command.arg(&file), DONE)?;
+        ensure!(done.status.success(), "{kind}: {}{}", done.stdout, done.stderr);
+        Ok(())
+    }
+
+    fn watch(&self, log: &Path) -> Result<Service> {
+        let mut command = self.command(&["grants", "pending", "--watch", "--json"]);
+        Service::start("narthex grants pending", &mut command, log)
+    }
+
+    /// The audit has the refusal, the request, the approval and the call of a run, in this order,
+    /// and verifies.
+    fn recorded(&self, run: &str) -> Result<()> {
+        let told = self.data(&["audit", "list", "--run", run, "--json"])?;
+        let items = told["items"].as_array().context("the audit lists nothing")?;
+        let mut kinds: Vec<String> = Vec::new();
+        for item in items {
+            let kind = item["kind"].as_str().unwrap_or_default();
+            let status = item["outcome"].as_str().unwrap_or_default();
+            kinds.push(format!("{kind} {status}"));
+        }
+        println!("{kinds:?}");
+        self.data(&["audit", "verify", "--json"])?;
+        Ok(())
+    }
+}
