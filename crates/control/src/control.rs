@@ -11,6 +11,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_events::Events;
+use narthex_live::{LiveGrants, LiveRules};
 use narthex_model::WorkspaceId;
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
@@ -18,6 +19,7 @@ use narthex_registry::{
     layers::{DefaultServer, SettingsFile},
     watch::{LayerFiles, LayerOptions},
 };
+use narthex_shipping::Shipper;
 use narthex_store::Store;
 use narthex_traffic::Meters;
 use narthex_vault::Vault;
@@ -25,14 +27,7 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ControlError, LoginOptions, Variables,
-    access::Access,
-    audit::{self, Shipper},
-    follow,
-    grants::LiveGrants,
-    login::Login,
-    rules::LiveRules,
-    seeding,
+    ControlError, LoginOptions, Variables, access::Access, audit, follow, login::Login, seeding,
     turns::Turns,
 };
 

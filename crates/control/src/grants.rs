@@ -3,7 +3,6 @@
 
 mod asked;
 mod ledger;
-mod live;
 mod requests;
 
 use std::time::SystemTime;
@@ -14,7 +13,6 @@ use narthex_model::{
 };
 use narthex_store::GrantRow;
 
-pub(crate) use self::live::LiveGrants;
 pub use self::{
     ledger::StoreLedger,
     requests::{GrantRequested, RequestOf},

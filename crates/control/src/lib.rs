@@ -28,7 +28,7 @@ mod turns;
 
 pub use access::{
     AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
-    KnownToken, McpClientToken, NewClient, POLL, STALE, ServiceToken,
+    KnownToken, McpClientToken, NewClient, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -45,6 +45,7 @@ pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::MessageError;
 pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_live::{POLL, STALE};
 pub use narthex_login::{LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
 pub use narthex_resolve::{LookUp, Variables, VariablesError};

@@ -1,7 +1,6 @@
 //! The rules of workspaces (D13): checked and written here, asked by policy at each call.
 
 mod check;
-mod live;
 
 use std::{sync::Arc, time::UNIX_EPOCH};
 
@@ -12,7 +11,6 @@ use narthex_rules::{RuleFaults, RuleSet};
 use narthex_store::{RulesHead, RulesRow, Store};
 
 pub use self::check::RulesChecked;
-pub(crate) use self::live::LiveRules;
 use crate::{By, CatalogError, Control, ControlError, FieldError, Precondition, access::Fields};
 
 /// Why rules stay as they are.
@@ -136,7 +134,7 @@ impl Control {
             }
             if before.as_ref().map_or("", |row| &row.document) == text {
                 // Another daemon may have written them.
-                this.shared.rules.of(&workspace).set(boxed(set));
+                this.shared.rules.of(&workspace).set(set.boxed());
                 return Ok(WrittenRules::new(before));
             }
             let event = AuditEvent::new(kind::RULES_UPDATED, by.clone()).in_workspace(&workspace);
@@ -148,7 +146,7 @@ impl Control {
                 return Err(RulesError::Changed.into());
             }
             // At once: nobody who was told that a rule is there may see a call that it forbids.
-            this.shared.rules.of(&workspace).set(boxed(set));
+            this.shared.rules.of(&workspace).set(set.boxed());
             let now = found(store, &workspace).await?;
             known.extend(now.as_ref().map(|row| (workspace.clone(), row.head)));
             noted.done().await;
@@ -156,11 +154,6 @@ impl Control {
         };
         self.to_the_end(write).await
     }
-}
-
-/// What is asked at calls; nothing, if there is nothing to ask.
-fn boxed(set: RuleSet) -> Option<Box<dyn narthex_policy::Rules>> {
-    (!set.is_empty()).then(|| Box::new(set) as Box<dyn narthex_policy::Rules>)
 }
 
 async fn found(store: &Store, workspace: &WorkspaceId) -> Result<Option<RulesRow>, ControlError> {

@@ -9,6 +9,7 @@ use narthex_model::{Alias, CallError, TrafficLimits};
 use narthex_policy::{Item, Request, RunPolicy};
 use narthex_registry::Snapshot;
 use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
+use narthex_view::{Part, View, parts};
 use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
 use serde_json::Value;
 
@@ -21,7 +22,6 @@ use crate::{
     record::CallRecord,
     refusal::Refusal,
     route::{not_found, own_item, text},
-    view::{Part, View, parts},
 };
 
 /// What it says that it has.
@@ -109,7 +109,7 @@ impl Shared {
         let mut parts = parts(snapshot, policy);
         if let Some(built_in) = self.built_in_for(policy) {
             let (inventory, facts) = (built_in.inventory.clone(), built_in.facts.clone());
-            parts.push(Part::built_in(inventory, facts));
+            parts.push(Part::built_in(inventory, BUILT_IN, facts));
         }
         parts
     }

@@ -7,6 +7,7 @@ use narthex_audit::Outcome;
 use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
+use narthex_view::OwnCall;
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
     translate,
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, Session, Step,
     exposure::hide,
-    own_tool::OwnCall,
     prepare::{Paid, state_binding},
     record::CallRecord,
     refusal::{Refusal, status_of_code},

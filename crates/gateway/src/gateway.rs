@@ -14,6 +14,7 @@ use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
 use narthex_traffic::Meters;
+use narthex_view::{View, exposed};
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
     sync::OnceCell,
@@ -25,7 +26,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
     built_in::{BuiltIn, BuiltInTools},
-    exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
     run::ServerKey,
@@ -33,7 +33,6 @@ use crate::{
     session::OwnLink,
     session_table::SessionTable,
     tasks::TaskRoutes,
-    view::View,
     views::Kept,
 };
 

@@ -159,6 +159,12 @@ fn retry_after(error: &CallError) -> Option<Duration> {
     (error.kind == CallErrorKind::LimitExceeded).then(|| Duration::from_millis(wait))
 }
 
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
+}
+
 impl From<LinkError> for Refusal {
     fn from(error: LinkError) -> Self {
         let call = CallError::new(error.call_kind(), error.to_string());

@@ -9,17 +9,15 @@ use narthex_model::{Alias, CallErrorKind, ServerState};
 use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::Inventory;
+use narthex_view::{OwnTool, View, exposed};
 use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
 use crate::{
     Caller, Endpoint, RunView,
-    exposure::exposed,
     gateway::Shared,
     grants::Standing,
     method::Handling,
-    own_tool::OwnTool,
     refusal::{Refusal, unusable},
-    view::View,
 };
 
 /// A routed request.
@@ -40,7 +38,7 @@ impl Routed {
         let item = &self.request.item;
         match self.own_tool {
             _ if item.is_exposed(exposed(&self.row)) => Ok(self),
-            Some(tool) => Err(tool.absent(item.name())),
+            Some(tool) => Err(tool.absent(item.name()).into()),
             None => Err(not_found(handling, item.name())),
         }
     }
@@ -188,7 +186,9 @@ impl Shared {
         {
             let request = tool.request(alias, &request)?;
             return match &request.item {
-                Item::Prompt(name) if !view.has_prompt(alias, name) => Err(tool.absent(name)),
+                Item::Prompt(name) if !view.has_prompt(alias, name) => {
+                    Err(tool.absent(name).into())
+                }
                 _ => Ok((request, Some(tool))),
             };
         }

@@ -21,6 +21,7 @@ use narthex_registry::{
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
 use narthex_upstream::{ClientIdentity, Inventory};
+use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
 use self::{contents::RunContents, own::OwnServers};
@@ -29,7 +30,6 @@ pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
 };
-use crate::view::View;
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::{pin::Pin, sync::Arc};
 use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
+use narthex_view::{ListKind, View};
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
@@ -14,7 +15,6 @@ use crate::{
     hub::{Change, LISTS, Seen},
     links::LinkKind,
     run::Changes,
-    view::View,
 };
 
 /// Looks for a run.
@@ -289,6 +289,6 @@ impl Shared {
                 session.deliver(payload.clone());
             }
         }
-        now.differs(last, crate::method::ListKind::Tools)
+        now.differs(last, ListKind::Tools)
     }
 }

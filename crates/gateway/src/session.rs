@@ -18,6 +18,7 @@ use narthex_metrics::OpenCount;
 use narthex_model::Alias;
 use narthex_registry::FirstList;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
+use narthex_view::View;
 use narthex_wire::{LogLevel, Payload, Raw, Revision};
 use tokio::{
     sync::{Notify, OnceCell, mpsc},
@@ -31,7 +32,6 @@ use crate::{
     hub::{FollowKey, Following},
     run::Held,
     tasks::TaskRoutes,
-    view::View,
 };
 
 /// How many messages wait for a client that has no stream open.

@@ -10,6 +10,7 @@ use cedar_policy::{
     ResourceConstraint, ValidationMode,
 };
 use narthex_model::{ToolScope, ToolScopes};
+use narthex_policy::Rules;
 
 use crate::{
     RuleFault, RuleFaults,
@@ -124,6 +125,12 @@ impl RuleSet {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// What is asked at calls; nothing, if there is nothing to ask.
+    #[must_use]
+    pub fn boxed(self) -> Option<Box<dyn Rules>> {
+        (!self.is_empty()).then(|| Box::new(self) as Box<dyn Rules>)
     }
 
     /// The ids of the rules, in the order of the text.

@@ -20,7 +20,7 @@ const OWNED: &[Owned] = &[
     owned("jsonwebtoken", &["login"]),
     owned("miette", &["rules"]),
     owned("rustls", &["upstream"]),
-    owned("serde-saphyr", &["narthex"]),
+    owned("serde-saphyr", &["documents"]),
     owned("sqlx", &["store"]),
     owned("syn", &["xtask"]),
     owned("tokio-rustls", &["upstream"]),

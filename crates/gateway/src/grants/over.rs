@@ -8,6 +8,7 @@ use std::{
 
 use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
 use narthex_registry::ServerRow;
+use narthex_view::exposed;
 use narthex_wire::{Raw, json::encode_string, method};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -15,7 +16,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Target, decide};
 use crate::{
     Caller, Session,
-    exposure::{exposed, hide_from_listening, rules},
+    exposure::{hide_from_listening, rules},
     gateway::Shared,
     hub::FollowKey,
 };

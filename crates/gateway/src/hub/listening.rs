@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::{Item, Request};
+use narthex_view::ListKind;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
@@ -14,7 +15,7 @@ use crate::{
     gateway::Shared,
     grants::{Over, Standing},
     links::LinkKind,
-    method::{Handling, ListKind},
+    method::Handling,
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,

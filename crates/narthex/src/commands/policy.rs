@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use http::Method;
 use narthex_cli::{CheckPolicyArgs, PolicyCommand, WorkspaceArgs};
 use narthex_control::{POLICY_SCHEMA, RuleSet};
+use narthex_documents::text_of;
 use narthex_model::ErrorKind;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,6 @@ use super::waiting::waiting;
 use crate::{
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    documents::text_of,
     failure::Failure,
     output::{self, harmless},
 };

@@ -16,18 +16,17 @@ use narthex_store::{RulesHead, StatementError, Store};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::boxed;
 use crate::POLL;
 
 /// How the rules of workspaces stood when they were read.
-type Known = HashMap<WorkspaceId, RulesHead>;
+pub type KnownRules = HashMap<WorkspaceId, RulesHead>;
 
 /// The rules of all workspaces.
 #[derive(Debug)]
-pub(crate) struct LiveRules {
+pub struct LiveRules {
     by_workspace: Mutex<HashMap<WorkspaceId, Arc<WorkspaceRules>>>,
     /// Held while anything changes or is read anew, so that the newest comes last.
-    known: tokio::sync::Mutex<Known>,
+    known: tokio::sync::Mutex<KnownRules>,
 }
 
 /// What stands for rules that were stored and cannot be read: nothing is let through by them.
@@ -46,7 +45,10 @@ impl Rules for Unreadable {
 impl LiveRules {
     /// As the store has them; none without one. `home` are those of the workspace of the live
     /// configuration.
-    pub(crate) async fn load(
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn load(
         store: Option<&Store>,
         workspace: WorkspaceId,
         home: Arc<WorkspaceRules>,
@@ -64,17 +66,18 @@ impl LiveRules {
     }
 
     /// Those of a workspace, for its runs.
-    pub(crate) fn of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
+    #[must_use]
+    pub fn of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
         self.sets().entry(workspace.clone()).or_default().clone()
     }
 
     /// To be held while rules are written to the store and then set here.
-    pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, Known> {
+    pub async fn changing(&self) -> tokio::sync::MutexGuard<'_, KnownRules> {
         self.known.lock().await
     }
 
     /// Follows what other daemons change, until the end.
-    pub(crate) async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
+    pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
         let mut ticks = interval(POLL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
@@ -91,8 +94,8 @@ impl LiveRules {
     }
 
     /// Reads those that are not as they are known.
-    async fn read_news(&self, store: &Store, known: &mut Known) -> Result<(), StatementError> {
-        let heads: Known = store.rules().heads().await?.into_iter().collect();
+    async fn read_news(&self, store: &Store, known: &mut KnownRules) -> Result<(), StatementError> {
+        let heads: KnownRules = store.rules().heads().await?.into_iter().collect();
         let gone: Vec<_> = known.keys().filter(|id| !heads.contains_key(*id)).cloned().collect();
         for workspace in gone {
             self.of(&workspace).set(None);
@@ -117,7 +120,7 @@ impl LiveRules {
 
 fn compiled(workspace: &WorkspaceId, text: &str) -> Option<Box<dyn Rules>> {
     match RuleSet::compile(text) {
-        Ok(set) => boxed(set),
+        Ok(set) => set.boxed(),
         Err(faults) => {
             tracing::error!(
                 %workspace,
