@@ -115,6 +115,8 @@ kinds! {
     RUN_DIRECT = "session.run.direct";
     /// Who created a run was told values for the agent's own environment.
     RUN_ENV_INJECTED = "session.run.env_injected";
+    /// Somebody carries out a run that another one began; `details.until` says until when.
+    RUN_CLAIMED = "session.run.claimed";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
     /// A write came again, with its idempotency key, and got the answer that it had got.

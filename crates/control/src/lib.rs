@@ -42,7 +42,7 @@ pub use grants::{GrantError, GrantRequested, Granter, RequestOf, StoreLedger};
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
-pub use messages::MessageError;
+pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_login::{LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;

@@ -6,6 +6,7 @@ mod attachments;
 mod audit;
 mod catalog;
 pub(crate) mod changes;
+mod claims;
 mod clients;
 mod env_bindings;
 mod events;
@@ -103,6 +104,7 @@ impl Asked<'_> {
             Target::Reload => self.reload().await,
             Target::Files => self.files(),
             Target::Runs => self.workspace_runs(body).await,
+            Target::RunClaim => self.claim_run(body).await,
             Target::Run => self.workspace_run().await,
             Target::Sessions => self.sessions().await,
             Target::Session => self.session().await,

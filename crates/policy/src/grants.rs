@@ -1,5 +1,7 @@
 //! The grants of a workspace, looked up by whom and what they are for.
 
+mod spawn;
+
 use std::{
     sync::{
         Arc,
@@ -12,6 +14,8 @@ use narthex_model::{
     AgentName, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantSubject,
     PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
+
+pub use self::spawn::{SpawnPermit, SpawnRefusal, Spawning};
 
 /// Whom a run acts for, and which run it is: what grants are for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

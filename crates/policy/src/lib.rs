@@ -12,6 +12,6 @@ mod rules;
 
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
 pub use digest::digest_of;
-pub use grants::{Actors, Grants, LiveGrant};
+pub use grants::{Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};

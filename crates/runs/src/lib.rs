@@ -3,6 +3,8 @@
 
 mod asked;
 mod attended;
+mod children;
+mod claims;
 mod clients;
 mod create;
 mod deleting;
@@ -34,12 +36,14 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
-pub use narthex_store::{RunFilter, RunRow, SessionRow};
+pub use narthex_store::{RunFilter, RunRow, SessionRow, Waiting};
 
 pub use self::{
+    children::{Caller, Child},
+    claims::{Claimed, Claiming},
     create::Created,
     direct::DirectServers,
-    driver::Creator,
+    driver::{Awaited, Creator},
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     sockets::{OpenSockets, RunSockets, SocketsError},

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use narthex_model::{RunId, SessionId, WorkspaceId};
+use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{grants, id, ms, now_ms, optional_time, runs, time, workspace};
 use crate::{
@@ -30,6 +30,12 @@ const FIND: Statement = Statement {
     name: "sessions.find",
     sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
           FROM sessions WHERE workspace = $1 AND id = $2",
+};
+/// The sessions that runs of a session have begun and that go on.
+const LIVE_CHILDREN: Statement = Statement {
+    name: "sessions.live_children",
+    sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND ended_at = 0 \
+          AND parent IN (SELECT id FROM runs WHERE workspace = $1 AND session = $2)",
 };
 const PAGE: Statement = Statement {
     name: "sessions.page",
@@ -102,7 +108,23 @@ impl<'a> SessionRows<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// Notes that a session has ended with all its runs, at one and the same time, and forgets its
+    /// How many sessions go on that runs of this one have begun.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn live_children(
+        &self,
+        workspace: &WorkspaceId,
+        of: SessionId,
+    ) -> Result<u64, StatementError> {
+        let of = of.to_text();
+        let values = [Value::Text(workspace.as_str()), Value::Text(&of)];
+        let rows = self.database.read(LIVE_CHILDREN, &values).await?;
+        let count = rows.first().map(|row| row.integer("children")).transpose()?;
+        Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
+    }
+
+    /// Notes that a session has ended with all its runs, so and at one time, and forgets its
     /// parameters and what they were frozen with: no run begins in it any more.
     /// `false`, and nothing happens, if it had before, or there is none.
     ///
@@ -112,12 +134,13 @@ impl<'a> SessionRows<'a> {
         &self,
         workspace: &WorkspaceId,
         id: SessionId,
+        how: RunEnd,
     ) -> Result<bool, StatementError> {
         let id = id.to_text();
         let values =
             vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
         let granted = grants::end_of_session(values[0], values[1]);
-        let runs = runs::end_all(values.clone());
+        let runs = runs::end_all(values.clone(), how);
         let mut steps = vec![Step::must_change(END, values), runs];
         steps.extend(granted);
         self.database.write_steps(&steps).await

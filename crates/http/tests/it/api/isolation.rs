@@ -66,6 +66,7 @@ fn body(template: &str, method: &str) -> String {
         "PUT" => json!([]),
         "PATCH" => json!({ "name": "x" }),
         "POST" if template.ends_with("/messages") => json!({ "text": "x" }),
+        "POST" if template.ends_with("/claim") => json!({}),
         _ => return String::new(),
     };
     body.to_string()

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 35] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -150,6 +150,7 @@ const ORDER: [&str; 34] = [
     "installation_audit_settings_set",
     "server_put",
     "server_change",
+    "run_claim",
 ];
 
 /// An operation of the API.
@@ -221,6 +222,17 @@ impl Asked {
     }
 }
 
+/// A run of the agent of another one, which waits to be claimed.
+async fn child(api: &Api, of: &Value) -> Value {
+    let agent = of["agent_name"].as_str().unwrap();
+    let caller = serde_json::json!({ "spawnable_agents": [agent] }).to_string();
+    api.send("PUT", "/api/workspaces/default/agents/caller", caller).await.succeeded();
+    let caller = super::built_in::Run::of(api, "caller").await;
+    let asked = serde_json::json!({ "child_agent_id": agent });
+    let child = caller.called("spawn_session", asked).await["session"].clone();
+    serde_json::json!({ "run_id": child["run_id"], "session_id": child["id"] })
+}
+
 /// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
 /// is read. That the answers are those that are described, each test of the door sees.
 #[tokio::test]
@@ -240,6 +252,9 @@ async fn examples_are_taken() {
         }
         if id.starts_with("grant_request") {
             made.request = place.api.asked_by(&made.run, id).await;
+        }
+        if id == "run_claim" {
+            made.run = child(&place.api, &made.run).await;
         }
         let answer = place.api.send(&asked.method, &asked.path(&made), body.to_string()).await;
         let answer = answer.succeeded();

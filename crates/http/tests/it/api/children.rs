@@ -1,0 +1,299 @@
+//! Agents that start agents, and whoever carries them out.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use narthex_model::{RunId, WorkspaceId};
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{built_in::Run, world::Api};
+
+const HERE: &str = "/api/workspaces/default";
+
+/// A daemon with `lead`, whose agent may start `reader`, and `loner`, who is named nowhere.
+async fn daemon(place: &TempDir) -> (Api, Store) {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let keys = place.path().join("master.key");
+    let api = Api::with_all(&json!({}), store.clone(), &keys).await;
+    for (name, agent) in [
+        ("reader", json!({})),
+        ("loner", json!({})),
+        ("lead", json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader"] })),
+    ] {
+        let path = format!("{HERE}/agents/{name}");
+        api.send("PUT", &path, agent.to_string()).await.succeeded();
+    }
+    (api, store)
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap().to_owned()
+}
+
+/// The run that waits for this session, claimed by an operator.
+async fn claimed<'a>(api: &'a Api, child: &Value) -> (Run<'a>, Value) {
+    let path = format!("{HERE}/runs/{}/claim", text(child, "run_id"));
+    let claim = api.send("POST", &path, "{}").await.succeeded();
+    let (token, session) = (text(&claim["run"], "token"), text(&claim["run"], "session_id"));
+    (Run { api, token, session }, claim)
+}
+
+async fn start(lead: &Run<'_>, agent: &str) -> Value {
+    let asked = json!({ "child_agent_id": agent, "prompt": "count the words", "model": "small" });
+    lead.called("spawn_session", asked).await["session"].clone()
+}
+
+async fn granted(api: &Api, duration: &str) {
+    let grant = json!({ "grant_type": "spawn", "details": { "child_agent_id": "loner" },
+                        "scope": duration, "agent_subject_id": "lead" });
+    api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
+}
+
+/// X-M3: an agent starts another, which waits until a platform claims it; both talk, and the
+/// child's end is the parent's to say.
+#[tokio::test]
+async fn x_m3_an_agent_starts_another_and_follows_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let listed = lead.called("list_spawnable_agents", json!({})).await;
+    assert_eq!(listed["spawnable"], json!([{ "id": "reader", "name": "reader" }]));
+    let child = start(&lead, "reader").await;
+    assert_eq!(child["status"], "pending");
+    assert_eq!(child["parent_session_id"], lead.session.as_str());
+    assert_eq!(child["parent_agent_id"], "lead");
+    let pending = api.get(&format!("{HERE}/runs?status=pending")).await;
+    assert_eq!(pending["items"].as_array().unwrap().len(), 1, "{pending}");
+    assert_eq!(pending["items"][0]["run_id"], child["run_id"]);
+    assert_eq!(pending["items"][0]["claim"]["model"], "small");
+
+    let (run, claim) = claimed(&api, &child).await;
+    assert_eq!((&claim["prompt"], &run.session), (&json!("count the words"), &text(&child, "id")));
+    assert_eq!(api.get(&format!("{HERE}/runs?status=pending")).await["items"], json!([]));
+    run.called("emit_status", json!({ "status": "done" })).await;
+    let child_id = json!({ "child_session_id": child["id"] });
+    let output = lead.called("read_child_output", child_id.clone()).await;
+    assert_eq!(output["child"]["status"], "running");
+    let types = |output: &Value| {
+        let events = output["events"].as_array().unwrap().iter();
+        events.map(|event| text(event, "type")).collect::<Vec<_>>()
+    };
+    assert_eq!(types(&output), ["session.created", "agent.status"]);
+    // What is beyond counts as the nearest.
+    let first = json!({ "child_session_id": child["id"], "limit": -3 });
+    let first = lead.called("read_child_output", first).await;
+    assert_eq!((types(&first).len(), &first["next_seq"]), (1, &json!(1)));
+
+    let said = json!({ "child_session_id": child["id"], "text": "faster", "message_id": "m1" });
+    let sent = lead.called("inject_message", said.clone()).await;
+    assert_eq!(lead.called("inject_message", said).await["sequence"], sent["sequence"]);
+    let events = run.events().await;
+    let heard: Vec<_> = events.iter().filter(|one| one["type"] == "user.message").collect();
+    assert_eq!(heard.len(), 1, "X-E93: one message is one");
+    assert_eq!(heard[0]["payload"]["from_session_id"], lead.session.as_str());
+    run.called("message_caller", json!({ "summary": "42 words" })).await;
+    let told = lead.events().await;
+    let told = told.iter().find(|one| one["type"] == "user.message").unwrap();
+    assert_eq!(told["payload"]["text"], "42 words");
+    assert_eq!(told["payload"]["from_session_id"], child["id"]);
+
+    // X-E92: once.
+    let ending = json!({ "child_session_id": child["id"], "reason": "enough" });
+    let ended = lead.called("cancel_session", ending.clone()).await;
+    assert_eq!(
+        (&ended["cancelled"], &ended["session"]["status"]),
+        (&json!(true), &"cancelled".into())
+    );
+    assert!(ended["session"]["completed_at"].is_string());
+    assert_eq!(lead.called("cancel_session", ending).await["cancelled"], false);
+    let output = lead.called("read_child_output", child_id).await;
+    assert_eq!(output["child"]["status"], "cancelled");
+    let types = types(&output);
+    let count = |kind: &str| types.iter().filter(|one| *one == kind).count();
+    assert_eq!((count("session.cancelled_by_parent"), count("session.ended")), (1, 1), "{types:?}");
+    let late = json!({ "child_session_id": child["id"], "text": "still there?" });
+    assert_eq!(lead.refused("inject_message", late).await["details"]["code"], "child_not_live");
+}
+
+/// S18: only the children of one's own session are children; any other is as good as absent, be it
+/// one's own session, that of another run, a grandchild, or none at all.
+#[tokio::test]
+async fn s18_only_own_children_are_children() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let (lead, other) = (Run::of(&api, "lead").await, Run::of(&api, "lead").await);
+    let child = start(&lead, "reader").await;
+    let (run, _) = claimed(&api, &child).await;
+    let tried = |who: &'static str, id: String| (who, id);
+    for (who, id) in [
+        tried("other", text(&child, "id")),
+        tried("other", other.session.clone()),
+        tried("other", "ses_000000000000".to_owned()),
+        tried("child", lead.session.clone()),
+        tried("child", run.session.clone()),
+        tried("child", "no id".to_owned()),
+    ] {
+        let run = if who == "other" { &other } else { &run };
+        for (tool, more) in [
+            ("read_child_output", json!({})),
+            ("inject_message", json!({ "text": "mine now" })),
+            ("cancel_session", json!({})),
+        ] {
+            let mut asked = json!({ "child_session_id": id });
+            asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let error = run.refused(tool, asked).await;
+            assert_eq!(error["details"]["code"], "not_your_child", "{tool} {error}");
+            let message = error["message"].as_str().unwrap().replace(&id, "ID");
+            assert_eq!(message, "there is no child `ID` of this session");
+        }
+    }
+    assert_eq!(run.events().await.len(), 1, "nothing came of it");
+    // A child that nothing allows to start anybody.
+    let error = run.refused("spawn_session", json!({ "child_agent_id": "reader" })).await;
+    assert_eq!(error["kind"], "permission_required");
+    assert_eq!(error["details"]["code"], "permission_required");
+    assert_eq!(error["details"]["grant_type"], "spawn");
+    // An agent that is not there is like one that may not be started.
+    let error = lead.refused("spawn_session", json!({ "child_agent_id": "nobody" })).await;
+    assert_eq!(error["details"]["code"], "permission_required");
+    let error = lead.refused("message_caller", json!({ "summary": "hello?" })).await;
+    assert_eq!(error["details"]["code"], "no_parent");
+    let path = format!("{HERE}/sessions/{}", lead.session);
+    assert_eq!(api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
+    let error = run.refused("message_caller", json!({ "summary": "hello?" })).await;
+    assert_eq!(error["details"]["code"], "parent_not_live");
+}
+
+/// X-M54, D25: of a hundred at once, one uses a grant for a single use up; the others are refused,
+/// and so are all later ones.
+#[tokio::test]
+async fn x_m54_one_spawn_grant_is_one_child() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let view = api.world.gateway.runs().identify(&lead.token).unwrap();
+    let asked = json!({ "child_agent_id": "loner" });
+    assert_eq!(lead.refused("spawn_session", asked.clone()).await["kind"], "permission_required");
+    granted(&api, "once").await;
+    let listed = lead.called("list_spawnable_agents", json!({})).await;
+    assert_eq!(listed["spawnable"].as_array().unwrap().len(), 2, "{listed}");
+    let runs = api.runs.clone();
+    let mut spawning = JoinSet::new();
+    for _ in 0..100 {
+        let (runs, view) = (runs.clone(), view.clone());
+        let request = json!({ "agent_name": "loner" });
+        spawning.spawn(async move { runs.spawn(&view, &request, Default::default()).await });
+    }
+    let mut begun = 0;
+    for spawned in spawning.join_all().await {
+        match spawned {
+            Ok(_) => begun += 1,
+            Err(error) => assert_eq!(error.code(), "permission_required", "{error}"),
+        }
+    }
+    assert_eq!(begun, 1);
+    assert_eq!(lead.refused("spawn_session", asked.clone()).await["kind"], "permission_required");
+    let grants = api.get(&format!("{HERE}/grants")).await;
+    assert!(grants["items"][0]["consumed_at"].is_string(), "{grants}");
+    granted(&api, "persistent").await;
+    lead.called("spawn_session", asked.clone()).await;
+    lead.called("spawn_session", asked).await;
+}
+
+/// What fails on its way uses no grant up.
+#[tokio::test]
+async fn a_child_that_does_not_begin_leaves_its_grant() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    granted(&api, "once").await;
+    let unfit = json!({ "params_schema": { "topic": { "type": "string", "required": true } } });
+    let path = format!("{HERE}/agents/loner");
+    api.send("PUT", &path, unfit.to_string()).await.succeeded();
+    let error = lead.refused("spawn_session", json!({ "child_agent_id": "loner" })).await;
+    assert_eq!(error["kind"], "invalid_arguments", "{error}");
+    let asked = json!({ "child_agent_id": "loner", "params": { "topic": "birds" } });
+    lead.called("spawn_session", asked.clone()).await;
+    assert_eq!(lead.refused("spawn_session", asked).await["kind"], "permission_required");
+}
+
+/// A session has so many children that go on, and no more; one that ends makes room.
+#[tokio::test]
+async fn a_session_has_so_many_children_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let mut last = Value::Null;
+    for _ in 0..32 {
+        last = start(&lead, "reader").await;
+    }
+    let asked = json!({ "child_agent_id": "reader" });
+    let error = lead.refused("spawn_session", asked.clone()).await;
+    assert_eq!(error["details"]["code"], "too_many_children", "{error}");
+    let ended = json!({ "child_session_id": last["id"] });
+    assert_eq!(lead.called("cancel_session", ended).await["cancelled"], true);
+    lead.called("spawn_session", asked.clone()).await;
+    assert_eq!(lead.refused("spawn_session", asked).await["kind"], "limit_exceeded");
+}
+
+/// A run that waits is claimed by one; the token of a claim that is over opens nothing once the run
+/// is claimed anew.
+#[tokio::test]
+async fn a_run_is_claimed_by_one_at_a_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let runs = api.runs.clone();
+    let mut claiming = JoinSet::new();
+    for _ in 0..20 {
+        let (runs, id) = (runs.clone(), text(&child, "run_id"));
+        claiming.spawn(async move {
+            let by = narthex_control::By::system();
+            runs.claim(&WorkspaceId::default(), &id, b"{}", &by).await.is_ok()
+        });
+    }
+    let claims = claiming.join_all().await.into_iter().filter(|done| *done).count();
+    assert_eq!(claims, 1);
+    let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
+    api.send("POST", &path, "{}").await.problem(StatusCode::CONFLICT, "conflict");
+    let forged = r#"{"claim": "clm_000000000000000000000000"}"#;
+    api.send("POST", &path, forged).await.problem(StatusCode::CONFLICT, "conflict");
+
+    let other = start(&lead, "reader").await;
+    let (first, claim) = claimed(&api, &other).await;
+    let path = format!("{HERE}/runs/{}/claim", text(&other, "run_id"));
+    let held = json!({ "claim": claim["claim"], "lease_seconds": 3600 }).to_string();
+    let longer = api.send("POST", &path, held.clone()).await.succeeded();
+    assert!(text(&longer, "claimed_until") > text(&claim, "claimed_until"));
+    first.called("emit_status", json!({ "status": "starting" })).await;
+    // Its time is over.
+    let id = RunId::parse(&text(&other, "run_id")).unwrap();
+    let past = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    let name = text(&claim, "claim");
+    assert!(store.runs().hold(&WorkspaceId::default(), id, &name, past).await.unwrap());
+    api.send("POST", &path, held).await.problem(StatusCode::CONFLICT, "conflict");
+    let (second, _) = claimed(&api, &other).await;
+    second.called("emit_status", json!({ "status": "starting" })).await;
+    let status = |run: &Run<'_>| {
+        let request = api.world.modern("/mcp/narthex", "tools/list", json!({}));
+        request.header("authorization", &format!("Bearer {}", run.token)).send()
+    };
+    assert_eq!(status(&first).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(status(&second).await.status, StatusCode::OK);
+    // What its creator carries out is nobody's to claim, and what has ended neither.
+    let own = api.get(&format!("{HERE}/runs?session={}", lead.session)).await;
+    let own = text(&own["items"][0], "run_id");
+    let path = format!("{HERE}/runs/{own}/claim");
+    api.send("POST", &path, "{}").await.problem(StatusCode::CONFLICT, "conflict");
+    let path = format!("{HERE}/runs/run_000000000000/claim");
+    api.send("POST", &path, "{}").await.problem(StatusCode::NOT_FOUND, "not_found");
+    // A run claims nothing, not even its child.
+    let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
+    let request = api.world.request(http::Method::POST, &path);
+    let refused = request.header("authorization", &format!("Bearer {}", lead.token)).send().await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+}
