@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use fs_err as fs;
+use fs_err::{self as fs, os::unix::fs::symlink};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -97,8 +97,8 @@ impl Servers {
     }
 
     /// A server for the catalog, a tool of which is gated, and the folder that it works on.
-    pub(super) fn gated(&self, peers: &Peers) -> (Value, &Path) {
-        (self.place.gated(peers), &self.place.files)
+    pub(super) fn gated(&self, peers: &Peers) -> Result<(Value, &Path)> {
+        Ok((self.place.gated(peers)?, &self.place.files))
     }
 
     /// One call through the aggregated endpoint.
@@ -127,14 +127,19 @@ impl Place {
     }
 
     /// The filesystem server for the catalog: whoever writes needs a grant.
-    fn gated(&self, peers: &Peers) -> Value {
+    fn gated(&self, peers: &Peers) -> Result<Value> {
         let program = peers.module("@modelcontextprotocol/server-filesystem/dist/index.js");
-        json!({
+        // A command of the catalog has at most 64 characters (X-E4).
+        let node = self.files.with_file_name("node");
+        if !node.exists() {
+            symlink(peers.node(), &node)?;
+        }
+        Ok(json!({
             "id": "notes",
-            "command": peers.node(),
+            "command": node,
             "args": [program, self.files],
             "tool_scopes": { "write_file": "files.write" },
-        })
+        }))
     }
 
     /// The entries of `mcp.json`: each program by its full path, so that nothing is downloaded.

@@ -27,7 +27,7 @@ pub(super) fn is_told(
     logs: &Path,
     era: &str,
 ) -> Result<()> {
-    let (server, files) = servers.gated(peers);
+    let (server, files) = servers.gated(peers)?;
     let narthex = Narthex { data: &servers.data };
     narthex.apply("servers", &server)?;
     let agent = json!({ "name": "writer", "mcpServers": { "notes": { "ref": "notes" } } });
@@ -91,7 +91,7 @@ struct Narthex<'a> {
 impl Narthex<'_> {
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(workspace::built("narthex"));
-        command.args(words).arg("--data").arg(self.data);
+        command.arg("--data").arg(self.data).args(words);
         command
     }
 
@@ -107,8 +107,7 @@ impl Narthex<'_> {
     fn apply(&self, kind: &str, document: &Value) -> Result<()> {
         let file = self.data.join(format!("{kind}.json"));
         fs::write(&file, document.to_string())?;
-        let mut command = self.command(&[kind, "apply", "-f"]);
-        let done = process::capture(command.arg(&file), DONE)?;
+        let done = process::capture(self.command(&[kind, "apply", "-f"]).arg(&file), DONE)?;
         ensure!(done.status.success(), "{kind}: {}{}", done.stdout, done.stderr);
         Ok(())
     }
@@ -123,13 +122,24 @@ impl Narthex<'_> {
     fn recorded(&self, run: &str) -> Result<()> {
         let told = self.data(&["audit", "list", "--run", run, "--json"])?;
         let items = told["items"].as_array().context("the audit lists nothing")?;
-        let mut kinds: Vec<String> = Vec::new();
-        for item in items {
+        let of_note = |item: &&Value| {
             let kind = item["kind"].as_str().unwrap_or_default();
-            let status = item["outcome"].as_str().unwrap_or_default();
-            kinds.push(format!("{kind} {status}"));
-        }
-        println!("{kinds:?}");
+            kind.starts_with("permission.") || item["tool"] == "write_file"
+        };
+        let word = |item: &Value, name: &str| item[name].as_str().unwrap_or("-").to_owned();
+        // The newest is the first.
+        let told: Vec<_> = items.iter().rev().filter(of_note).collect();
+        let found: Vec<_> =
+            told.iter().map(|item| [word(item, "kind"), word(item, "outcome")]).collect();
+        let wanted = [
+            ["session.mcp.tool_called", "permission_required"],
+            ["permission.requested", "ok"],
+            ["permission.granted", "ok"],
+            ["session.mcp.tool_called", "ok"],
+        ];
+        ensure!(found == wanted, "{found:?} is recorded");
+        let (grant, used) = (&told[2]["resource"]["id"], &told[3]["granted_via"]);
+        ensure!(grant.is_string() && grant == used, "granted as {grant}, called by {used}");
         self.data(&["audit", "verify", "--json"])?;
         Ok(())
     }

@@ -45,7 +45,8 @@ pub(super) fn read(layers: &Layers) -> Result<KeyPlace, String> {
             Ok(KeyPlace::Command { load, store })
         }
         (None, _, _) => Err(format!(
-            "`{LOAD}` and `{STORE}` must both name a program, such as [\"pass\", \"show\", \"narthex\"]"
+            "`{LOAD}` and `{STORE}` must both name a program, such as \
+             [\"pass\", \"show\", \"narthex\"]"
         )),
     }
 }

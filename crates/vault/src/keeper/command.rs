@@ -53,8 +53,8 @@ pub struct KeyCommand {
 enum Manner {
     /// Ends well and says nothing where there is no ring yet.
     Plain,
-    /// `secret-tool` fails in silence where there is no ring, and also where nobody unlocks it. This
-    /// names what is there, locked or not.
+    /// `secret-tool` fails in silence where there is no ring, and also where nobody unlocks it.
+    /// This names what is there, locked or not.
     SecretTool { search: Vec<String> },
     /// `security` would take the key as an argument, so its command line goes through the pipe.
     Security { account: String },
