@@ -19,6 +19,7 @@ mod kept;
 mod prepare;
 mod seen;
 mod sockets;
+mod watchdog;
 
 use std::{
     fmt,
@@ -47,8 +48,9 @@ pub use self::{
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     sockets::{OpenSockets, RunSockets, SocketsError},
+    watchdog::QUIET_MAX,
 };
-use self::{expiry::Expiries, kept::Kept};
+use self::{expiry::Expiries, kept::Kept, watchdog::Quiet};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -91,6 +93,7 @@ struct Shared {
     numbers: AtomicU64,
     expiries: Expiries,
     kept: Kept,
+    quiet: Quiet,
     /// Held by whoever has a run begin for a client.
     clients: Turns<McpClientId>,
 }
@@ -107,6 +110,7 @@ impl Runs {
             numbers: AtomicU64::new(1),
             expiries: Expiries::default(),
             kept: Kept::default(),
+            quiet: Quiet::default(),
             clients: Turns::default(),
         });
         Self { shared }
@@ -130,6 +134,10 @@ impl Runs {
             let (watching, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
+            });
+            let (watching, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(watching.watch_children())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
         }

@@ -240,7 +240,7 @@ impl Runs {
             return Ok(false);
         }
         let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
-        let at = session.and_then(|session| session.ended_at);
+        let at = session.as_ref().and_then(|session| session.ended_at);
         for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
             self.shared.gateway.end_run(run.id).await;
             let noted = match noted_runs.remove(&run.id.to_text()) {
@@ -258,6 +258,9 @@ impl Runs {
         }
         let ended = (EventKind::SessionEnded, json!({ "how": how.as_str(), "by": by_whom }));
         self.tell(workspace, id, None, ended).await;
+        if let Some(session) = &session {
+            self.wake_of_end(session, how).await;
+        }
         Ok(true)
     }
 

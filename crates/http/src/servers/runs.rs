@@ -34,8 +34,14 @@ impl Asked<'_> {
         }
     }
 
-    /// One run: shown, or ended.
-    pub(super) async fn workspace_run(&self) -> Answered {
+    /// One run: shown, claimed, or ended.
+    pub(super) async fn workspace_run<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.parts.method == Method::POST {
+            return self.claim_run(body).await;
+        }
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         if self.parts.method == Method::DELETE {

@@ -37,6 +37,20 @@ const LIVE_CHILDREN: Statement = Statement {
     sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND ended_at = 0 \
           AND parent IN (SELECT id FROM runs WHERE workspace = $1 AND session = $2)",
 };
+/// The runs that go on of sessions that other runs have begun.
+const CHILDREN: Statement = Statement {
+    name: "sessions.children",
+    sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
+          own.id AS run, own.claimable AS claimable, own.claimed_until AS claimed_until, \
+          COALESCE(event_streams.last_at, sessions.created_at) AS last_at FROM sessions \
+          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
+          JOIN runs own ON own.workspace = sessions.workspace AND own.session = sessions.id \
+          AND own.ended_at = 0 \
+          LEFT JOIN event_streams ON event_streams.workspace = sessions.workspace \
+          AND event_streams.session = sessions.id \
+          WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND own.id > $2 \
+          ORDER BY own.id LIMIT $3",
+};
 const PAGE: Statement = Statement {
     name: "sessions.page",
     sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
@@ -70,6 +84,33 @@ pub struct SessionRow {
     pub created_by: String,
     /// When it ended; `None` while it lives.
     pub ended_at: Option<SystemTime>,
+}
+
+/// A run that goes on, of a session that another one has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuietChild {
+    /// Its session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: String,
+    /// The session that began it.
+    pub above: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// Whether somebody has to claim it.
+    pub is_claimable: bool,
+    /// Until when somebody has claimed it.
+    pub claimed_until: Option<SystemTime>,
+    /// When something was last told of the session.
+    pub last_at: SystemTime,
+}
+
+impl QuietChild {
+    /// Whether it waits until somebody claims it.
+    #[must_use]
+    pub fn is_waiting(&self, now: SystemTime) -> bool {
+        self.is_claimable && self.claimed_until.is_none_or(|until| until <= now)
+    }
 }
 
 impl<'a> SessionRows<'a> {
@@ -122,6 +163,34 @@ impl<'a> SessionRows<'a> {
         let rows = self.database.read(LIVE_CHILDREN, &values).await?;
         let count = rows.first().map(|row| row.integer("children")).transpose()?;
         Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
+    }
+
+    /// The first `limit` runs of a workspace that go on in sessions that other runs have begun,
+    /// and whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn children(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<QuietChild>, StatementError> {
+        let values =
+            [Value::Text(workspace.as_str()), Value::Text(after), Value::Integer(limit.into())];
+        let rows = self.database.read(CHILDREN, &values).await?;
+        let child = |row: &Row| {
+            Ok(QuietChild {
+                session: id(row, "session", SessionId::parse)?,
+                agent: row.text("agent")?,
+                above: id(row, "above", SessionId::parse)?,
+                run: id(row, "run", RunId::parse)?,
+                is_claimable: row.integer("claimable")? != 0,
+                claimed_until: optional_time(row, "claimed_until")?,
+                last_at: time(row, "last_at")?,
+            })
+        };
+        rows.iter().map(child).collect()
     }
 
     /// Notes that a session has ended with all its runs, so and at one time, and forgets its

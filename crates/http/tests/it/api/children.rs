@@ -220,6 +220,78 @@ async fn a_child_that_does_not_begin_leaves_its_grant() {
     assert_eq!(lead.refused("spawn_session", asked).await["kind"], "permission_required");
 }
 
+/// How often a session was told something that its platform says.
+async fn woken(run: &Run<'_>, kind: &str) -> usize {
+    let events = run.events().await;
+    let of_kind = |one: &&Value| one["type"] == "session.wake" && one["payload"]["kind"] == kind;
+    events.iter().filter(of_kind).count()
+}
+
+fn in_minutes(minutes: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_secs(minutes * 60)
+}
+
+/// X-E88, X-E89: an orchestrator is told of a silent child at each step of the ladder once; other
+/// agents are not.
+#[tokio::test]
+async fn x_e89_an_orchestrator_hears_of_silent_children() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let worker = json!({ "spawnable_agents": ["reader"] }).to_string();
+    api.send("PUT", &format!("{HERE}/agents/worker"), worker).await.succeeded();
+    let (lead, worker) = (Run::of(&api, "lead").await, Run::of(&api, "worker").await);
+    let child = start(&lead, "reader").await;
+    start(&worker, "reader").await;
+    for (minutes, told) in [(4, 0), (6, 1), (6, 1), (12, 2), (25, 3), (26, 3), (45, 4), (90, 5)] {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        assert_eq!(woken(&lead, "watchdog").await, told, "after {minutes} minutes");
+    }
+    assert_eq!(woken(&worker, "watchdog").await, 0);
+    // What comes from the child begins it anew.
+    let said = json!({ "child_session_id": child["id"], "text": "hello?" });
+    lead.called("inject_message", said).await;
+    api.runs.look_at_children(in_minutes(6)).await.unwrap();
+    assert_eq!(woken(&lead, "watchdog").await, 6);
+    // Nobody has claimed it, so it does not end.
+    api.runs.look_at_children(in_minutes(60)).await.unwrap();
+    assert_eq!(woken(&lead, "state_change").await, 0);
+    lead.called("cancel_session", json!({ "child_session_id": child["id"] })).await;
+    assert_eq!(woken(&lead, "state_change").await, 1);
+}
+
+/// X-E90, X-E91: a worker that somebody carries out and that says nothing for half an hour ends,
+/// unless it has said that it would; the newest such note counts.
+#[tokio::test]
+async fn x_e90_a_silent_worker_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
+    api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await.succeeded();
+    let id = RunId::parse(&text(&child, "run_id")).unwrap();
+    let view = api.world.gateway.runs().get(id).unwrap();
+    let status = async || {
+        let asked = json!({ "child_session_id": child["id"] });
+        text(&lead.called("read_child_output", asked).await["child"], "status")
+    };
+    api.runs.expect_quiet(&view, Some(Duration::from_secs(3600))).await.unwrap();
+    api.runs.look_at_children(in_minutes(40)).await.unwrap();
+    assert_eq!((status().await.as_str(), woken(&lead, "watchdog").await), ("running", 0));
+    assert_eq!(api.runs.expect_quiet(&view, None).await.unwrap(), None);
+    api.runs.look_at_children(in_minutes(29)).await.unwrap();
+    assert_eq!((status().await.as_str(), woken(&lead, "watchdog").await), ("running", 1));
+    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    assert_eq!((status().await.as_str(), woken(&lead, "state_change").await), ("expired", 1));
+    let error = lead.refused("expect_quiet_for", json!({ "seconds": 60 })).await;
+    assert_eq!(error["details"]["code"], "no_parent");
+    let (run, _) = claimed(&api, &start(&lead, "reader").await).await;
+    let noted = run.called("expect_quiet_for", json!({ "seconds": 60, "reason": "a build" })).await;
+    assert!(noted["quiet_until"].is_string(), "{noted}");
+    let cleared = run.called("expect_quiet_for", json!({ "seconds": -1 })).await;
+    assert_eq!(cleared["quiet_until"], Value::Null);
+}
+
 /// A session has so many children that go on, and no more; one that ends makes room.
 #[tokio::test]
 async fn a_session_has_so_many_children_at_once() {
