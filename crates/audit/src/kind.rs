@@ -71,6 +71,8 @@ kinds! {
     EVENTS_KEPT_UPDATED = "workspace.events_kept_days.updated";
     /// Somebody has sent a message to a session.
     SESSION_MESSAGE_SENT = "session.message.sent";
+    /// Somebody has reported what a session has used.
+    SESSION_COST_REPORTED = "session.cost.reported";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

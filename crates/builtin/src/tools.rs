@@ -1,6 +1,7 @@
 //! The tools of the platform (X-M2, X-M3).
 
 mod children;
+mod costs;
 mod permission;
 mod session;
 mod status;
@@ -19,7 +20,8 @@ as a message with the same request_id, and the same call succeeds then. You cann
 yourself. Agents that you may start are in `list_spawnable_agents`; `spawn_session` starts one.";
 
 pub(crate) fn all() -> Vec<Tool> {
-    let all = [status::tools(), permission::tools(), children::tools(), session::tools()];
+    let all =
+        [status::tools(), permission::tools(), children::tools(), costs::tools(), session::tools()];
     all.into_iter().flatten().collect()
 }
 

@@ -106,7 +106,7 @@ impl Asked<'_> {
             Target::Runs => self.workspace_runs(body).await,
             Target::Run => self.workspace_run(body).await,
             Target::Sessions => self.sessions().await,
-            Target::Session => self.session().await,
+            Target::Session => self.session(body).await,
             Target::Happening(of) => self.of_events(of, body).await,
             Target::Principals => self.principals(),
             Target::PrincipalCreate => self.create_principal(body).await,

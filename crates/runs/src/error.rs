@@ -55,6 +55,12 @@ pub enum RunError {
     /// The session of the run above has ended.
     #[error("the session that started this one has ended")]
     CallerOver,
+    /// The session has another report of what it has used, of this id.
+    #[error("the session has another report of the id `{0}`; choose another id")]
+    ReportTaken(String),
+    /// The session has as many reports as it may have.
+    #[error("the session has {0} reports, which is the most; report less often")]
+    TooManyReports(u64),
     /// The run waits for nobody who claims it.
     #[error("the run `{0}` waits for nobody: {1}")]
     NotPending(RunId, &'static str),
@@ -155,9 +161,9 @@ impl RunError {
             | Self::NotSpawnable(_)
             | Self::OtherModels(_)
             | Self::TooDeep(_) => ErrorKind::Denied,
-            Self::TooManyChildren(_) => ErrorKind::Exhausted,
+            Self::TooManyChildren(_) | Self::TooManyReports(_) => ErrorKind::Exhausted,
             Self::NotYourChild(_) | Self::NoCaller => ErrorKind::NotFound,
-            Self::CallerOver | Self::NotPending(..) => ErrorKind::Conflict,
+            Self::CallerOver | Self::ReportTaken(_) | Self::NotPending(..) => ErrorKind::Conflict,
             Self::UnknownSession(_) => ErrorKind::NotFound,
             Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
             Self::Control(error) => error.kind(),

@@ -6,6 +6,7 @@ mod attended;
 mod children;
 mod claims;
 mod clients;
+mod costs;
 mod create;
 mod deleting;
 mod direct;
@@ -37,11 +38,12 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
-pub use narthex_store::{RunFilter, RunRow, SessionRow, Waiting};
+pub use narthex_store::{Cost, CostSum, RunFilter, RunRow, SessionRow, Waiting};
 
 pub use self::{
     children::{Caller, Child},
     claims::{Claimed, Claiming},
+    costs::CostOf,
     create::Created,
     direct::DirectServers,
     driver::{Awaited, Creator},

@@ -23,6 +23,7 @@ pub use backup::{Backup, BackupError};
 pub use connect::{ConnectError, UrlFault};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
+pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::events::{
     EventFeed, EventFilter, EventPage, EventRow, EventRows, EventStream, EventsOf, NewEvent,

@@ -343,7 +343,7 @@ async fn expect(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 }
 
 /// A failure of runs, with the word that documents have for it.
-fn of_runs(error: &RunError) -> CallError {
+pub(super) fn of_runs(error: &RunError) -> CallError {
     match error {
         RunError::Control(error) => failed(error),
         RunError::NotSpawnable(agent) | RunError::OtherModels(agent) => {

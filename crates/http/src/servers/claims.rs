@@ -1,4 +1,4 @@
-//! Runs that wait until somebody carries them out.
+//! Runs that wait until somebody carries them out, and what whoever does reports of them.
 
 use std::{fmt, time::SystemTime};
 
@@ -35,6 +35,26 @@ impl Asked<'_> {
         let no_store = HeaderValue::from_static("no-store");
         response.headers_mut().insert(header::CACHE_CONTROL, no_store);
         Ok(response)
+    }
+
+    /// Keeps what a session has used.
+    pub(super) async fn report_cost<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.query(&[])?;
+        let text = self.entry(body, &[]).await?;
+        let runs = self.known_runs()?;
+        let kept = runs.cost_report(&workspace, &id, text.as_bytes(), &self.by()).await?;
+        Ok(ok(&json!({
+            "id": kept.id,
+            "model": kept.model,
+            "input_tokens": kept.input_tokens,
+            "output_tokens": kept.output_tokens,
+            "cost_micros": kept.cost,
+            "currency": kept.currency,
+        })))
     }
 }
 

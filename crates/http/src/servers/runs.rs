@@ -64,8 +64,14 @@ impl Asked<'_> {
         Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
     }
 
-    /// One session with its runs: shown, or ended.
-    pub(super) async fn session(&self) -> Answered {
+    /// One session with its runs: shown, or ended; or what it has used, reported.
+    pub(super) async fn session<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.parts.method == Method::POST {
+            return self.report_cost(body).await;
+        }
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         if self.parts.method == Method::DELETE {

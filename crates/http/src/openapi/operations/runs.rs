@@ -30,4 +30,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Ends a session and its runs",
     )
     .ends(),
+    post(
+        "/api/workspaces/{workspace}/sessions/{id}/usage",
+        "session_usage_report",
+        "Reports what a session has used",
+    )
+    .takes("SessionUsage")
+    .gives("SessionUsage"),
 ];

@@ -292,6 +292,62 @@ async fn x_e90_a_silent_worker_ends() {
     assert_eq!(cleared["quiet_until"], Value::Null);
 }
 
+/// What runners report adds up, for the session, for what it has begun, and for the agent; a report
+/// that comes twice is one, and no run reports anything.
+#[tokio::test]
+async fn what_sessions_cost_adds_up() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let (run, _) = claimed(&api, &child).await;
+    let path = |session: &str| format!("{HERE}/sessions/{session}/usage");
+    let report = json!({ "id": "t1", "model": "small", "input_tokens": 10, "output_tokens": 4,
+                         "cost_micros": 300, "currency": "EUR" });
+    for _ in 0..2 {
+        let kept = api.send("POST", &path(&lead.session), report.to_string()).await.succeeded();
+        assert_eq!(kept, report);
+    }
+    let mut other = report.clone();
+    other["cost_micros"] = json!(1);
+    let taken = api.send("POST", &path(&lead.session), other.to_string()).await;
+    taken.problem(StatusCode::CONFLICT, "conflict");
+    // Of another session the same id is another report.
+    api.send("POST", &path(&run.session), other.to_string()).await.succeeded();
+    let large = json!({ "id": "t2", "model": "large", "input_tokens": 1, "cost_micros": 5 });
+    api.send("POST", &path(&run.session), large.to_string()).await.succeeded();
+    let unknown = api.send("POST", &path("ses_000000000000"), large.to_string()).await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+    let request = api.world.request(http::Method::POST, &path(&run.session));
+    let refused = request.header("authorization", &format!("Bearer {}", run.token)).send().await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+
+    let own = lead.called("get_session_cost", json!({})).await;
+    let euro = |cost: u64, input: u64, output: u64| {
+        json!({ "currency": "EUR", "cost_micros": cost, "input_tokens": input,
+                "output_tokens": output })
+    };
+    assert_eq!(
+        (&own["totals"], &own["session_id"]),
+        (&json!([euro(300, 10, 4)]), &json!(lead.session))
+    );
+    let tree = lead.called("get_session_tree_cost", json!({})).await;
+    let dollar =
+        json!({ "currency": "USD", "cost_micros": 5, "input_tokens": 1, "output_tokens": 0 });
+    assert_eq!(tree["totals"], json!([euro(301, 20, 8), dollar]));
+    assert_eq!(tree["models"].as_array().unwrap().len(), 2, "{tree}");
+    let below = run.called("get_session_tree_cost", json!({})).await;
+    assert_eq!(below["totals"], json!([euro(1, 10, 4), dollar]));
+    start(&lead, "reader").await;
+    for window in ["24h", "7d", "30d", "all"] {
+        let agent = run.called("get_agent_cost", json!({ "window": window })).await;
+        assert_eq!((&agent["totals"], &agent["agent_id"]), (&below["totals"], &json!("reader")));
+    }
+    let second = Run::of(&api, "lead").await;
+    assert_eq!(second.called("get_session_cost", json!({})).await["totals"], json!([]));
+    assert_eq!(second.called("get_agent_cost", json!({})).await["totals"], own["totals"]);
+}
+
 /// A session has so many children that go on, and no more; one that ends makes room.
 #[tokio::test]
 async fn a_session_has_so_many_children_at_once() {

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -151,6 +151,7 @@ const ORDER: [&str; 35] = [
     "server_put",
     "server_change",
     "run_claim",
+    "session_usage_report",
 ];
 
 /// An operation of the API.
