@@ -18,7 +18,7 @@ pub enum GrantsCommand {
     /// Show one grant
     Show(GrantArgs),
     /// Allow a user or an agent to use what requires a tool scope
-    Create(CreateGrantArgs),
+    Create(Box<CreateGrantArgs>),
     /// Let a grant count no more
     Revoke(GrantArgs),
     /// List what runs wait for
@@ -65,10 +65,15 @@ pub struct GrantArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex grants create linear.write --agent reader --once\n  \
-    narthex grants create linear.write --user ada --server linear --tool create_issue")]
+    narthex grants create linear.write --user ada --server linear --tool create_issue\n  \
+    narthex grants create --spawn helper --agent reader")]
 pub struct CreateGrantArgs {
     /// The tool scope
-    pub scope: String,
+    #[arg(required_unless_present = "spawn", conflicts_with = "spawn")]
+    pub scope: Option<String>,
+    /// Instead of a tool scope: to start runs of this agent
+    #[arg(long, value_name = "AGENT", conflicts_with_all = ["server", "tool", "arguments"])]
+    pub spawn: Option<String>,
     #[command(flatten)]
     pub subject: GrantSubjectArgs,
     #[command(flatten)]
@@ -79,6 +84,9 @@ pub struct CreateGrantArgs {
     /// For this tool, prompt or resource only, under the server's own name
     #[arg(long)]
     pub tool: Option<String>,
+    /// With exactly these arguments only, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub arguments: Option<String>,
     /// When it ends in any case, such as 2027-01-31T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub expires_at: Option<String>,

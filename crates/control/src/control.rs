@@ -29,7 +29,7 @@ use crate::{
     access::Access,
     audit::{self, Shipper},
     follow,
-    grants::LiveGrants,
+    grants::{GrantOptions, LiveGrants},
     login::Login,
     seeding,
     turns::Turns,
@@ -55,6 +55,8 @@ pub struct ControlOptions {
     /// What is granted in the workspace of the live configuration; the run of the process itself
     /// has the same.
     pub grants: Arc<Grants>,
+    /// What is asked of those who grant, in all workspaces.
+    pub granting: GrantOptions,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -117,6 +119,7 @@ impl Control {
             login,
             meters,
             grants,
+            granting,
             defaults,
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
@@ -128,7 +131,7 @@ impl Control {
         let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let workspace = WorkspaceId::default();
-        let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants).await;
+        let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants, granting).await;
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
         let shared = Arc::new(Shared {
             registry,

@@ -6,7 +6,7 @@ mod ledger;
 mod live;
 mod requests;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_model::{
@@ -20,6 +20,24 @@ pub use self::{
     requests::{GrantRequested, RequestOf},
 };
 use crate::{AccessError, By, Control, ControlError, Page};
+
+/// How long a request waits for a decision, unless settings say otherwise.
+const REQUEST_LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// What is asked of those who grant, and of those who wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrantOptions {
+    /// Whether only those count of somebody who has proved to be a human (D15).
+    pub needs_proof: bool,
+    /// How long a request waits for a decision.
+    pub request_lifetime: Duration,
+}
+
+impl Default for GrantOptions {
+    fn default() -> Self {
+        Self { needs_proof: false, request_lifetime: REQUEST_LIFETIME }
+    }
+}
 
 /// Why a grant or a request for one stays as it is.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +57,12 @@ pub enum GrantError {
     /// Nobody who is no human grants anything.
     #[error("only a human grants anything: {0}")]
     NoHuman(&'static str),
+    /// Whoever holds the machine's files may be an agent as well.
+    #[error(
+        "this daemon lets only humans grant who have proved to be one (`grants.require_proof`): \
+         sign in with a passkey or at a provider, and not by the operator's token or a link"
+    )]
+    NoProof,
     /// The run asks too much.
     #[error("the run waits for {0} decisions already; wait for some of them")]
     TooMany(i64),
@@ -52,7 +76,7 @@ impl GrantError {
         match self {
             Self::Unknown(_) | Self::UnknownRequest(_) => ErrorKind::NotFound,
             Self::Decided(..) | Self::SubjectGone => ErrorKind::Conflict,
-            Self::NoHuman(_) => ErrorKind::Denied,
+            Self::NoHuman(_) | Self::NoProof => ErrorKind::Denied,
             Self::TooMany(_) => ErrorKind::Exhausted,
         }
     }
@@ -66,6 +90,7 @@ impl GrantError {
             Self::Decided(..) => "grant_request_decided",
             Self::SubjectGone => "grant_subject_gone",
             Self::NoHuman(_) => "admin_denied",
+            Self::NoProof => "proof_required",
             Self::TooMany(_) => "too_many_grant_requests",
         }
     }
@@ -93,11 +118,20 @@ impl Control {
         by: Granter,
     ) -> Result<GrantRow, ControlError> {
         let store = self.catalog_store(workspace).await?;
+        self.proved(&by)?;
         let asked = asked::read(text)?;
         let grant = self.checked(store, workspace, asked).await?;
         let reason = grant.1;
         let row = new_row(workspace, grant.0, reason, &by);
         self.grant_store(row, by).await
+    }
+
+    /// Refuses a grant that would count for nothing.
+    fn proved(&self, by: &Granter) -> Result<(), GrantError> {
+        match by.is_advisory && self.shared.grants.rules().needs_proof {
+            true => Err(GrantError::NoProof),
+            false => Ok(()),
+        }
     }
 
     async fn grant_store(&self, row: GrantRow, by: Granter) -> Result<GrantRow, ControlError> {

@@ -17,6 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::GrantOptions;
 use crate::{POLL, STALE};
 
 /// How often all are read anew, so that what has run out is forgotten: every so many polls.
@@ -25,6 +26,7 @@ const WHOLE_EVERY: u32 = 900;
 /// The grants of all workspaces.
 #[derive(Debug)]
 pub(crate) struct LiveGrants {
+    rules: GrantOptions,
     by_workspace: Mutex<HashMap<WorkspaceId, Arc<Grants>>>,
     /// The number of the last change that is known; held while anything changes or is read anew,
     /// so that the newest comes last. `None`: all has to be read.
@@ -38,8 +40,10 @@ impl LiveGrants {
         store: Option<&Store>,
         workspace: WorkspaceId,
         home: Arc<Grants>,
+        rules: GrantOptions,
     ) -> Result<Self, StatementError> {
         let live = Self {
+            rules,
             by_workspace: Mutex::new(HashMap::from([(workspace, home)])),
             last: tokio::sync::Mutex::new(None),
         };
@@ -49,6 +53,11 @@ impl LiveGrants {
             drop(last);
         }
         Ok(live)
+    }
+
+    /// What is asked of those who grant.
+    pub(crate) fn rules(&self) -> GrantOptions {
+        self.rules
     }
 
     /// The set of a workspace, for its runs.
@@ -63,8 +72,13 @@ impl LiveGrants {
 
     /// Takes over how a grant is now.
     pub(crate) fn apply(&self, row: &GrantRow) {
-        let GrantRow { grant, workspace, consumed, revoked, .. } = row;
+        let GrantRow { grant, workspace, consumed, revoked, is_advisory, .. } = row;
         let set = self.of(workspace);
+        if *is_advisory && self.rules.needs_proof {
+            // From before that was asked for.
+            let _ = set.remove(grant.id);
+            return;
+        }
         match (revoked, consumed) {
             (Some(_), _) => _ = set.remove(grant.id),
             (None, Some(_)) => set.add_taken(grant.clone()),

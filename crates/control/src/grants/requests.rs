@@ -1,7 +1,7 @@
 //! What runs ask for, and what humans decide about it (D15): a run never waits for it, and never
 //! decides.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
 use narthex_events::{EventKind, EventPlace};
@@ -16,8 +16,6 @@ use serde_json::json;
 use super::{GrantError, Granter, asked, asked::random, granted, new_row, page};
 use crate::{CatalogError, Control, ControlError, FieldError, Page, access::Fields};
 
-/// How long somebody may take to decide.
-const OPEN_FOR: Duration = Duration::from_secs(60 * 60);
 /// The longest reason that is kept of a run, in characters.
 const REASON_MAX: usize = 500;
 
@@ -83,7 +81,7 @@ impl Control {
             duration: asked.duration,
             reason: asked.reason.chars().filter(|c| !c.is_control()).take(REASON_MAX).collect(),
             requested_at: now,
-            expires_at: now + OPEN_FOR,
+            expires_at: now + self.shared.grants.rules().request_lifetime,
             status: GrantRequestStatus::Pending,
             decided: None,
             decision_reason: String::new(),
@@ -134,6 +132,7 @@ impl Control {
         text: &[u8],
         by: Granter,
     ) -> Result<GrantRequestRow, ControlError> {
+        self.proved(&by)?;
         let mut fields = Fields::read(text, &["scope", "reason"])?;
         let (scope, reason) = (fields.text("scope"), fields.text("reason").unwrap_or_default());
         let request = self.pending(workspace, id).await?;

@@ -37,6 +37,12 @@ pub enum LoginError {
     /// Somebody has the passkey.
     #[error("this passkey is registered already")]
     PasskeyTaken,
+    /// A link proves no human, and there is somebody who has proved to be one.
+    #[error(
+        "passkeys prove humans here (`grants.require_proof`), so that a link adds the first alone: \
+         sign in with a passkey or at a provider to add another"
+    )]
+    NotTheFirst,
     /// The passkey was used at the same time, which an honest one is not.
     #[error("this passkey was used twice at once; try again")]
     PasskeyRaced,
@@ -94,7 +100,7 @@ impl LoginError {
             | Self::Unreachable(_)
             | Self::Status(_)
             | Self::Randomness(_) => ErrorKind::Unavailable,
-            Self::Disabled => ErrorKind::Denied,
+            Self::Disabled | Self::NotTheFirst => ErrorKind::Denied,
             Self::Ended(end) => end.kind(),
         }
     }

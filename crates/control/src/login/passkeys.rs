@@ -33,6 +33,7 @@ impl Control {
         signed_in: &SignedIn,
     ) -> Result<Ceremony, ControlError> {
         let (login, passkeys) = self.with_passkeys()?;
+        self.may_add(signed_in).await?;
         let account = &signed_in.account;
         let mut known = Vec::new();
         for row in self.passkeys(&account.id).await? {
@@ -73,8 +74,9 @@ impl Control {
             created_at: SystemTime::now(),
             used_at: None,
         };
-        let by = account.actor();
+        let (by, signed_in) = (account.actor(), signed_in.clone());
         let add = async move |this: Self| {
+            this.may_add(&signed_in).await?;
             let proofs = this.access_store()?.proofs();
             if proofs.find_passkey(&row.id).await.map_err(ControlError::Store)?.is_some() {
                 return Err(LoginError::PasskeyTaken.into());
@@ -89,6 +91,28 @@ impl Control {
             Ok(row)
         };
         self.to_the_end(add).await
+    }
+
+    /// Whether anybody can prove to be a human: by a passkey, or at a provider (D15).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_proofs(&self) -> Result<bool, ControlError> {
+        if !self.sign_in_providers().is_empty() {
+            return Ok(true);
+        }
+        let Some(store) = &self.shared.store else { return Ok(false) };
+        store.proofs().has_passkeys().await.map_err(ControlError::Store)
+    }
+
+    /// Where passkeys prove humans, who comes by a link adds the first alone: whoever holds the
+    /// operator's token can make links, and need be no human.
+    async fn may_add(&self, signed_in: &SignedIn) -> Result<(), ControlError> {
+        let is_asked = self.shared.grants.rules().needs_proof;
+        if is_asked && !signed_in.method.is_authenticated() && self.has_proofs().await? {
+            return Err(LoginError::NotTheFirst.into());
+        }
+        Ok(())
     }
 
     /// Begins a sign-in by passkey, of anybody.

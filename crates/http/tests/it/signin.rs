@@ -7,7 +7,7 @@ use narthex_audit::kind;
 use narthex_control::LoginOptions;
 use narthex_http::{Access, ROUTES};
 use narthex_login::{PublicOrigin, TokenHash};
-use narthex_model::PrincipalId;
+use narthex_model::{PrincipalId, WorkspaceId};
 use narthex_store::{NewSignInLink, Store};
 use narthex_testkit::authenticator::Authenticator;
 use serde_json::{Value, json};
@@ -33,8 +33,7 @@ impl Site {
     async fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store.db")).await.unwrap();
-        let login = LoginOptions::new(PublicOrigin::parse(ORIGIN).unwrap());
-        let api = Api::with_login(store.clone(), login).await;
+        let api = Api::with_login(store.clone(), options()).await;
         let body = json!({"name": "ada", "is_operator": true}).to_string();
         let made = api.send("POST", "/api/principals", body).await.succeeded();
         let ada = made["id"].as_str().unwrap().to_owned();
@@ -54,6 +53,10 @@ impl Site {
         assert_eq!(browser.form(&link, "").await.status, StatusCode::SEE_OTHER);
         browser
     }
+}
+
+fn options() -> LoginOptions {
+    LoginOptions::new(PublicOrigin::parse(ORIGIN).unwrap())
 }
 
 /// A browser with its cookies, on pages of the site.
@@ -257,6 +260,56 @@ async fn d15_a_passkey_proves_a_human_and_a_link_does_not() {
     let listed = site.api.get("/api/principals/ada/passkeys").await;
     assert_eq!(listed["items"][0]["enrolled_by"], "link");
     assert!(listed["items"][0]["used_at"].is_string());
+}
+
+/// D15, X-M58: where proof is asked for, neither the operator's token nor a link grants anything,
+/// and a link adds the first passkey alone; what was granted before counts no more.
+#[tokio::test]
+async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
+    const GRANTS: &str = "/api/workspaces/default/grants";
+    let mut site = Site::new().await;
+    site.api.send("PUT", "/api/workspaces/default/agents/writer", "{}").await.succeeded();
+    let grant = json!({
+        "grant_type": "tool_scope",
+        "details": { "scope": "demo.write" },
+        "scope": "persistent",
+        "agent_subject_id": "writer",
+    });
+    let advisory = site.api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+    let counting = |api: &Api| api.control.grants_of(&WorkspaceId::default()).ids();
+    assert_eq!(counting(&site.api).len(), 1);
+
+    site.api = Api::with_proofs(site.store.clone(), options()).await;
+    assert_eq!(counting(&site.api), []);
+    assert!(!site.api.control.has_proofs().await.unwrap());
+    let by_token = site.api.send("POST", GRANTS, grant.to_string()).await;
+    let told = by_token.problem(StatusCode::FORBIDDEN, "denied");
+    assert!(told.contains("grants.require_proof"), "{told}");
+    let mut ada = site.browser("ada").await;
+    let by_link = ada.script(GRANTS, &grant).await;
+    by_link.problem(StatusCode::FORBIDDEN, "denied");
+    let mut authenticator = Authenticator::new(ORIGIN);
+    ada.add(&mut authenticator).await.succeeded();
+    assert!(site.api.control.has_proofs().await.unwrap());
+    // Whoever holds the operator's token makes another link, and with it nothing more.
+    let mut thief = site.browser("ada").await;
+    thief.page().await;
+    let begun = thief.script("/signin/passkeys/new", &json!({})).await;
+    begun.problem(StatusCode::FORBIDDEN, "denied");
+
+    let mut human = Browser::new(&site);
+    human.passkey(&mut authenticator).await.succeeded();
+    human.page().await;
+    let made = human.script(GRANTS, &grant).await.succeeded();
+    assert_eq!(made["is_advisory"], false);
+    assert_eq!(counting(&site.api).len(), 1);
+    human.script("/signin/passkeys/new", &json!({})).await.succeeded();
+    // To take away needs no proof.
+    for one in [&made, &advisory] {
+        let path = format!("{GRANTS}/{}", one["id"].as_str().unwrap());
+        assert!(site.api.ask("DELETE", &path).send().await.status.is_success());
+    }
+    assert_eq!(counting(&site.api), []);
 }
 
 #[tokio::test]

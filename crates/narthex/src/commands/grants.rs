@@ -2,10 +2,14 @@
 
 mod watch;
 
-use std::process::ExitCode;
+use std::{collections::BTreeMap, process::ExitCode};
 
 use http::Method;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{
+    Map, Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::waiting::waiting;
 use crate::{
@@ -62,37 +66,56 @@ pub(crate) async fn run(command: GrantsCommand, context: Context) -> Result<Exit
     }
 }
 
+/// An object whose members are kept as they are written: what arguments say exactly makes their
+/// digest.
+type Said<'a> = BTreeMap<&'a str, Box<RawValue>>;
+
+fn texts<'a>(fields: &[(&'a str, Option<&str>)]) -> Said<'a> {
+    let said = fields.iter().filter_map(|(name, text)| Some((*name, (*text)?)));
+    said.map(|(name, text)| (name, raw(text))).collect()
+}
+
+fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    to_raw_value(value).expect("texts, and what was read, can be written")
+}
+
 async fn create(
     client: &DaemonClient,
     args: &CreateGrantArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let CreateGrantArgs { scope, subject, duration, server, tool, expires_at, .. } = args;
-    let details = said([
-        ("scope", Some(scope.as_str())),
-        ("server", server.as_deref()),
-        ("tool", tool.as_deref()),
+    let CreateGrantArgs { subject, duration, .. } = args;
+    let mut details = texts(&[
+        ("scope", args.scope.as_deref()),
+        ("child_agent_id", args.spawn.as_deref()),
+        ("server", args.server.as_deref()),
+        ("tool", args.tool.as_deref()),
     ]);
+    if let Some(arguments) = &args.arguments {
+        let arguments = serde_json::from_str(arguments)
+            .map_err(|error| Failure::usage(format!("--arguments is no JSON: {error}")))?;
+        details.insert("arguments", arguments);
+    }
     let word = match (duration.once, &duration.run, &duration.session) {
         (true, ..) => "once",
         (_, Some(_), _) => "run",
         (_, _, Some(_)) => "session",
         (..) => "persistent",
     };
-    let mut body = said([
-        ("grant_type", Some("tool_scope")),
+    let mut body = texts(&[
+        ("grant_type", Some(if args.spawn.is_some() { "spawn" } else { "tool_scope" })),
         ("scope", Some(word)),
         ("run_id", duration.run.as_deref()),
         ("session_id", duration.session.as_deref()),
         ("user_subject_id", subject.user.as_deref()),
         ("agent_subject_id", subject.agent.as_deref()),
-        ("expires_at", expires_at.as_deref()),
+        ("expires_at", args.expires_at.as_deref()),
         ("reason", args.reason.as_deref()),
     ]);
-    body["details"] = details;
+    body.insert("details", raw(&details));
     let path = workspace_path(&args.place.workspace, "/grants");
-    let body = body.to_string();
-    let asked = client.api(ApiRequest::new(Method::POST, path).entry(&body));
+    let body = raw(&body);
+    let asked = client.api(ApiRequest::new(Method::POST, path).entry(body.get()));
     let made = waiting("granting it", context, asked).await?;
     output::told(&made, &sentence(&made), context.format)
 }

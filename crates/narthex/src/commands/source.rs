@@ -78,6 +78,7 @@ pub(crate) async fn followed(
         login: None,
         meters: Meters::default(),
         grants: Arc::default(),
+        granting: settings.granting,
         defaults,
     })
 }

@@ -23,7 +23,7 @@ use super::source;
 use crate::{
     App, AppOptions, Doors, Servers,
     cli::{Context, UpArgs},
-    config,
+    config::{self, Settings},
     data_dir::{DaemonState, DataDir},
     failure::Failure,
     output::{self, harmless},
@@ -67,6 +67,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     })
     .await?;
     tell_unknown(&settings.policy, &app.registry().snapshot());
+    tell_unproved(settings, app.control()).await?;
     let state = DaemonState {
         pid: std::process::id(),
         url: format!("http://{address}"),
@@ -102,6 +103,27 @@ fn tell_unknown(policy: &RunPolicy, snapshot: &Snapshot) {
         let names = unknown.join(", ");
         output::notice(&format!("warning: `tools` names servers that are not there: {names}"));
     }
+}
+
+/// Says that what humans grant is advisory, as long as nobody can prove to be one (D15).
+async fn tell_unproved(settings: &Settings, control: Option<&Control>) -> Result<(), Failure> {
+    let Some(control) = control else { return Ok(()) };
+    let has_proofs = control.has_proofs().await;
+    if has_proofs.map_err(|error| Failure::new(error.kind(), error.to_string()))? {
+        return Ok(());
+    }
+    output::notice(match settings.granting.needs_proof {
+        true => {
+            "warning: nobody can grant anything, since `grants.require_proof` is set and there is \
+             neither a passkey nor an OpenID provider; `narthex users link NAME` lets a human make \
+             the first passkey"
+        }
+        false => {
+            "grants are advisory: there is neither a passkey nor an OpenID provider, so that \
+             nobody can prove to be a human"
+        }
+    });
+    Ok(())
 }
 
 async fn serve(

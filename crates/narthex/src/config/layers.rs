@@ -50,6 +50,8 @@ pub(super) const KEYS: &[Key] = &[
     key("vault.keychain", "NARTHEX_VAULT_KEYCHAIN", Shape::FlagOrWord),
     key("vault.key_command.load", "NARTHEX_VAULT_KEY_COMMAND_LOAD", Shape::List),
     key("vault.key_command.store", "NARTHEX_VAULT_KEY_COMMAND_STORE", Shape::List),
+    key("grants.require_proof", "NARTHEX_GRANTS_REQUIRE_PROOF", Shape::Flag),
+    key("grants.request_lifetime", "NARTHEX_GRANTS_REQUEST_LIFETIME", Shape::Duration),
     key("log.level", "NARTHEX_LOG", Shape::Text),
     key("log.format", "NARTHEX_LOG_FORMAT", Shape::Text),
     key("limits.message_bytes", "NARTHEX_LIMITS_MESSAGE_BYTES", Shape::Number),

@@ -10,7 +10,7 @@ use std::{
 };
 
 use fs_err as fs;
-use narthex_control::Variables;
+use narthex_control::{GrantOptions, Variables};
 use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::{ErrorKind, Secret};
@@ -68,6 +68,8 @@ pub(crate) struct Settings {
     /// What the catalog may name of the environment.
     pub(crate) variables: Variables,
     pub(crate) synthetic_tools: bool,
+    /// What is asked of those who grant.
+    pub(crate) granting: GrantOptions,
     pub(crate) log_filter: String,
     pub(crate) log_format: LogFormat,
     pub(crate) limits: Limits,
@@ -218,6 +220,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         policy: policy.clone().unwrap_or_default(),
         variables: variables.clone().unwrap_or_default(),
         synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
+        granting: granting(flag("grants.require_proof"), duration("grants.request_lifetime")),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),
         log_format: if format.as_deref() == Some("json") {
             LogFormat::Json
@@ -248,6 +251,14 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     layers.faults.extend(sign_in_faults);
     check(layers, format.as_deref(), name_length);
     Ok(settings)
+}
+
+fn granting(needs_proof: Option<bool>, request_lifetime: Option<Duration>) -> GrantOptions {
+    let usual = GrantOptions::default();
+    GrantOptions {
+        needs_proof: needs_proof.unwrap_or(usual.needs_proof),
+        request_lifetime: request_lifetime.unwrap_or(usual.request_lifetime),
+    }
 }
 
 /// Which servers the local run has: everything, unless somebody says otherwise (E21).

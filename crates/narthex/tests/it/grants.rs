@@ -10,6 +10,11 @@ fn data(done: Done) -> Value {
     done.succeeded().json()["data"].take()
 }
 
+fn grant_exactly(place: &Place, arguments: &str) -> Done {
+    let words = ["grants", "create", "demo.write", "--user", LOCAL, "--json", "--arguments"];
+    place.run([&words[..], &[arguments]].concat())
+}
+
 /// X-M54, X-M55, X-E75, X-E76: refused, granted by a human, let through, revoked, refused; over a
 /// restart grants stay, and those that are used up stay used up.
 #[test]
@@ -50,6 +55,29 @@ fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
     assert!(daemon.wait().success());
     let _daemon = place.up();
     call().failed(1, &["permission_required"]);
+
+    let exact = data(grant_exactly(&place, r#"{"message": "hello", "n": 1.0}"#));
+    let digest = &exact["details"]["arguments_digest"];
+    assert_eq!(
+        *digest,
+        data(grant_exactly(&place, r#"{"n":1,"message":"hello"}"#))["details"]["arguments_digest"]
+    );
+    for (wrong, code, told) in [("{", 2, "--arguments"), ("[1]", 1, "details.arguments")] {
+        let refused = grant_exactly(&place, wrong).failed(code, &[]);
+        assert!(refused.stdout.contains(told), "{refused:?}");
+    }
+    call().failed(1, &["permission_required"]);
+    let same = grant_exactly(&place, r#"{"message": "hello"}"#);
+    same.succeeded();
+    assert_eq!(call().succeeded().stdout, "hello\n");
+
+    place.write("helper.json", r#"{"name": "helper"}"#);
+    place.run(["agents", "apply", "-f", "helper.json"]).succeeded();
+    let spawn = ["grants", "create", "--spawn", "helper", "--user", LOCAL, "--json"];
+    let spawn = data(place.run(spawn));
+    assert_eq!(spawn["grant_type"], "spawn");
+    assert_eq!(spawn["details"], json!({ "child_agent_id": "helper" }));
+    place.run(["grants", "create", "x.y", "--spawn", "helper", "--user", LOCAL]).failed(2, &[]);
 
     place.run(["grants", "create", "demo.write", "--agent", "nobody"]).failed(1, &["nobody"]);
     place.run(["grants", "show", "gra_00"]).failed(1, &["not_found", "gra_00"]);

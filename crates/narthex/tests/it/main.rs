@@ -28,6 +28,7 @@ mod init;
 mod keychain;
 mod killed;
 mod limits;
+mod matrix;
 mod mcp;
 mod outcomes;
 mod recorder;

@@ -14,7 +14,7 @@ use hyper::{HeaderMap, Request, StatusCode, body::Incoming, client::conn::http1}
 use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_audit::Audit;
-use narthex_control::{ControlOptions, SecretRows, Variables};
+use narthex_control::{ControlOptions, GrantOptions, SecretRows, Variables};
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers, openapi};
 use narthex_model::{Alias, WorkspaceId};
@@ -100,6 +100,7 @@ impl World {
             audit: Audit::disabled(),
             login: None,
             grants: Arc::default(),
+            granting: GrantOptions::default(),
             meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };

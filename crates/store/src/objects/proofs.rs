@@ -20,6 +20,7 @@ const ADD: Statement = Statement {
     sql: "INSERT INTO passkeys (id, principal, label, document, enrolled_by, created_at) \
           VALUES ($1, $2, $3, $4, $5, $6)",
 };
+const ANY: Statement = Statement { name: "passkeys.any", sql: "SELECT id FROM passkeys LIMIT 1" };
 const FIND: Statement = Statement {
     name: "passkeys.find",
     sql: "SELECT id, principal, label, document, enrolled_by, created_at, used_at FROM passkeys \
@@ -100,6 +101,14 @@ impl<'a> Proofs<'a> {
     pub async fn find_passkey(&self, id: &str) -> Result<Option<PasskeyRow>, StatementError> {
         let rows = self.database.read(FIND, &[Value::Text(id)]).await?;
         rows.first().map(passkey).transpose()
+    }
+
+    /// Whether anybody has one.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn has_passkeys(&self) -> Result<bool, StatementError> {
+        Ok(!self.database.read(ANY, &[]).await?.is_empty())
     }
 
     /// The passkeys of a principal, the oldest first.

@@ -7,7 +7,9 @@ use fs_err as fs;
 use http::{Method, StatusCode};
 use narthex_audit::{Audit, AuditSettings};
 use narthex_builtin::{Platform, Tools};
-use narthex_control::{Control, ControlOptions, LoginOptions, SecretRows, StoreLedger, Variables};
+use narthex_control::{
+    Control, ControlOptions, GrantOptions, LoginOptions, SecretRows, StoreLedger, Variables,
+};
 use narthex_gateway::RunToken;
 use narthex_registry::{
     ServerRow,
@@ -85,11 +87,17 @@ impl Api {
 
     /// With no server, and a store over which humans sign in.
     pub(crate) async fn with_login(store: Store, login: LoginOptions) -> Self {
-        Self::of(&json!({}), Some(store), None, Some(login)).await
+        Self::of(&json!({}), Some(store), None, Some(login), GrantOptions::default()).await
+    }
+
+    /// The same where only those grant who have proved to be human.
+    pub(crate) async fn with_proofs(store: Store, login: LoginOptions) -> Self {
+        let granting = GrantOptions { needs_proof: true, ..GrantOptions::default() };
+        Self::of(&json!({}), Some(store), None, Some(login), granting).await
     }
 
     async fn with(servers: &Value, store: Option<Store>, vault: Option<Vault>) -> Self {
-        Self::of(servers, store, vault, None).await
+        Self::of(servers, store, vault, None, GrantOptions::default()).await
     }
 
     async fn of(
@@ -97,6 +105,7 @@ impl Api {
         store: Option<Store>,
         vault: Option<Vault>,
         login: Option<LoginOptions>,
+        granting: GrantOptions,
     ) -> Self {
         let fixture = Running::http(Options::default()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -121,6 +130,7 @@ impl Api {
             login,
             meters: Meters::default(),
             grants: Arc::default(),
+            granting,
             defaults: Vec::new(),
         };
         let registry = registry();

@@ -1,0 +1,368 @@
+//! Who may call what, over every way in: one table of grants, one answer wherever a call comes from
+//! (S14, S26).
+
+use std::{
+    fmt,
+    net::SocketAddr,
+    os::unix::fs::symlink,
+    process::Stdio,
+    time::{Duration, SystemTime},
+};
+
+use fs_err as fs;
+use hyper::StatusCode;
+use narthex_model::Timestamp;
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+
+use crate::{
+    support::{Daemon, Place, fixture_entry},
+    world::{Client, Socket, call, initialize, legacy, modern},
+};
+
+const HOME: &str = "/api/workspaces/default";
+/// Whoever has the operator's token drives the runs that they create.
+const LOCAL: &str = "prn_0000000000000000";
+
+/// Where a call comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    Aggregated,
+    Transparent,
+    Socket,
+    ServerSocket,
+    /// `narthex connect`.
+    Stdio,
+    /// `narthex connect --server`.
+    ServerStdio,
+    /// `narthex call`.
+    CommandLine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Era {
+    Legacy,
+    Modern,
+}
+
+/// All ways in, with the eras that they can be spoken to in.
+const WAYS: [(Entry, &[Era]); 7] = [
+    (Entry::Aggregated, &[Era::Legacy, Era::Modern]),
+    (Entry::Transparent, &[Era::Legacy, Era::Modern]),
+    (Entry::Socket, &[Era::Legacy, Era::Modern]),
+    (Entry::ServerSocket, &[Era::Legacy, Era::Modern]),
+    (Entry::Stdio, &[Era::Legacy, Era::Modern]),
+    (Entry::ServerStdio, &[Era::Legacy, Era::Modern]),
+    // It chooses by itself.
+    (Entry::CommandLine, &[Era::Modern]),
+];
+
+/// What is granted before the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Granted {
+    Nothing,
+    Once,
+    Run,
+    Session,
+    Persistent,
+    Expired,
+    Revoked,
+    OtherUser,
+    OtherRun,
+    OtherArguments,
+    TheseArguments,
+    OtherTool,
+    OtherScope,
+}
+
+/// How often each way is tried.
+const CALLS: usize = 2;
+/// What a first call and a second one answer: whether they get through.
+const TABLE: [(Granted, [bool; CALLS]); 13] = [
+    (Granted::Nothing, [false, false]),
+    (Granted::Once, [true, false]),
+    (Granted::Run, [true, true]),
+    (Granted::Session, [true, true]),
+    (Granted::Persistent, [true, true]),
+    (Granted::Expired, [false, false]),
+    (Granted::Revoked, [false, false]),
+    (Granted::OtherUser, [false, false]),
+    (Granted::OtherRun, [false, false]),
+    (Granted::OtherArguments, [false, false]),
+    (Granted::TheseArguments, [true, true]),
+    (Granted::OtherTool, [false, false]),
+    (Granted::OtherScope, [false, false]),
+];
+
+/// A daemon with one server, one tool of which is gated.
+struct Gated {
+    place: Place,
+    _daemon: Daemon,
+    address: SocketAddr,
+    admin: String,
+}
+
+/// A run, and a data directory in which its token is the one of clients.
+struct Run {
+    id: String,
+    session: String,
+    token: String,
+    sockets: String,
+    data: String,
+}
+
+impl Gated {
+    fn new() -> Self {
+        let mut entry = fixture_entry();
+        entry["tool_scopes"] = json!({ "echo": "demo.write" });
+        let place = Place::with(&json!({ "fixture": entry }));
+        let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
+        let listening = daemon.event("listening");
+        daemon.event("ready");
+        let url = listening["url"].as_str().unwrap();
+        let address = url.strip_prefix("http://").unwrap().trim_end_matches('/').parse().unwrap();
+        let admin = fs::read_to_string(place.path("data/admin.token")).unwrap().trim().to_owned();
+        place.run(["users", "create", "ada", "--role", "author"]).succeeded();
+        Self { place, _daemon: daemon, address, admin }
+    }
+
+    async fn ask(&self, method: &str, path: &str, body: &Value) -> (StatusCode, Value) {
+        let client = Client::new(self.address, &format!("{HOME}/{path}"), &self.admin);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let reply = client.whole(method, &[], body).await;
+        let said = serde_json::from_slice(&reply.body).unwrap_or_default();
+        (reply.status, said)
+    }
+
+    async fn made(&self, path: &str, body: &Value) -> Value {
+        let (status, said) = self.ask("POST", path, body).await;
+        assert_eq!(status, StatusCode::CREATED, "{body} {said}");
+        said
+    }
+
+    async fn begin(&self, number: usize) -> Run {
+        let begun = self.made("runs", &json!({ "tools": ["fixture"], "sockets": true })).await;
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let run = Run {
+            id: text(&begun["run_id"]),
+            session: text(&begun["session_id"]),
+            token: text(&begun["token"]),
+            sockets: text(&begun["endpoints"]["sockets"]),
+            data: format!("d{number}"),
+        };
+        let (data, own) = (self.place.path("data"), self.place.path(&run.data));
+        fs::create_dir(&own).unwrap();
+        symlink(data.join("daemon.lock"), own.join("daemon.lock")).unwrap();
+        let told = fs::read_to_string(data.join("daemon.json")).unwrap();
+        let mut told: Value = serde_json::from_str(&told).unwrap();
+        told["socket_dir"] = json!(run.sockets);
+        for (name, text) in [("daemon.json", &told.to_string()), ("client.token", &run.token)] {
+            let name = format!("{}/{name}", run.data);
+            self.place.write(&name, text);
+            self.place.set_mode(&name, 0o600);
+        }
+        run
+    }
+
+    /// Makes the grant that a row of the table is about, if any.
+    async fn grant(&self, what: Granted, run: &Run, others: &Run) -> Option<String> {
+        let mut grant = json!({
+            "grant_type": "tool_scope",
+            "details": { "scope": "demo.write" },
+            "scope": "persistent",
+            "user_subject_id": LOCAL,
+        });
+        match what {
+            Granted::Nothing => return None,
+            Granted::Persistent | Granted::Revoked => {}
+            Granted::Once => grant["scope"] = json!("once"),
+            Granted::Run => {
+                (grant["scope"], grant["run_id"]) = (json!("run"), json!(run.id));
+            }
+            Granted::Session => {
+                (grant["scope"], grant["session_id"]) = (json!("session"), json!(run.session));
+            }
+            Granted::OtherRun => {
+                (grant["scope"], grant["run_id"]) = (json!("run"), json!(others.id));
+            }
+            Granted::Expired => grant["expires_at"] = json!(soon()),
+            Granted::OtherUser => grant["user_subject_id"] = json!("ada"),
+            Granted::OtherArguments => grant["details"]["arguments"] = json!({ "message": "y" }),
+            Granted::TheseArguments => grant["details"]["arguments"] = json!({ "message": "x" }),
+            Granted::OtherTool => grant["details"]["tool"] = json!("add"),
+            Granted::OtherScope => grant["details"]["scope"] = json!("demo.read"),
+        }
+        let made = self.made("grants", &grant).await;
+        let id = made["id"].as_str().unwrap().to_owned();
+        if what == Granted::Revoked {
+            self.revoke(&id).await;
+        }
+        Some(id)
+    }
+
+    async fn revoke(&self, id: &str) {
+        let (status, said) = self.ask("DELETE", &format!("grants/{id}"), &Value::Null).await;
+        assert!(status.is_success(), "{said}");
+    }
+
+    /// What a call answers.
+    async fn call(&self, run: &Run, entry: Entry, era: Era) -> Value {
+        let socket = |name: &str| UnixStream::connect(format!("{}/{name}", run.sockets));
+        match entry {
+            Entry::Aggregated => self.over_http("/mcp", "mcp__fixture__echo", run, era).await,
+            Entry::Transparent => self.over_http("/mcp/fixture", "echo", run, era).await,
+            Entry::Socket => {
+                let (reader, writer) = socket("mcp.sock").await.unwrap().into_split();
+                over_lines(Socket::of(reader, writer), "mcp__fixture__echo", era).await
+            }
+            Entry::ServerSocket => {
+                let (reader, writer) = socket("fixture.sock").await.unwrap().into_split();
+                over_lines(Socket::of(reader, writer), "echo", era).await
+            }
+            Entry::Stdio => self.bridged(run, &[], "mcp__fixture__echo", era).await,
+            Entry::ServerStdio => self.bridged(run, &["--server", "fixture"], "echo", era).await,
+            Entry::CommandLine => {
+                let words = ["call", "fixture", "echo", "message=x", "--json", "--data", &run.data];
+                let done = self.place.run(words);
+                serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
+            }
+        }
+    }
+
+    async fn over_http(&self, path: &str, tool: &str, run: &Run, era: Era) -> Value {
+        let mut client = Client::new(self.address, path, &run.token);
+        let said = call(tool, json!({ "message": "x" }));
+        let mut answer = match era {
+            Era::Modern => client.modern(&modern(7, "tools/call", said)).await.json(),
+            Era::Legacy => {
+                client.open_session(json!({})).await;
+                let body = legacy(7, "tools/call", said).to_string();
+                client.post(&[], body).await.json()
+            }
+        };
+        answer["result"].take()
+    }
+
+    async fn bridged(&self, run: &Run, further: &[&str], tool: &str, era: Era) -> Value {
+        let words = [&["connect", "--data", &run.data], further].concat();
+        let mut command = tokio::process::Command::from(self.place.command(words));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let answer = over_lines(Socket::of(output, input), tool, era).await;
+        assert!(child.wait().await.unwrap().success());
+        answer
+    }
+}
+
+async fn over_lines(mut socket: Socket, tool: &str, era: Era) -> Value {
+    let said = call(tool, json!({ "message": "x" }));
+    let mut answer = match era {
+        Era::Modern => socket.ask(&modern(7, "tools/call", said)).await,
+        Era::Legacy => {
+            socket.ask(&initialize(json!({}))).await;
+            socket.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+            socket.ask(&legacy(7, "tools/call", said)).await
+        }
+    };
+    answer["result"].take()
+}
+
+/// A time that comes while the test runs.
+fn soon() -> String {
+    Timestamp::new(SystemTime::now() + Duration::from_secs(2)).to_string()
+}
+
+/// What everybody has to be told alike: whether it worked, what it said, and why it did not.
+#[derive(PartialEq)]
+struct Outcome {
+    is_error: bool,
+    text: Value,
+    kind: Value,
+    scopes: Value,
+}
+
+impl Outcome {
+    fn of(result: &Value) -> Self {
+        let error = &result["structuredContent"]["error"];
+        Self {
+            is_error: result["isError"].as_bool().unwrap_or(false),
+            text: result["content"][0]["text"].clone(),
+            kind: error["kind"].clone(),
+            scopes: error["details"]["scopes"].clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}: {}", self.is_error, self.kind, self.scopes, self.text)
+    }
+}
+
+impl Gated {
+    /// One cell of the table, with a run of its own: what each call answers.
+    async fn cell(
+        &self,
+        number: usize,
+        granted: Granted,
+        way: (Entry, Era),
+        other: &Run,
+    ) -> Vec<Outcome> {
+        let run = self.begin(number).await;
+        let grant = match granted {
+            // That of the whole row has run out.
+            Granted::Expired => None,
+            _ => self.grant(granted, &run, other).await,
+        };
+        let mut found = Vec::new();
+        for _ in 0..CALLS {
+            found.push(Outcome::of(&self.call(&run, way.0, way.1).await));
+        }
+        if let Some(grant) = grant {
+            self.revoke(&grant).await;
+        }
+        let (status, said) = self.ask("DELETE", &format!("runs/{}", run.id), &Value::Null).await;
+        assert_eq!(status, StatusCode::NO_CONTENT, "{said}");
+        found
+    }
+
+    /// Waits until a grant that was made for a moment counts no more.
+    async fn expires(&self, other: &Run) {
+        self.grant(Granted::Expired, other, other).await;
+        while !Outcome::of(&self.call(other, Entry::Transparent, Era::Modern).await).is_error {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// S14, S26, X-M53, X-M57, X-E75: every way in and every era gives the same answer for the same
+/// grants.
+#[tokio::test(flavor = "multi_thread")]
+async fn s14_every_way_in_asks_for_the_same_grants() {
+    let gated = Gated::new();
+    let mut number = 0;
+    let other = gated.begin(number).await;
+    let ways = WAYS.iter().flat_map(|(entry, eras)| eras.iter().map(|era| (*entry, *era)));
+    let ways: Vec<_> = ways.collect();
+    for (granted, wanted) in TABLE {
+        if granted == Granted::Expired {
+            gated.expires(&other).await;
+        }
+        let mut row = Vec::new();
+        for way in &ways {
+            number += 1;
+            let found = gated.cell(number, granted, *way, &other).await;
+            let passed: Vec<bool> = found.iter().map(|outcome| !outcome.is_error).collect();
+            assert_eq!(passed, wanted, "{granted:?} by {way:?}: {found:?}");
+            for refused in found.iter().filter(|outcome| outcome.is_error) {
+                assert_eq!(refused.kind, "permission_required", "{granted:?} by {way:?}");
+                assert_eq!(refused.scopes, json!(["demo.write"]), "{granted:?} by {way:?}");
+            }
+            row.push(found);
+        }
+        for (way, found) in ways.iter().zip(&row) {
+            assert_eq!(*found, row[0], "{granted:?} by {way:?}");
+        }
+    }
+}
