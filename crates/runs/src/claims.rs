@@ -13,7 +13,7 @@ use narthex_model::{RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_resolve::ClaimRequest;
 use narthex_store::{Claim, RunRow};
 
-use crate::{RunError, Runs};
+use crate::{Creator, RunError, Runs};
 
 /// How many random bytes the id of a claim has.
 const CLAIM_BYTES: usize = 12;
@@ -58,15 +58,16 @@ impl Runs {
     ///
     /// # Errors
     /// When the document is faulty, there is no such run, it waits for nobody, the claim is over or
-    /// another one, or the store fails.
+    /// another one, whoever asks may not have it, or the store fails.
     pub async fn claim(
         &self,
         workspace: &WorkspaceId,
         id: &str,
         text: &[u8],
-        by: &By,
+        by: &Creator,
     ) -> Result<Claiming, RunError> {
         let row = self.found(workspace, id).await?;
+        let by = claimer(&row, by)?;
         let asked = ClaimRequest::parse(text).map_err(RunError::Refused)?.value;
         let ClaimRequest { claim, lasts } = asked;
         match claim {
@@ -132,6 +133,22 @@ impl Runs {
         let prompt = self.frozen(&row).await?.prompt;
         noted.done().await;
         Ok(Claimed { row, run, token, claim, until, prompt })
+    }
+}
+
+/// Who claims a run. Its token is worth what was granted to whoever drives it, so no other human
+/// gets it, unless they are an operator; services carry out what anybody drives (X-E81).
+fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
+    let denied = |message: &str| RunError::Denied { field: "user", message: message.to_owned() };
+    match by {
+        Creator::Operator(by, _) | Creator::Member(by, None) => Ok(by),
+        Creator::Member(by, Some(human)) if row.driver.as_ref().is_none_or(|one| one == human) => {
+            Ok(by)
+        }
+        Creator::Member(_, Some(_)) => {
+            Err(denied("another person drives this run; they, a service or an operator claims it"))
+        }
+        Creator::Run(_) | Creator::Spawner(..) => Err(denied("a run claims no others")),
     }
 }
 

@@ -21,7 +21,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let text = self.entry(body, &[]).await?;
         let runs = self.known_runs()?;
-        let claimed = match runs.claim(&workspace, &id, text.as_bytes(), &self.by()).await? {
+        let claimed = match runs.claim(&workspace, &id, text.as_bytes(), &self.creator()).await? {
             Claiming::Held { claim, until } => return Ok(ok(&lease(&claim, until))),
             Claiming::New(claimed) => claimed,
         };

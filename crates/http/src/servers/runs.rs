@@ -127,15 +127,8 @@ impl Asked<'_> {
     {
         let (runs, workspace) = (self.known_runs()?, self.workspace()?);
         self.query(&[])?;
-        let by = match &self.principal {
-            Principal::Run(run) => Creator::Run(run.clone()),
-            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by(), self.principal.human())
-            }
-        };
         let text = self.entry(body, &[]).await?;
-        let created = runs.create(&workspace, &text, by).await?;
+        let created = runs.create(&workspace, &text, self.creator()).await?;
         let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
         let mut shown = self.shown_run(&run, false)?;
         self.add_secrets(&created, &mut shown);
@@ -150,6 +143,17 @@ impl Asked<'_> {
             headers.insert(header::LOCATION, place);
         }
         Ok(response)
+    }
+
+    /// Who has runs begin, as far as that makes a difference.
+    pub(super) fn creator(&self) -> Creator {
+        match &self.principal {
+            Principal::Run(run) => Creator::Run(run.clone()),
+            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+                Creator::Member(self.by(), self.principal.human())
+            }
+        }
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {

@@ -3,7 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
-use narthex_model::{RunId, WorkspaceId};
+use narthex_control::By;
+use narthex_model::{ErrorKind, PrincipalId, RunId, WorkspaceId};
+use narthex_runs::Creator;
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -292,6 +294,25 @@ async fn x_e90_a_silent_worker_ends() {
     assert_eq!(cleared["quiet_until"], Value::Null);
 }
 
+/// X-E81: the token of a run is worth what was granted to its driver, so no other human claims it.
+#[tokio::test]
+async fn x_e81_no_other_human_claims_a_run() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let (here, id) = (WorkspaceId::default(), text(&child, "run_id"));
+    let other = PrincipalId::new("prn_00000000000000aa").unwrap();
+    let other = Creator::Member(By::system(), Some(other));
+    let view = api.world.gateway.runs().identify(&lead.token).unwrap();
+    for by in [other, Creator::Run(view)] {
+        let refused = api.runs.claim(&here, &id, b"{}", &by).await;
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Denied);
+    }
+    let driver = Creator::Member(By::system(), Some(PrincipalId::local_admin()));
+    api.runs.claim(&here, &id, b"{}", &driver).await.unwrap();
+}
+
 /// What runners report adds up, for the session, for what it has begun, and for the agent; a report
 /// that comes twice is one, and no run reports anything.
 #[tokio::test]
@@ -380,7 +401,7 @@ async fn a_run_is_claimed_by_one_at_a_time() {
     for _ in 0..20 {
         let (runs, id) = (runs.clone(), text(&child, "run_id"));
         claiming.spawn(async move {
-            let by = narthex_control::By::system();
+            let by = Creator::Member(By::system(), None);
             runs.claim(&WorkspaceId::default(), &id, b"{}", &by).await.is_ok()
         });
     }
