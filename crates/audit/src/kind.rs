@@ -137,6 +137,15 @@ kinds! {
     PERMISSION_REQUESTED = "permission.requested";
     /// A grant for a single call was used up by one.
     PERMISSION_CONSUMED = "permission.consumed";
+    /// A run has found definitions of a server that are the first of their names, and has them.
+    DEFINITION_PINNED = "definition.pinned";
+    /// A run has found definitions that have changed, or that say what they should not: it has
+    /// none of them.
+    DEFINITION_QUARANTINED = "definition.quarantined";
+    /// A human has accepted definitions: runs have them from now on.
+    DEFINITION_ACCEPTED = "definition.accepted";
+    /// A human does not want definitions: runs do not have them from now on.
+    DEFINITION_REJECTED = "definition.rejected";
     /// A writer begins a chain; names the one that it wrote before.
     CHAIN_OPENED = "audit.chain.opened";
     /// Old events were removed.

@@ -22,6 +22,49 @@ pub enum CatalogCommand {
     Delete(DeleteArgs),
 }
 
+/// What can be done with servers of the catalog.
+#[derive(Debug, Subcommand)]
+pub enum ServersCommand {
+    #[command(flatten)]
+    Catalog(CatalogCommand),
+    /// Show what a server says of its tools, prompts and templates, and what changed in it
+    #[command(after_help = "Example:\n  narthex servers definitions docs --quarantined")]
+    Definitions {
+        /// The server
+        id: String,
+        /// Only those that are held back until somebody has looked at them
+        #[arg(long)]
+        quarantined: bool,
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Let runs that begin from now on have definitions that are held back
+    #[command(after_help = "Examples:\n  narthex servers accept docs echo\n  \
+        narthex servers accept docs --digest 1f2e3d4c5b6a")]
+    Accept(DecideArgs),
+    /// Keep definitions from runs that begin from now on
+    #[command(after_help = "Example:\n  narthex servers reject docs echo")]
+    Reject(DecideArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).multiple(true))]
+pub struct DecideArgs {
+    /// The server
+    pub server: String,
+    /// Their names; of templates the URI templates
+    #[arg(value_name = "NAME", group = "which")]
+    pub names: Vec<String>,
+    /// The digest of one, as it was shown, or how it begins
+    #[arg(long = "digest", value_name = "DIGEST", group = "which")]
+    pub digests: Vec<String>,
+    /// All of them
+    #[arg(long, group = "which", conflicts_with_all = ["names", "digests"])]
+    pub all: bool,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
 /// What can be done with agents.
 #[derive(Debug, Subcommand)]
 pub enum AgentsCommand {

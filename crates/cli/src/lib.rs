@@ -21,8 +21,8 @@ pub use access::{
 };
 pub use audit::{AuditCommand, AuditListArgs, AuditPlaceArgs, AuditVerifyArgs};
 pub use catalog::{
-    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DeleteArgs, ExportArgs, GetArgs,
-    ImportArgs,
+    AgentsCommand, ApplyArgs, AttachArgs, CatalogCommand, DecideArgs, DeleteArgs, ExportArgs,
+    GetArgs, ImportArgs, ServersCommand,
 };
 pub use clients::{ClientsCommand, RegisterClientArgs};
 pub use env_bindings::{EnvBindingsCommand, EnvScopeArgs, SetEnvBindingArgs};

@@ -1,10 +1,6 @@
 //! What callers may see of a server by its rules: asked in the same words for lists and for calls.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use narthex_model::{EVERYTHING, Exposed, NO_GATES};
 use narthex_policy::{Denial, Item, Request, ServerRules};
@@ -89,29 +85,29 @@ pub(crate) fn hide(
     if exposed.is_everything() && frozen.is_none() {
         return;
     }
-    // What was rewritten for the caller's era is compared as the server wrote it.
+    // What was rewritten for the caller's era is compared as the server wrote it, one by one: a
+    // second entry of a name does not hide behind the first (S22).
     let written = list.get(member).map(Raw::items).unwrap_or_default();
-    let unchanged = frozen.map(|frozen| {
+    let frozen = frozen.map(|frozen| {
         let frozen = frozen.list(kind).iter().rev();
-        let frozen: HashMap<_, _> = frozen.map(|entry| (&*entry.key, entry)).collect();
-        let is_same = |entry: &&Raw<'_>| {
-            let first = entry.get(key).and_then(Raw::as_str).and_then(|key| frozen.get(&*key));
-            first.is_some_and(|first| first.says(kind, entry.as_bytes()))
-        };
-        let same = written.iter().filter(is_same);
-        let keys = same.filter_map(|entry| entry.get(key).and_then(Raw::as_str));
-        keys.map(Cow::into_owned).collect::<HashSet<_>>()
+        frozen.map(|entry| (&*entry.key, entry)).collect::<HashMap<_, _>>()
     });
-    let shown = rewrite.body.get(member).map(Raw::new).map(Raw::items);
-    let entries = shown.unwrap_or(written);
-    let is_shown = |entry: &&Raw<'_>| {
-        let key = entry.get(key).and_then(Raw::as_str);
-        key.is_some_and(|key| {
-            unchanged.as_ref().is_none_or(|keys| keys.contains(&*key))
-                && item(key.as_ref().into()).is_exposed(exposed)
-        })
+    let is_unchanged = |entry: &Raw<'_>| {
+        let Some(frozen) = &frozen else { return true };
+        let first = entry.get(key).and_then(Raw::as_str).and_then(|key| frozen.get(&*key));
+        first.is_some_and(|first| first.says(kind, entry.as_bytes()))
     };
-    let shown: Vec<_> = entries.iter().filter(is_shown).map(|entry| entry.as_bytes()).collect();
+    let rewritten = rewrite.body.get(member).map(Raw::new).map(Raw::items);
+    // The era changes entries, not how many there are or their order.
+    let entries = rewritten.as_ref().filter(|entries| entries.len() == written.len());
+    let entries = entries.unwrap_or(&written);
+    let is_shown = |(before, entry): &(&Raw<'_>, &Raw<'_>)| {
+        let name = entry.get(key).and_then(Raw::as_str);
+        let is_exposed = |name: &str| item(name.into()).is_exposed(exposed);
+        name.is_some_and(|name| is_exposed(&name)) && is_unchanged(before)
+    };
+    let shown = written.iter().zip(entries).filter(is_shown);
+    let shown: Vec<_> = shown.map(|(_, entry)| entry.as_bytes()).collect();
     if shown.len() < entries.len() {
         let shown = [b"[", &shown.join(&b","[..])[..], b"]"].concat();
         rewrite.body.set(member, shown);

@@ -14,6 +14,7 @@ use narthex_metrics::Metrics;
 use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
 use narthex_traffic::Meters;
+use narthex_upstream::Inventory;
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
     sync::{OnceCell, watch},
@@ -184,6 +185,12 @@ impl Gateway {
         if self.shared.ledger.set(ledger).is_err() {
             tracing::error!("there is a ledger of grants already");
         }
+    }
+
+    /// The tools of the built-in server, if there are any.
+    #[must_use]
+    pub fn built_in_inventory(&self) -> Option<Arc<Inventory>> {
+        self.shared.built_in.get().map(|built_in| built_in.inventory.clone())
     }
 
     /// From here on the built-in server has these tools; without it, none. To be set before there

@@ -144,11 +144,14 @@ impl Shared {
                 let server = caller.run.key(alias);
                 let opened = Box::pin(checked(|| self.pooled_link(&server, revision))).await;
                 // Several runs may have it, each frozen to what it saw first.
-                opened.map(|Lent { link, inventory }| {
-                    let client = ClientIdentity { revision, ..self.own_identity() };
-                    let inventory = self.unchanged(&caller.run, alias, &client, inventory);
-                    Lent { link, inventory }
-                })
+                match opened {
+                    Ok(Lent { link, inventory }) => {
+                        let client = ClientIdentity { revision, ..self.own_identity() };
+                        let seen = self.unchanged(&caller.run, alias, &client, inventory);
+                        Box::pin(seen).await.map(|inventory| Lent { link, inventory })
+                    }
+                    Err(refusal) => Err(refusal),
+                }
             }
             _ => {
                 let inventory = row.inventory.clone();

@@ -228,6 +228,8 @@ impl Shared {
         asked: &Message,
         refusal: Refusal,
     ) -> Refusal {
+        let held = refusal.is_absence().then(|| self.held_back(caller, handling, asked));
+        let refusal = held.flatten().unwrap_or(refusal);
         let item = own_item(handling, asked).unwrap_or(Item::Server);
         match self.begin_record(caller, own_alias(caller).cloned(), asked, item, None) {
             Ok(mut record) => {

@@ -52,6 +52,15 @@ impl Refusal {
         Self::Call(CallError::new(kind, message))
     }
 
+    /// Whether it says that something is not there.
+    pub(crate) fn is_absence(&self) -> bool {
+        match self {
+            Self::Call(error) => error.kind == CallErrorKind::ToolNotFound,
+            Self::Rpc { code, .. } => *code == rpc::code::INVALID_PARAMS,
+            Self::Unsent(_) | Self::Mismatch | Self::Kind(..) | Self::Cancelled => false,
+        }
+    }
+
     /// Whether the server certainly did not see the request that ended with this: what policy and
     /// the gateway say themselves comes before it is sent.
     pub(crate) fn is_unsent(&self) -> bool {
@@ -59,7 +68,9 @@ impl Refusal {
             Self::Unsent(_) | Self::Rpc { .. } | Self::Kind(..) => true,
             Self::Call(error) => matches!(
                 error.kind,
-                CallErrorKind::ToolNotFound | CallErrorKind::PermissionRequired
+                CallErrorKind::ToolNotFound
+                    | CallErrorKind::DefinitionChanged
+                    | CallErrorKind::PermissionRequired
             ),
             Self::Mismatch | Self::Cancelled => false,
         }
@@ -71,7 +82,7 @@ impl Refusal {
         match self {
             Self::Kind(ErrorKind::NotFound, _) => Some(attached),
             Self::Call(error) => match error.kind {
-                CallErrorKind::ToolNotFound => Some(exposed),
+                CallErrorKind::ToolNotFound | CallErrorKind::DefinitionChanged => Some(exposed),
                 CallErrorKind::PermissionRequired => Some(grants),
                 _ => None,
             },

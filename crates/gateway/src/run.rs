@@ -17,10 +17,9 @@ use narthex_audit::ToolSet;
 use narthex_model::{Alias, RunId, Secret, WorkspaceId};
 use narthex_policy::{Authority, RunPolicy};
 use narthex_registry::{
-    FirstList, FirstLists, KeptFurther, MountFault, MountSet, Registry, Snapshot,
+    FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
-use narthex_upstream::{ClientIdentity, Inventory};
 use tokio_util::sync::CancellationToken;
 
 use self::{contents::RunContents, own::OwnServers};
@@ -46,6 +45,7 @@ pub struct RunView {
     pub began: SystemTime,
     token_hash: [u8; 32],
     own: OwnServers,
+    held_back: HeldBack,
     /// What it calls the built-in server besides its own name.
     built_in: BTreeSet<Alias>,
     /// What counts its calls.
@@ -85,6 +85,7 @@ impl RunView {
             authority: Authority::default(),
             began: SystemTime::now(),
             own: OwnServers::default(),
+            held_back: HeldBack::default(),
             built_in: BTreeSet::new(),
             meters: RunMeters::default(),
             ended: CancellationToken::new(),
@@ -162,26 +163,21 @@ impl RunView {
         self.own.is_frozen(alias)
     }
 
-    /// What a server listed first on a link of this kind, and whether that is now; `None` if that
-    /// is not frozen.
-    pub(crate) fn first_of(
-        &self,
-        alias: &Alias,
-        client: &ClientIdentity,
-        listed: &Arc<Inventory>,
-    ) -> Option<(FirstList, bool)> {
-        self.own.first_of(alias, client, listed)
+    /// What a server listed first on links besides the shared ones; `None` if that is not frozen.
+    pub(crate) fn variants(&self, alias: &Alias) -> Option<&FirstVariants> {
+        self.own.variants(alias)
     }
 
-    /// What of a server's lists on a link of this kind was there at first, and whether they are the
-    /// first; `None` if that is not frozen.
-    pub(crate) fn unchanged(
-        &self,
-        alias: &Alias,
-        client: &ClientIdentity,
-        listed: &Arc<Inventory>,
-    ) -> Option<(Arc<Inventory>, bool)> {
-        self.own.unchanged(alias, client, listed)
+    /// The same with what is held back of its servers.
+    #[must_use]
+    pub fn with_held_back(self, held_back: HeldBack) -> Self {
+        Self { held_back, ..self }
+    }
+
+    /// What is held back of its servers.
+    #[must_use]
+    pub fn held_back(&self) -> &HeldBack {
+        &self.held_back
     }
 
     /// What its servers listed first on links besides the shared ones, so far, to be kept.

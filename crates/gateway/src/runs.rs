@@ -5,12 +5,14 @@ use std::{pin::Pin, sync::Arc};
 use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
+use narthex_upstream::Inventory;
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
 use crate::{
     Endpoint, Gateway, RunId, RunToken, RunView, Session,
     gateway::Shared,
+    held::LookingAt,
     hub::{Change, LISTS, Seen},
     links::LinkKind,
     run::Changes,
@@ -29,6 +31,15 @@ pub trait RunSource: Send + Sync + std::fmt::Debug {
     /// Keeps what the servers of a run have listed first on links besides the shared ones, which
     /// has become more ([`RunView::further_lists`]). Waits for nothing.
     fn keep_lists(&self, run: &Arc<RunView>);
+
+    /// What a run may have of the first lists of a server on a link besides the shared one; the
+    /// rest is held back in it. `None` if that cannot be found out.
+    fn look_at<'a>(
+        &'a self,
+        run: &'a Arc<RunView>,
+        alias: &'a Alias,
+        listed: &'a Arc<Inventory>,
+    ) -> LookingAt<'a>;
 }
 
 impl Gateway {

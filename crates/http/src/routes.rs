@@ -3,6 +3,7 @@
 mod place;
 
 use narthex_model::{CatalogKind, Role};
+use narthex_runs::DefinitionVerdict;
 
 use crate::{
     servers::{EventTarget, GrantTarget},
@@ -61,6 +62,8 @@ const EVERY: &[Role] = &[Role::Admin, Role::Author, Role::Runner, Role::Auditor]
 const RUN: &[Role] = &[Role::Admin, Role::Runner];
 /// Who says something to an agent.
 const ANSWER: &[Role] = &[Role::Admin, Role::Author, Role::Runner];
+/// What servers say of themselves, and what changed in it.
+const SEE_CATALOG: &[Role] = &[Role::Admin, Role::Author, Role::Auditor];
 const SEE_RUNS: &[Role] = &[Role::Admin, Role::Runner, Role::Auditor];
 
 /// What is behind a route.
@@ -122,6 +125,8 @@ pub(crate) enum Target {
     EnvBinding,
     Objects(CatalogKind),
     Object(CatalogKind),
+    /// All of them, or what is decided on some.
+    Definitions(Option<DefinitionVerdict>),
     Attachments,
     Connections,
     Attachment,
@@ -148,6 +153,9 @@ const LINKS: &str = "/api/principals/{principal}/sign-in-links";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
+const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
+const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
+const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
 
 /// Everything that is served. Rows of one path stand together.
 pub const ROUTES: &[Route] = &[
@@ -254,6 +262,10 @@ pub const ROUTES: &[Route] = &[
     objects("/api/workspaces/{workspace}/mcp-servers", "POST", ADMIN, CatalogKind::Server),
     object("/api/workspaces/{workspace}/mcp-servers/{id}", READ, AUTHOR, CatalogKind::Server),
     object("/api/workspaces/{workspace}/mcp-servers/{id}", CHANGE, ADMIN, CatalogKind::Server),
+    member(DEFINITIONS, READ, SEE_CATALOG, Target::Definitions(None)),
+    // Of those only humans (D10).
+    member(ACCEPT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Accept))),
+    member(REJECT, "POST", ADMIN, Target::Definitions(Some(DefinitionVerdict::Reject))),
     objects("/api/workspaces/{workspace}/capabilities", WRITE, AUTHOR, CatalogKind::Capability),
     object("/api/workspaces/{workspace}/capabilities/{id}", ALL, AUTHOR, CatalogKind::Capability),
     objects("/api/workspaces/{workspace}/agents", WRITE, AUTHOR, CatalogKind::Agent),

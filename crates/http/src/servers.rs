@@ -8,6 +8,7 @@ mod catalog;
 pub(crate) mod changes;
 mod claims;
 mod clients;
+mod definitions;
 mod env_bindings;
 mod events;
 mod grants;
@@ -138,9 +139,9 @@ impl Asked<'_> {
             Target::EnvBinding => self.change_env_binding(body).await,
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
-            Target::Attachments => self.attachments(body).await,
+            Target::Definitions(verdict) => self.of_definitions(verdict, body).await,
+            Target::Attachments | Target::Attachment => self.of_attachments(body).await,
             Target::Connections => self.connections().await,
-            Target::Attachment => self.attachment(body).await,
             Target::Export => self.export().await,
             Target::Import => self.import(body).await,
             Target::Limits => self.limits(body).await,

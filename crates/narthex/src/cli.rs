@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CatalogCommand, CheckCommand, ClientsCommand,
     DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs,
-    LimitsCommand, McpCommand, MembersCommand, RunCommand, SecretsCommand, SessionsCommand,
-    TokensCommand, UsageArgs, UsersCommand, WorkspacesCommand,
+    LimitsCommand, McpCommand, MembersCommand, RunCommand, SecretsCommand, ServersCommand,
+    SessionsCommand, TokensCommand, UsageArgs, UsersCommand, WorkspacesCommand,
 };
 use narthex_model::{Alias, CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
@@ -82,7 +82,7 @@ enum Command {
     Sessions(SessionsCommand),
     /// The servers of the catalog: list, get, apply and delete them
     #[command(subcommand)]
-    Servers(CatalogCommand),
+    Servers(ServersCommand),
     /// The capabilities of the catalog, which agents include
     #[command(subcommand)]
     Capabilities(CatalogCommand),
@@ -303,7 +303,10 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Mcp(command) => Box::pin(commands::mcp::run(command, context)).await,
         Command::Runs(command) => Box::pin(commands::runs::run(command, context)).await,
         Command::Sessions(command) => Box::pin(commands::sessions::run(command, context)).await,
-        Command::Servers(command) => catalog(CatalogKind::Server, command, context).await,
+        Command::Servers(ServersCommand::Catalog(command)) => {
+            catalog(CatalogKind::Server, command, context).await
+        }
+        Command::Servers(command) => Box::pin(commands::definitions::run(command, context)).await,
         Command::Capabilities(command) => catalog(CatalogKind::Capability, command, context).await,
         Command::Agents(AgentsCommand::Catalog(command)) => {
             catalog(CatalogKind::Agent, command, context).await

@@ -10,6 +10,7 @@ pub(crate) mod clients;
 pub(crate) mod completions;
 pub(crate) mod connect;
 pub(crate) mod daemon;
+pub(crate) mod definitions;
 pub(crate) mod env_bindings;
 pub(crate) mod grants;
 mod in_process;

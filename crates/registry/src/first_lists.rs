@@ -10,7 +10,7 @@ use narthex_model::{Alias, ServerState};
 use narthex_upstream::{Inventory, InventoryEntry, Listed};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{MountSet, ServerRow};
+use crate::{HeldNames, MountSet, ServerRow};
 
 /// The first lists of a run's own servers.
 #[derive(Debug, Clone, Default)]
@@ -76,6 +76,38 @@ impl FirstLists {
         KeptLists(kept.collect())
     }
 
+    /// What was listed here and may have to be looked at, each with its server.
+    pub fn listed(&self) -> impl Iterator<Item = (&Alias, &Arc<Inventory>)> {
+        self.0.iter().filter_map(|(alias, first)| match first {
+            FirstList::Listed(inventory) => Some((alias, inventory)),
+            FirstList::Kept(_) => None,
+        })
+    }
+
+    /// The same without what is held back.
+    #[must_use]
+    pub fn without(self, held: &HeldNames) -> Self {
+        let without = |(alias, first)| match first {
+            FirstList::Listed(listed) => {
+                let listed = listed.only(|list, entry| !held.has(&alias, list, &entry.key));
+                (alias, FirstList::Listed(listed))
+            }
+            kept @ FirstList::Kept(_) => (alias, kept),
+        };
+        Self(self.0.into_iter().map(without).collect())
+    }
+
+    /// The same, where those of these servers that have listed nothing yet have nothing: what they
+    /// list later was looked at by nobody.
+    #[must_use]
+    pub fn or_nothing<'a>(mut self, servers: impl IntoIterator<Item = &'a Alias>) -> Self {
+        for alias in servers {
+            let nothing = || FirstList::Listed(Arc::default());
+            self.0.entry(alias.clone()).or_insert_with(nothing);
+        }
+        self
+    }
+
     /// Whether a server is among them.
     #[must_use]
     pub fn has(&self, alias: &Alias) -> bool {
@@ -103,7 +135,10 @@ impl FirstList {
             Self::Listed(first) if Arc::ptr_eq(first, now) => now.clone(),
             Self::Listed(first) => {
                 let entries = first.entries().map(|(list, entry)| ((list, &*entry.key), entry));
-                let before: HashMap<_, _> = entries.collect();
+                let mut before = HashMap::new();
+                for (key, entry) in entries {
+                    before.entry(key).or_insert(entry);
+                }
                 now.frozen(|list, entry| {
                     let before = before.get(&(list, &*entry.key));
                     before.is_some_and(|before| before.says(list, &entry.raw))
@@ -266,6 +301,48 @@ mod tests {
         let kept: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
         let now = inventory(&[], &[("r:1", small)]);
         assert!(Arc::ptr_eq(&FirstList::Kept(Arc::new(kept)).of(&now), &now));
+    }
+
+    /// S22: of two definitions of one name the first counts, and the second is nowhere.
+    #[test]
+    fn s22_the_second_of_two_of_one_name_does_not_count() {
+        let first = inventory(&[("a", "{1}"), ("a", "{2}")], &[]);
+        for first in both(&first) {
+            let exchanged = inventory(&[("a", "{2}")], &[]);
+            assert!(names(&first.of(&exchanged), Listed::Tool).is_empty());
+            let same = inventory(&[("a", "{1}")], &[]);
+            assert_eq!(names(&first.of(&same), Listed::Tool), ["a"]);
+        }
+    }
+
+    /// S23: a server that lists later, unseen by anybody, has nothing; others have what they had.
+    #[test]
+    fn s23_what_nobody_has_looked_at_is_nothing() {
+        let listed = inventory(&[("a", "{1}")], &[("r:1", "{2}")]);
+        let [early, late] = ["early", "late"].map(|name| Alias::new(name).unwrap());
+        let first = BTreeMap::from([(early.clone(), FirstList::Listed(listed.clone()))]);
+        let first = FirstLists(first).or_nothing([&early, &late]);
+        assert!(Arc::ptr_eq(&first.0[&early].of(&listed), &listed));
+        let seen = first.0[&late].of(&listed);
+        assert!(seen.is_empty() && seen.withholds("r:1"));
+    }
+
+    /// S23: what is held back is not there, and what a template of it covers cannot be read.
+    #[test]
+    fn s23_first_lists_are_without_what_is_held_back() {
+        let listed = inventory(&[("a", "{1}"), ("b:{id}", "{2}")], &[]);
+        let alias = Alias::new("files").unwrap();
+        let first = BTreeMap::from([(alias.clone(), FirstList::Listed(listed.clone()))]);
+        let mut held = HeldNames::default();
+        held.add(&alias, Listed::Tool, "a");
+        held.add(&alias, Listed::Template, "b:{id}");
+        let first = FirstLists(first).without(&held);
+        for first in [first.0[&alias].clone(), FirstList::Kept(first.0[&alias].kept().into())] {
+            let seen = first.of(&listed);
+            assert_eq!(names(&seen, Listed::Tool), ["b:{id}"]);
+            assert_eq!(names(&seen, Listed::Prompt), ["a", "b:{id}"]);
+            assert!(seen.withholds("b:1") && !seen.withholds("c:1"));
+        }
     }
 
     #[test]

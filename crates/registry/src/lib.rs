@@ -14,6 +14,8 @@ mod connection;
 mod digest;
 mod event;
 mod first_lists;
+mod first_variants;
+mod held_back;
 mod log_follower;
 mod mount;
 mod outcome;
@@ -25,6 +27,8 @@ mod subscription;
 
 pub use event::ServerEvent;
 pub use first_lists::{FirstList, FirstLists, KeptFurther, KeptLists, KeptServer, KeptVariant};
+pub use first_variants::FirstVariants;
+pub use held_back::{HeldBack, HeldNames, PinnedServer};
 pub use layers::{Declared, Layer};
 pub use log_follower::LogFollower;
 pub use mount::{

@@ -60,8 +60,8 @@ pub use resolved::{
 pub use run::{RunKind, RunRequest};
 pub use schema::{ConfigSchema, KeyKind, KeySchema, ValueType};
 pub use server::{
-    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, Isolation, NameRules, ScopeKey,
-    ServerEntry, ServerSettings, Shape, StdioShape,
+    AuthClient, AuthText, CommandShape, EntryAuth, HttpShape, Isolation, NameRules, OnFlagged,
+    ScopeKey, ServerEntry, ServerSettings, Shape, StdioShape,
 };
 pub use surroundings::{EnvValue, Surroundings};
 pub use variables::{LookUp, Variables, VariablesError};

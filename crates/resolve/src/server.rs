@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub use auth::{AuthClient, AuthText, EntryAuth};
 pub(crate) use confinement::ProgramConfinement;
-pub use settings::{Isolation, NameRules, ServerSettings};
+pub use settings::{Isolation, NameRules, OnFlagged, ServerSettings};
 pub use shape::{CommandShape, HttpShape, Shape, StdioShape};
 
 use crate::{
@@ -90,7 +90,7 @@ pub struct ScopeKey {
     pub required: bool,
 }
 
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 35] = [
     "id",
     "name",
     "display_name",
@@ -124,6 +124,7 @@ const KEYS: [&str; 34] = [
     "resources",
     "prompts",
     "isolation",
+    "on_flagged",
     "disabled",
 ];
 

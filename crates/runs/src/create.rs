@@ -14,13 +14,14 @@ use narthex_model::{
     AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{FirstLists, KeptFurther, MountFault, MountSet, Snapshot};
+use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet, Snapshot};
 use narthex_resolve::{Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
 
 use crate::{
     DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
+    definitions::LookedAt,
     driver::{Awaited, Creator, Place},
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
@@ -315,8 +316,11 @@ impl Runs {
         let id = draft.token.run_id();
         let inputs = made.agent().map(|agent| agent.inputs.text());
         let first = FirstLists::of(&set);
-        let (prompt, lists) = (draft.request.prompt.clone(), first.kept());
-        let frozen = Frozen { prompt, of: made, lists, further: KeptFurther::default() };
+        let looked = self.look_at_all((&draft.workspace, id), &prepared.pinned, first).await?;
+        let LookedAt { first, lists, held, warnings: found } = looked;
+        warnings.extend(found);
+        let (prompt, further) = (draft.request.prompt.clone(), KeptFurther::default());
+        let frozen = Frozen { prompt, of: made, lists, further, held: held.clone() };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let mut session = draft.session.clone();
         if let Some(inputs) = inputs
@@ -329,10 +333,10 @@ impl Runs {
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(withheld);
-        let run = run.frozen_to(first).with_meters(meters);
+        let run = run.frozen_to(first).with_held_back(HeldBack::new(prepared.pinned, held));
         let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
-        let run = Arc::new(run.with_secrets(secrets));
+        let run = Arc::new(run.with_meters(meters).with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
         let told = Told { direct: direct.as_ref(), env: &agent_env };
         let beginning = async {

@@ -10,7 +10,7 @@ use narthex_model::{
     AgentName, CapabilityName, EnvName, OauthOnOrchestrators, RunId, RunScope, Secret, SecretName,
     ServerId, SessionId,
 };
-use narthex_registry::{KeptFurther, KeptLists};
+use narthex_registry::{HeldNames, KeptFurther, KeptLists};
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,6 +26,9 @@ pub(crate) struct Frozen {
     pub(crate) lists: KeptLists,
     #[serde(default)]
     pub(crate) further: KeptFurther,
+    /// What of them is held back.
+    #[serde(default)]
+    pub(crate) held: HeldNames,
 }
 
 /// What its servers are made of.

@@ -9,15 +9,17 @@ use std::{
 };
 
 use narthex_control::{ControlError, Turns};
-use narthex_gateway::{FindingRun, RunSource, RunToken, RunView};
-use narthex_model::RunId;
-use narthex_registry::{FirstLists, MountFault, MountSet};
+use narthex_gateway::{FindingRun, LookingAt, RunSource, RunToken, RunView};
+use narthex_model::{Alias, RunId};
+use narthex_registry::{FirstLists, HeldBack, MountFault, MountSet};
 use narthex_store::RunRow;
+use narthex_upstream::Inventory;
 use tokio::{sync::OwnedMutexGuard, time::Instant};
 
 use crate::{
     RunError, Runs, Shared, asked,
     create::ATTEMPTS,
+    definitions::LookedAt,
     driver::Place,
     frozen::{Frozen, Made, run_place},
     prepare::{self, Failed, Of, Opened, Prepared},
@@ -90,6 +92,15 @@ impl RunSource for Shared {
         })
     }
 
+    fn look_at<'a>(
+        &'a self,
+        run: &'a Arc<RunView>,
+        alias: &'a Alias,
+        listed: &'a Arc<Inventory>,
+    ) -> LookingAt<'a> {
+        self.look_at_later(run, alias, listed)
+    }
+
     fn keep_lists(&self, run: &Arc<RunView>) {
         let (this, run) = (self.this.upgrade(), run.clone());
         self.control.spawn(async move {
@@ -106,7 +117,8 @@ impl Runs {
     async fn keep_further_lists(&self, run: &RunView) -> Result<(), RunError> {
         let _turn = self.shared.kept.beginning.take(&run.id).await;
         let Some(row) = self.living_row(run.id).await? else { return Ok(()) };
-        let frozen = Frozen { further: run.further_lists(), ..self.frozen(&row).await? };
+        let (further, held) = (run.further_lists(), run.held_back().kept());
+        let frozen = Frozen { further, held, ..self.frozen(&row).await? };
         let sealed = self.seal(&row.workspace, &run_place(row.id), &frozen.text()).await?;
         let stored = self.store()?.runs().freeze(&row.workspace, row.id, &sealed).await;
         stored.map(drop).map_err(|error| ControlError::Store(error).into())
@@ -173,15 +185,20 @@ impl Runs {
         let hash = token_hash(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
         let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
-        let Prepared { policy, counted, built_in, secrets, .. } = prepared;
+        let Prepared { policy, counted, built_in, secrets, pinned, .. } = prepared;
         for fault in &failed {
             tracing::warn!(run.id = %row.id, "{}: {}", fault.alias, fault.error);
         }
         let agent = frozen.of.agent().map(|agent| agent.name.as_str());
         let (meters, _) = self.control().run_limits(&row.workspace, agent, counted).await?;
+        // Of what was listed before nothing is looked at again: it stays as it was.
         let first = FirstLists::again(&frozen.lists, &set);
+        let looked = self.look_at_all((&row.workspace, row.id), &pinned, first).await?;
+        let LookedAt { first, mut held, .. } = looked;
+        held.extend(&frozen.held);
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
+        let run = run.with_held_back(HeldBack::new(pinned, held));
         let place = Place { run: row.id, session: row.session, agent: &row.agent };
         let run = run.with_authority(self.authority(&row.workspace, place, row.driver.clone()));
         let run = run.with_meters(meters).with_further_lists(frozen.further);

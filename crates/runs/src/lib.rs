@@ -8,6 +8,7 @@ mod claims;
 mod clients;
 mod costs;
 mod create;
+mod definitions;
 mod deleting;
 mod direct;
 mod driver;
@@ -32,19 +33,22 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, Turns};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{McpClientId, RunEnd, RunId, WorkspaceId};
+use narthex_model::{McpClientId, RunEnd, RunId, ServerId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
-pub use narthex_store::{Cost, CostSum, RunFilter, RunRow, SessionRow, Waiting};
+pub use narthex_store::{
+    Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow, Waiting,
+};
 
 pub use self::{
     children::{Caller, Child},
     claims::{Claimed, Claiming},
     costs::CostOf,
     create::Created,
+    definitions::{DefinitionPage, DefinitionReason, DefinitionVerdict, SeenDefinition},
     direct::DirectServers,
     driver::{Awaited, Creator},
     error::{RunError, RunFault},
@@ -96,6 +100,8 @@ struct Shared {
     expiries: Expiries,
     kept: Kept,
     quiet: Quiet,
+    /// Held by whoever keeps new definitions of a server.
+    looking: Turns<(WorkspaceId, ServerId)>,
     /// Held by whoever has a run begin for a client.
     clients: Turns<McpClientId>,
 }
@@ -113,6 +119,7 @@ impl Runs {
             expiries: Expiries::default(),
             kept: Kept::default(),
             quiet: Quiet::default(),
+            looking: Turns::default(),
             clients: Turns::default(),
         });
         Self { shared }

@@ -11,9 +11,9 @@ use narthex_model::{
     SecretName, SecretReference, SecretVersion, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountIdentity, Mountable, Sharing};
+use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing};
 use narthex_resolve::{
-    BUILT_IN_URL, EnvValue, Fault, Isolation, OpenError, Opening, Plan, ResolvedRun,
+    BUILT_IN_URL, EnvValue, Fault, Isolation, OnFlagged, OpenError, Opening, Plan, ResolvedRun,
     ResolvedServer, RunInputs, Surroundings, Variables,
 };
 use narthex_vault::{Vault, VaultError};
@@ -27,6 +27,8 @@ pub(crate) struct Prepared {
     pub(crate) policy: RunPolicy,
     /// The servers of the catalog among them, by alias.
     pub(crate) counted: Vec<(Alias, String)>,
+    /// The same, as their definitions are looked at.
+    pub(crate) pinned: BTreeMap<Alias, PinnedServer>,
     pub(crate) warnings: Vec<String>,
     /// Optional servers that the run does without, and why.
     pub(crate) skipped: Vec<RunFault>,
@@ -204,6 +206,7 @@ pub(crate) fn agent(
         servers.values().map(|server| (server.alias.clone(), server.reference.to_string()));
     let mut prepared = Prepared {
         counted: counted.collect(),
+        pinned: servers.values().map(pinned).collect(),
         warnings: warnings.iter().map(|one| format!("{}: {}", one.path, one.message)).collect(),
         skipped: skipped.iter().flat_map(|one| one.faults.iter().map(of_fault)).collect(),
         secrets: opened.values.values().map(|(value, _)| value.clone()).collect(),
@@ -224,6 +227,12 @@ pub(crate) fn agent(
         }
     }
     Ok(prepared)
+}
+
+fn pinned(server: &ResolvedServer) -> (Alias, PinnedServer) {
+    let shows_flagged = server.settings.on_flagged == Some(OnFlagged::Warn);
+    let id = server.reference.clone();
+    (server.alias.clone(), PinnedServer { id, shows_flagged })
 }
 
 fn add(

@@ -112,13 +112,13 @@ impl Runs {
         let mut living = HashSet::new();
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
         for workspace in workspaces {
-            self.look_at_all(&workspace.id, now, &mut living).await?;
+            self.look_at_children_of(&workspace.id, now, &mut living).await?;
         }
         self.shared.quiet.keep_only(&living);
         Ok(())
     }
 
-    async fn look_at_all(
+    async fn look_at_children_of(
         &self,
         workspace: &WorkspaceId,
         now: SystemTime,
@@ -138,7 +138,7 @@ impl Runs {
             self.shared.quiet.used().extend(used);
             living.extend(page.iter().map(key));
             for child in &page {
-                self.look_at(workspace, child, now).await?;
+                self.look_at_child(workspace, child, now).await?;
             }
         }
     }
@@ -148,7 +148,7 @@ impl Runs {
         self.shared.gateway.runs().get(child.run)
     }
 
-    async fn look_at(
+    async fn look_at_child(
         &self,
         workspace: &WorkspaceId,
         child: &QuietChild,

@@ -24,6 +24,9 @@ pub use connect::{ConnectError, UrlFault};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
+pub use objects::definitions::{
+    DefinitionHead, DefinitionRow, DefinitionState, Definitions, KnownDefinition, NewDefinition,
+};
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::events::{
     EventFeed, EventFilter, EventPage, EventRow, EventRows, EventStream, EventsOf, NewEvent,

@@ -5,10 +5,10 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, CostRows, EnvBindings, EventRows, GrantRequests,
-    GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs, RunRows, Secrets,
-    SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError, TrafficRows,
-    TrustedFiles, Workspaces, connect, database::Database, open,
+    Audit, CatalogRows, CatalogStep, ConnectError, CostRows, Definitions, EnvBindings, EventRows,
+    GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
+    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError,
+    TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -134,6 +134,12 @@ impl Store {
     #[must_use]
     pub fn service_tokens(&self) -> ServiceTokens<'_> {
         ServiceTokens::new(&self.database)
+    }
+
+    /// What servers of the catalog were seen to say of what they have.
+    #[must_use]
+    pub fn definitions(&self) -> Definitions<'_> {
+        Definitions::new(&self.database)
     }
 
     /// The MCP clients that are registered.

@@ -49,9 +49,10 @@ impl Shared {
         let refusal = match listed {
             Ok(Ok(inventory)) => {
                 let inventory = Arc::new(inventory);
-                let first = run.zip(row.alias.as_ref());
-                let first =
-                    first.and_then(|(run, alias)| self.first_of(run, alias, &client, &inventory));
+                let first = match run.zip(row.alias.as_ref()) {
+                    Some((run, alias)) => self.first_of(run, alias, &client, &inventory).await?,
+                    None => None,
+                };
                 let own =
                     OwnLink { link, inventory: ArcSwap::from_pointee(Inventory::default()), first };
                 own.lists(&inventory);
@@ -71,30 +72,34 @@ impl Shared {
 impl Shared {
     /// What a server listed first for a run on a link of this kind; `None` if that is not frozen.
     /// If it is the first, it is kept over a restart.
-    pub(super) fn first_of(
+    pub(super) async fn first_of(
         &self,
         run: &Arc<RunView>,
         alias: &Alias,
         client: &ClientIdentity,
         listed: &Arc<Inventory>,
-    ) -> Option<FirstList> {
-        let (first, is_new) = run.first_of(alias, client, listed)?;
+    ) -> Result<Option<FirstList>, Refusal> {
+        let Some(variants) = run.variants(alias) else { return Ok(None) };
+        let listed = self.looked_at(run, alias, client, listed).await?;
+        let (first, is_new) = variants.first_of(alias, client, &listed);
         self.keep_first(run, is_new);
-        Some(first)
+        Ok(Some(first))
     }
 
     /// What of a server's lists on a link of this kind was there at first for a run, or all if that
     /// is not frozen.
-    pub(super) fn unchanged(
+    pub(super) async fn unchanged(
         &self,
         run: &Arc<RunView>,
         alias: &Alias,
         client: &ClientIdentity,
         listed: Arc<Inventory>,
-    ) -> Arc<Inventory> {
-        let Some((seen, is_new)) = run.unchanged(alias, client, &listed) else { return listed };
+    ) -> Result<Arc<Inventory>, Refusal> {
+        let Some(variants) = run.variants(alias) else { return Ok(listed) };
+        let first = self.looked_at(run, alias, client, &listed).await?;
+        let (seen, is_new) = variants.unchanged(alias, client, &first, &listed);
         self.keep_first(run, is_new);
-        seen
+        Ok(seen)
     }
 
     fn keep_first(&self, run: &Arc<RunView>, is_new: bool) {

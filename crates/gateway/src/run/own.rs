@@ -1,20 +1,14 @@
 //! Servers that one run has for itself (E7), beside those that all share.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwapOption;
-use bytes::Bytes;
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::{
-    ConnectionId, FirstList, FirstLists, Found, KeptFurther, KeptVariant, MountFault, MountSet,
-    Registry, ServerRow, Snapshot,
+    ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, MountFault, MountSet, Registry,
+    ServerRow, Snapshot,
 };
-use narthex_upstream::{ClientIdentity, Inventory};
-use narthex_wire::Revision;
 use tokio::sync::watch;
 
 /// Which server of all an alias stands for: several runs may each have one of the same alias.
@@ -51,11 +45,8 @@ pub(super) struct OwnServers {
     failed: Vec<Arc<ServerRow>>,
     /// What they had at first, if the run is frozen to that.
     first: Option<FirstLists>,
-    /// The same for links besides the shared ones, by what their clients said of themselves.
-    variants: Mutex<HashMap<Variant, FirstList>>,
-    /// What of lists on pooled links was there at first, while the run is used: calls do not
-    /// compare them again.
-    compared: Mutex<HashMap<Variant, Compared>>,
+    /// The same for links besides the shared ones.
+    variants: FirstVariants,
     /// Gone when the run has ended.
     mounts: ArcSwapOption<MountSet>,
     joined: ArcSwapOption<Joined>,
@@ -71,17 +62,6 @@ struct Joined {
     own: Vec<Arc<Found>>,
     all: Arc<Snapshot>,
 }
-
-/// A server as it lists for clients of some capabilities, in some revision.
-type Variant = (Alias, Bytes, Revision);
-
-/// Lists, and what of them was there at first.
-type Compared = (Weak<Inventory>, Arc<Inventory>);
-
-/// The most variants whose first lists are kept; clients choose what they say of themselves.
-const VARIANTS_MAX: usize = 64;
-/// The longest that a client may declare for it, in bytes: it is stored.
-const CAPABILITIES_MAX: usize = 8 * 1024;
 
 impl OwnServers {
     pub(super) fn new(set: MountSet) -> Self {
@@ -102,77 +82,18 @@ impl OwnServers {
         self.first.as_ref().is_some_and(|first| first.has(alias))
     }
 
-    /// What a client is to see of what a server lists on a link besides the shared one: what it
-    /// listed at first on such a link.
-    pub(super) fn first_of(
-        &self,
-        alias: &Alias,
-        client: &ClientIdentity,
-        listed: &Arc<Inventory>,
-    ) -> Option<(FirstList, bool)> {
-        if !self.is_frozen(alias) {
-            return None;
-        }
-        let variant = (alias.clone(), client.capabilities.clone(), client.revision);
-        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(first) = variants.get(&variant) {
-            return Some((first.clone(), false));
-        }
-        if variants.len() >= VARIANTS_MAX || client.capabilities.len() > CAPABILITIES_MAX {
-            return Some((FirstList::Listed(Arc::default()), false));
-        }
-        let first = FirstList::Listed(listed.clone());
-        variants.insert(variant, first.clone());
-        Some((first, true))
-    }
-
-    /// What of a server's lists on a link of this kind was there at first, and whether they are the
-    /// first; `None` if that is not frozen.
-    pub(super) fn unchanged(
-        &self,
-        alias: &Alias,
-        client: &ClientIdentity,
-        listed: &Arc<Inventory>,
-    ) -> Option<(Arc<Inventory>, bool)> {
-        let (first, is_new) = self.first_of(alias, client, listed)?;
-        if matches!(&first, FirstList::Listed(first) if Arc::ptr_eq(first, listed)) {
-            return Some((listed.clone(), is_new));
-        }
-        let variant = (alias.clone(), client.capabilities.clone(), client.revision);
-        let mut compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = compared.get(&variant);
-        if let Some((_, seen)) = known.filter(|(of, _)| of.as_ptr() == Arc::as_ptr(listed)) {
-            return Some((seen.clone(), is_new));
-        }
-        let seen = first.of(listed);
-        compared.insert(variant, (Arc::downgrade(listed), seen.clone()));
-        Some((seen, is_new))
+    /// What servers listed first on links besides the shared ones, of one that is frozen.
+    pub(super) fn variants(&self, alias: &Alias) -> Option<&FirstVariants> {
+        self.is_frozen(alias).then_some(&self.variants)
     }
 
     /// All first lists on such links, by digests.
     pub(super) fn further_lists(&self) -> KeptFurther {
-        let variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = variants.iter().map(|((alias, capabilities, revision), first)| KeptVariant {
-            alias: alias.clone(),
-            // JSON, so nothing is lost.
-            capabilities: String::from_utf8_lossy(capabilities).into_owned(),
-            revision: revision.as_str().to_owned(),
-            lists: first.kept(),
-        });
-        let mut kept: Vec<_> = kept.collect();
-        let key =
-            |one: &KeptVariant| (one.alias.clone(), one.capabilities.clone(), one.revision.clone());
-        kept.sort_by_cached_key(key);
-        KeptFurther(kept)
+        self.variants.kept()
     }
 
     pub(super) fn with_further(self, kept: KeptFurther) -> Self {
-        let variant = |one: KeptVariant| {
-            let KeptVariant { alias, capabilities, revision, lists } = one;
-            let variant = (alias, Bytes::from(capabilities), Revision::parse(&revision)?);
-            Some((variant, FirstList::Kept(Arc::new(lists))))
-        };
-        Self { variants: Mutex::new(kept.0.into_iter().filter_map(variant).collect()), ..self }
+        Self { variants: FirstVariants::again(kept), ..self }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -196,7 +117,7 @@ impl OwnServers {
     /// Forgets what is made anew when somebody looks.
     pub(super) fn forget_joined(&self) {
         self.joined.store(None);
-        self.compared.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.variants.forget_compared();
     }
 
     /// Gives everything back: each server ends after its open calls, if nobody else has it.

@@ -11,11 +11,22 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, catalog::with_tag, document, ok};
-use crate::respond;
+use crate::{respond, routes::Target};
 
 impl Asked<'_> {
+    /// All attachments of an agent, or one of them.
+    pub(super) async fn of_attachments<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match self.target {
+            Target::Attachment => self.attachment(body).await,
+            _ => self.attachments(body).await,
+        }
+    }
+
     /// All attachments of an agent, page by page, or one more.
-    pub(super) async fn attachments<B>(&self, body: B) -> Answered
+    async fn attachments<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -28,7 +39,7 @@ impl Asked<'_> {
     }
 
     /// One attachment: shown, replaced or removed.
-    pub(super) async fn attachment<B>(&self, body: B) -> Answered
+    async fn attachment<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {

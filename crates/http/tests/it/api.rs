@@ -7,6 +7,7 @@ mod built_in;
 mod catalog;
 mod changes;
 mod children;
+mod definitions;
 mod env_bindings;
 mod events;
 mod golden;

@@ -7,6 +7,7 @@ mod confined;
 mod consent;
 mod contents;
 mod cutting;
+mod definitions;
 mod direct;
 mod env;
 mod events;

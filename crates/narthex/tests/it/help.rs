@@ -31,6 +31,8 @@ const COMMANDS: &[&[&str]] = &[
     &["runs", "show"],
     &["runs", "end"],
     &["servers", "list"],
+    &["servers", "definitions"],
+    &["servers", "accept"],
     &["capabilities", "get"],
     &["agents", "apply"],
     &["agents", "delete"],

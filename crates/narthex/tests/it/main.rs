@@ -18,6 +18,7 @@ mod catalog;
 mod check;
 mod connect;
 mod daemon;
+mod definitions;
 mod documents;
 mod exhaustion;
 mod fidelity;

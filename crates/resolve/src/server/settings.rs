@@ -42,6 +42,10 @@ pub struct ServerSettings {
     /// Whether runs share what is started for the server. `None`: as is usual for its shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// What becomes of a definition that is the first of its name and says what it should not.
+    /// `None`: it is held back.
+    #[serde(rename = "on_flagged", skip_serializing_if = "Option::is_none")]
+    pub on_flagged: Option<OnFlagged>,
     /// Whether the server is switched off.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
@@ -55,6 +59,16 @@ pub enum Isolation {
     Run,
     /// Runs with the same configuration and credentials.
     Shared,
+}
+
+/// What becomes of a definition that says what it should not, and did from the start (S22).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFlagged {
+    /// It is held back until a human has accepted it.
+    Quarantine,
+    /// Runs have it, and what was found is shown to humans.
+    Warn,
 }
 
 /// What names may be seen, as patterns: [`NameRule`] as it is written.
@@ -120,6 +134,12 @@ pub(super) fn read(reader: &mut Reader, object: &Object<'_>) -> ServerSettings {
             object,
             "isolation",
             &[("run", Isolation::Run), ("shared", Isolation::Shared)],
+        ),
+        on_flagged: word(
+            reader,
+            object,
+            "on_flagged",
+            &[("quarantine", OnFlagged::Quarantine), ("warn", OnFlagged::Warn)],
         ),
         disabled: reader.flag(object, "disabled").unwrap_or(false),
     }

@@ -10,6 +10,7 @@
 mod audit;
 mod backup;
 mod catalog;
+mod definitions;
 mod env_bindings;
 mod events;
 mod grants;

@@ -222,6 +222,7 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
     let along = [
+        "definitions",
         "env_bindings",
         "kept_answers",
         "mcp_clients",

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use fs_err as fs;
-use narthex_model::{CatalogKind, EnvName, RunId, SecretName, SessionId};
+use narthex_model::{CatalogKind, EnvName, RunId, SecretName, ServerId, SessionId};
 use narthex_store::{EventFilter, EventsOf, Store};
 
 use crate::support::{Place, id, set};
@@ -120,6 +120,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
         let grants = store.grants().live().await.unwrap();
         assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
+        check_definitions(&store, version).await;
         check_events(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
@@ -133,6 +134,14 @@ async fn check_clients(store: &Store, version: u32) {
     let clients: Vec<_> =
         clients.iter().map(|one| (one.agent.as_str(), one.origins.len())).collect();
     assert_eq!(clients, if version >= 26 { vec![("reader", 2)] } else { vec![] });
+}
+
+/// The definitions that a store of a version had.
+async fn check_definitions(store: &Store, version: u32) {
+    let docs = ServerId::new("docs").unwrap();
+    let definitions = store.definitions().texts(&id("team"), &docs).await.unwrap();
+    let names: Vec<_> = definitions.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, if version >= 23 { vec!["read_file"] } else { vec![] });
 }
 
 /// The events that a store of a version had, and how long they are kept.
@@ -163,5 +172,5 @@ async fn check_run(store: &Store, version: u32) {
     assert_eq!(run, kept);
     let session = SessionId::parse("ses_0a1b2c3d4e5f").unwrap();
     let costs = store.costs().of_session(&id("team"), session).await.unwrap();
-    assert_eq!(costs.iter().map(|sum| sum.cost).sum::<u64>(), if version == 24 { 300 } else { 0 });
+    assert_eq!(costs.iter().map(|sum| sum.cost).sum::<u64>(), if version >= 24 { 300 } else { 0 });
 }

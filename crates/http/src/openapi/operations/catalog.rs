@@ -54,7 +54,20 @@ const ATTACHMENT: &str = "/api/workspaces/{workspace}/agents/{id}/mcp-attachment
 const CONNECTIONS: &str =
     "/api/workspaces/{workspace}/agents/{id}/mcp-attachments/connection-status";
 
+const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
+const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
+const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
+
 pub(super) const OPERATIONS: &[Operation] = &[
+    get(DEFINITIONS, "definition_list", "Lists what a server says of its tools and the like")
+        .asks(&["definition_state", "after", "limit"])
+        .gives("DefinitionPage"),
+    post(ACCEPT, "definition_accept", "Lets runs have definitions; humans only")
+        .takes("DefinitionChoice")
+        .gives("DefinitionDecisions"),
+    post(REJECT, "definition_reject", "Keeps definitions from runs; humans only")
+        .takes("DefinitionChoice")
+        .gives("DefinitionDecisions"),
     get(SERVERS, "mcp_server_list", "Lists the servers of the catalog")
         .asks(PAGES)
         .gives("ServerPage"),

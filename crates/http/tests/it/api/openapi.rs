@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 36] = [
+const ORDER: [&str; 38] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -126,6 +126,8 @@ const ORDER: [&str; 36] = [
     "mcp_server_create",
     "mcp_server_put",
     "mcp_server_change",
+    "definition_accept",
+    "definition_reject",
     "capability_create",
     "capability_put",
     "capability_change",
@@ -250,6 +252,9 @@ async fn examples_are_taken() {
         if id == "workspace_create" {
             // The place has the one of the example.
             body["id"] = "other".into();
+        }
+        if id == "definition_accept" {
+            super::definitions::has_seen(&place.api, &body["digests"][0]).await;
         }
         if id.starts_with("grant_request") {
             made.request = place.api.asked_by(&made.run, id).await;

@@ -14,13 +14,13 @@ const DYNAMIC: &str = "dynamic_tool";
 
 impl Operator<'_> {
     /// The catalog with an agent of one server over HTTP.
-    async fn has_docs(&self, server: &Running) {
+    pub(super) async fn has_docs(&self, server: &Running) {
         self.put("mcp-servers/docs", &json!({ "id": "docs", "url": server.url })).await;
         let attached = json!({ "docs": { "ref": "docs" } });
         self.put("agents/docs", &json!({ "name": "docs", "mcpServers": attached })).await;
     }
 
-    async fn begin_docs(&self) -> String {
+    pub(super) async fn begin_docs(&self) -> String {
         let begun = self.begin(&json!({ "agent_name": "docs" })).await;
         begun["token"].as_str().unwrap().to_owned()
     }
@@ -49,31 +49,31 @@ fn names(reply: &Reply) -> String {
 }
 
 /// A client of one era at one endpoint.
-struct Seen {
+pub(super) struct Seen {
     client: Client,
-    prefix: &'static str,
+    pub(super) prefix: &'static str,
 }
 
 impl Seen {
-    fn new(world: &World, token: &str, path: &str) -> Self {
+    pub(super) fn new(world: &World, token: &str, path: &str) -> Self {
         let prefix = if path == "/mcp" { "mcp__docs__" } else { "" };
         Self { client: world.client_as(path, token), prefix }
     }
 
-    async fn in_session(mut self, capabilities: Value) -> Self {
+    pub(super) async fn in_session(mut self, capabilities: Value) -> Self {
         let reply = self.client.post(&[], initialize(capabilities).to_string()).await;
         self.client.session = Some(reply.headers["mcp-session-id"].to_str().unwrap().to_owned());
         self
     }
 
-    async fn ask(&mut self, method: &str, params: Value) -> Reply {
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Reply {
         match self.client.session {
             Some(_) => self.client.post(&[], legacy(1, method, params).to_string()).await,
             None => self.client.modern(&modern(1, method, params)).await,
         }
     }
 
-    async fn list(&mut self) -> Reply {
+    pub(super) async fn list(&mut self) -> Reply {
         self.ask("tools/list", json!({})).await
     }
 
@@ -138,7 +138,7 @@ impl Seen {
 }
 
 /// Clients of all kinds at both kinds of endpoint.
-async fn all_kinds(world: &World, token: &str) -> Vec<Seen> {
+pub(super) async fn all_kinds(world: &World, token: &str) -> Vec<Seen> {
     let mut all = Vec::new();
     for path in ["/mcp", "/mcp/docs"] {
         let seen = || Seen::new(world, token, path);
@@ -235,7 +235,7 @@ async fn d10_first_lists_outlive_the_daemon() {
     Operator(&world).next_run_has_it().await;
 }
 
-async fn fixture() -> Running {
+pub(super) async fn fixture() -> Running {
     Running::http(Options::default()).await.unwrap()
 }
 

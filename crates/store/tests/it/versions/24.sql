@@ -27,6 +27,7 @@ INSERT INTO "_sqlx_migrations" VALUES(18,'grants','2026-11-22 22:00:00',1,X'5E76
 INSERT INTO "_sqlx_migrations" VALUES(19,'oauth on orchestrators','2026-11-22 22:10:00',1,X'1B9054C8383DD617584822D5D590B8D7343C8C665CAFD1C3730260A378F9394566B66E9C1CE38819F01A6A36AB35E815',100000);
 INSERT INTO "_sqlx_migrations" VALUES(20,'events','2026-11-23 00:20:00',1,X'F27D4168CCEA620798819DE9911BDE7223BE4E1AB458715A5E634145EBD376B59B7EA1C9FE0011ACBDA8C9343AAC0B31',100000);
 INSERT INTO "_sqlx_migrations" VALUES(22,'names of grant requests','2026-11-23 01:05:00',1,X'003EA7DEE0A3054D8206BFA7DF3418B280102520E056F9FCA43244CED727C50B31589627936970CE89F396025A3ABBD2',100000);
+INSERT INTO "_sqlx_migrations" VALUES(23,'definitions','2026-11-23 03:10:00',1,X'94CA519E1763E197F2585A49D999B9E5BFD7BF42B1ABB313B104D8B2FEB8A92B1C8FFADC59772C89F3F802CBD6D98792',100000);
 INSERT INTO "_sqlx_migrations" VALUES(24,'children','2026-11-23 03:55:00',1,X'DE35803CB15CA496CF73764F8EC4B41EFBE7921E33DA0154B7186E4AB55A9811F45E1BF717C7A9ADF385A925D0BC6B5E',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
@@ -95,6 +96,24 @@ CREATE TABLE capabilities (
     PRIMARY KEY (workspace, id)
 );
 INSERT INTO "capabilities" VALUES('team','papers','{"name":"papers","mcpServers":{"library":{"ref":"docs"}}}',1,1790000000000,1790000000000,'admin');
+CREATE TABLE definitions (
+    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    server TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    state TEXT NOT NULL,
+    text TEXT NOT NULL,
+    why TEXT NOT NULL,
+    run TEXT NOT NULL,
+    first_seen BIGINT NOT NULL,
+    last_seen BIGINT NOT NULL,
+    decided_at BIGINT NOT NULL,
+    decided_by TEXT NOT NULL,
+    PRIMARY KEY (workspace, server, digest),
+    FOREIGN KEY (workspace, server) REFERENCES mcp_servers (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "definitions" VALUES('team','docs','abababababababababababababababababababababababababababababababab','tool','read_file','pinned','{"name":"read_file"}','{}','run_0a1b2c3d4e5f',1795312800000,1795312800000,0,'');
 CREATE TABLE env_bindings (
     workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
     scope TEXT NOT NULL,
@@ -396,5 +415,7 @@ CREATE INDEX grant_requests_by_run ON grant_requests (run);
 CREATE UNIQUE INDEX session_events_by_number ON session_events (workspace, number);
 CREATE UNIQUE INDEX session_events_by_message
     ON session_events (workspace, session, kind, message_id) WHERE message_id <> '';
+CREATE UNIQUE INDEX definitions_pinned ON definitions (workspace, server, kind, name)
+    WHERE state = 'pinned';
 CREATE INDEX sessions_by_parent ON sessions (workspace, parent);
 COMMIT;

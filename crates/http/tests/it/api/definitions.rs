@@ -1,0 +1,194 @@
+//! Definitions of servers over several daemons, many runs at once, and who may decide on them.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use narthex_model::{Role, RunId, ServerId, WorkspaceId};
+use narthex_store::{NewDefinition, Store};
+use narthex_testkit::fixture::{Options, Running};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{
+    tenants::Tenants,
+    world::{Api, SOON},
+};
+use crate::world::ADMIN;
+
+const HOME: &str = "/api/workspaces/default";
+const OF_DOCS: &str = "/api/workspaces/default/mcp-servers/docs/definitions";
+
+/// A daemon on the store of a folder.
+async fn daemon(place: &TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    Api::with_all(&json!({}), store, &place.path().join("master.key")).await
+}
+
+/// An agent `docs` with this server.
+async fn has_docs(api: &Api, url: &str) {
+    let server = json!({ "id": "docs", "url": url }).to_string();
+    api.send("PUT", &format!("{HOME}/mcp-servers/docs"), server).await.succeeded();
+    let agent = json!({ "name": "docs", "mcpServers": { "docs": { "ref": "docs" } } });
+    api.send("PUT", &format!("{HOME}/agents/docs"), agent.to_string()).await.succeeded();
+}
+
+/// What a new run says of `echo`; nothing if it has none.
+async fn run_has(api: &Api) -> Option<String> {
+    let asked = json!({ "agent_name": "docs" }).to_string();
+    let made = api.send("POST", &format!("{HOME}/runs"), asked).await.succeeded();
+    let request = api.world.modern("/mcp/docs", "tools/list", json!({}));
+    let token = format!("Bearer {}", made["token"].as_str().unwrap());
+    let listed = request.header("authorization", &token).send().await.json();
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let echo = tools.iter().find(|tool| tool["name"] == "echo")?;
+    Some(echo["description"].as_str().unwrap().to_owned())
+}
+
+fn echo(description: &str) -> Value {
+    json!({ "name": "echo", "description": description, "inputSchema": { "type": "object" } })
+}
+
+/// A definition of this digest that waits for a human.
+pub(super) async fn has_seen(api: &Api, digest: &Value) {
+    let new = NewDefinition {
+        digest: digest.as_str().unwrap().to_owned(),
+        kind: "tool",
+        name: "echo".to_owned(),
+        is_quarantined: true,
+        text: echo("Returns the message").to_string(),
+        why: json!({ "reason": "flagged", "findings": [] }).to_string(),
+        why_late: String::new(),
+    };
+    let (workspace, server) = (WorkspaceId::default(), ServerId::new("docs").unwrap());
+    let run = RunId::parse("run_0a1b2c3d4e5f").unwrap();
+    let definitions = api.control.store().unwrap().definitions();
+    definitions.add(&workspace, &server, run, &[new]).await.unwrap();
+}
+
+async fn named_echo(api: &Api, state: &str) -> Vec<Value> {
+    let page = api.get(&format!("{OF_DOCS}?state={state}&limit=100")).await;
+    assert_eq!(page["next"], Value::Null);
+    let items = page["items"].as_array().unwrap().iter();
+    items.filter(|item| item["name"] == "echo").cloned().collect()
+}
+
+/// How many events of the audit say that a text of `echo` was pinned. What each daemon has recorded
+/// comes into the store in its own time.
+async fn pinned_echoes(apis: &[Arc<Api>]) -> usize {
+    let path = format!("{HOME}/audit?kind=definition.pinned&limit=100");
+    let is_done = |event: &&Value| {
+        let names = event["details"]["names"].to_string();
+        event["outcome"] == "ok" && names.contains("\"echo\"")
+    };
+    let counting = async {
+        loop {
+            let mut count = 0;
+            for api in apis {
+                let events = api.get(&path).await;
+                count = events["items"].as_array().unwrap().iter().filter(is_done).count();
+            }
+            if count > 0 {
+                return count;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(SOON, counting).await.expect("nothing was recorded")
+}
+
+/// S23, D10: of twenty runs that begin at once at two daemons on one store, while the server says
+/// now this and now that, one text is pinned, once, and no run has the other; also after a restart.
+#[tokio::test]
+async fn s23_many_runs_at_two_daemons_pin_one_text() {
+    let server = Running::http(Options::default()).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let apis = [Arc::new(daemon(&place).await), Arc::new(daemon(&place).await)];
+    has_docs(&apis[0], &server.url).await;
+    let texts = ["Returns the message", "Returns it, and whatever else there is"];
+    server.fixture.redefine("tools/list", "echo", &[echo(texts[0])]);
+    let mut running = JoinSet::new();
+    for number in 0..20 {
+        let api = apis[number % 2].clone();
+        running.spawn(async move { run_has(&api).await });
+        if number == 3 {
+            // Somebody has seen the one by now; others see the other.
+            running.join_next().await.unwrap().unwrap();
+            server.fixture.redefine("tools/list", "echo", &[echo(texts[1])]);
+        }
+    }
+    let seen = running.join_all().await;
+    let pinned = named_echo(&apis[1], "pinned").await;
+    assert_eq!(pinned.len(), 1, "{pinned:?}");
+    let text = pinned[0]["text"].as_str().unwrap();
+    let pinned = texts.iter().find(|one| text.contains(&format!("\"{one}\""))).unwrap();
+    for one in seen.into_iter().flatten() {
+        assert_eq!(one, *pinned);
+    }
+    assert_eq!(pinned_echoes(&apis).await, 1);
+
+    // Another daemon knows which it was.
+    let other = texts.iter().find(|one| *one != pinned).unwrap();
+    server.fixture.redefine("tools/list", "echo", &[echo(other)]);
+    let third = daemon(&place).await;
+    assert_eq!(run_has(&third).await, None);
+    assert_eq!(named_echo(&third, "pinned").await.len(), 1);
+    server.fixture.redefine("tools/list", "echo", &[echo(pinned)]);
+    assert_eq!(run_has(&daemon(&place).await).await.as_deref(), Some(*pinned));
+}
+
+/// D10, D15: who decides is a human with the role; what is decided is in the audit, and faults are
+/// told all at once.
+#[tokio::test]
+async fn d10_only_humans_decide_on_definitions() {
+    let server = Running::http(Options::default()).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    has_docs(&api, &server.url).await;
+    run_has(&api).await.unwrap();
+    let digest = named_echo(&api, "pinned").await[0]["digest"].as_str().unwrap().to_owned();
+    let body = json!({ "digests": [digest] }).to_string();
+    for (body, field) in [
+        (r#"{"digests": []}"#.to_owned(), "digests"),
+        (r#"{"names": ["echo"]}"#.to_owned(), "digests"),
+        (json!({ "digests": ["00", &digest] }).to_string(), "digests[0]"),
+        (body.clone(), "digests[0]"),
+    ] {
+        let refused = api.send("POST", &format!("{OF_DOCS}/accept"), body).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert_eq!(refused.json()["errors"][0]["field"], field);
+    }
+    api.send("POST", &format!("{OF_DOCS}/reject"), body.clone()).await.succeeded();
+    assert_eq!(run_has(&api).await, None);
+    api.send("POST", &format!("{OF_DOCS}/accept"), body).await.succeeded();
+    assert!(run_has(&api).await.is_some());
+    for kind in ["definition.rejected", "definition.accepted"] {
+        let events = api.get(&format!("{HOME}/audit?kind={kind}")).await;
+        let event = &events["items"][0];
+        assert_eq!((&event["outcome"], &event["actor"]["id"]), (&json!("ok"), &json!("admin")));
+        assert_eq!(event["details"]["digests"], json!([digest]));
+    }
+    let unknown = api.ask("GET", &format!("{HOME}/mcp-servers/mail/definitions")).send().await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+    let pages = api.get(&format!("{OF_DOCS}?limit=1")).await;
+    let next = pages["next"].as_str().unwrap();
+    let second = api.get(&format!("{OF_DOCS}?limit=1&after={next}")).await;
+    assert_ne!(second["items"][0]["digest"], pages["items"][0]["digest"]);
+}
+
+/// X-M58: the token of a service decides on nothing, whatever its role.
+#[tokio::test]
+async fn x_m58_no_service_decides_on_definitions() {
+    let tenants = Tenants::with(&["team"]).await;
+    let server = json!({ "id": "docs", "url": "https://docs.test/mcp" }).to_string();
+    let path = "/api/workspaces/team/mcp-servers/docs";
+    let stored = tenants.ask(ADMIN, "PUT", path, &server).send().await;
+    stored.succeeded();
+    let token = tenants.token("team", Role::Admin);
+    for verb in ["accept", "reject"] {
+        let body = json!({ "digests": ["00"] }).to_string();
+        let place = format!("{path}/definitions/{verb}");
+        let refused = tenants.ask(token, "POST", &place, &body).send().await;
+        refused.problem(StatusCode::FORBIDDEN, "denied");
+    }
+}

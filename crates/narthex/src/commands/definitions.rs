@@ -1,0 +1,174 @@
+//! `narthex servers definitions`, `accept` and `reject`: what servers say of what they have, and
+//! who has looked at it.
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_cli::{DecideArgs, ServersCommand, WorkspaceArgs};
+use narthex_model::{CatalogKind, ErrorKind};
+use serde_json::{Value, json};
+
+use super::{catalog::object_path, waiting::waiting};
+use crate::{
+    cli::Context,
+    daemon_client::{ApiRequest, DaemonClient},
+    failure::Failure,
+    output::{self, harmless},
+    table,
+};
+
+/// How much of a digest people are shown.
+const DIGEST_SHOWN: usize = 12;
+
+pub(crate) async fn run(command: ServersCommand, context: Context) -> Result<ExitCode, Failure> {
+    match command {
+        ServersCommand::Catalog(command) => {
+            Box::pin(super::catalog::run(CatalogKind::Server, command, context)).await
+        }
+        ServersCommand::Definitions { id, quarantined, place } => {
+            list(&id, quarantined, &place, &context).await
+        }
+        ServersCommand::Accept(args) => decide(&args, "accept", "quarantined", &context).await,
+        ServersCommand::Reject(args) => decide(&args, "reject", "all", &context).await,
+    }
+}
+
+fn path(server: &str, place: &WorkspaceArgs) -> String {
+    format!("{}/definitions", object_path(CatalogKind::Server, place, server))
+}
+
+async fn list(
+    server: &str,
+    is_quarantined: bool,
+    place: &WorkspaceArgs,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let query = if is_quarantined { "?state=quarantined" } else { "" };
+    let path = format!("{}{query}", path(server, place));
+    let items = waiting("asking the daemon", context, client.api_all(&path)).await?;
+    let none = match is_quarantined {
+        true => "No definition waits for somebody to look at it.",
+        false => "No run has listed anything of this server yet.",
+    };
+    let header = ["name", "kind", "state", "why", "digest", "first seen"];
+    let code = table::list(&items, &header, row, none, context)?;
+    if !context.format.is_json() && !context.format.is_quiet() {
+        let mut waiting = items.iter().filter(|item| item["state"] == "quarantined");
+        waiting.try_for_each(|item| output::line(&format!("\n{}", told(item))))?;
+    }
+    Ok(code)
+}
+
+fn row(item: &Value) -> Vec<String> {
+    let text = |member| table::text(item, member);
+    vec![
+        text("name"),
+        text("kind"),
+        text("state"),
+        text("reason"),
+        digest(item),
+        text("first_seen"),
+    ]
+}
+
+fn digest(item: &Value) -> String {
+    table::text(item, "digest").chars().take(DIGEST_SHOWN).collect()
+}
+
+/// What a human has to read before they decide.
+fn told(item: &Value) -> String {
+    let text = |member| table::text(item, member);
+    let mut lines =
+        vec![format!("{} ({}, {}): {}", text("name"), text("kind"), digest(item), text("reason"))];
+    if let Some(old) = item["renamed_from"].as_str() {
+        lines.push(format!("  its name was {}", harmless(old)));
+    }
+    if item["like"].is_object() {
+        let like = |member| table::text(&item["like"], member);
+        lines.push(format!("  its name is like {} of the server {}", like("name"), like("server")));
+    }
+    for finding in item["findings"].as_array().into_iter().flatten() {
+        let of = |member| table::text(finding, member);
+        lines.push(format!("  {} at {}: {}", of("rule"), of("place"), of("excerpt")));
+    }
+    match item["difference"]["changes"].as_array() {
+        Some(changes) => {
+            for change in changes {
+                lines.push(format!("  {}", table::text(change, "place")));
+                for (sign, member) in [("-", "old"), ("+", "new")] {
+                    let side = change[member].as_str();
+                    lines.extend(side.map(|side| format!("  {sign} {}", harmless(side))));
+                }
+            }
+            if let Some(more @ 1..) = item["difference"]["left_out"].as_u64() {
+                lines.push(format!("  and {more} more places"));
+            }
+        }
+        None => lines.push(format!("  {}", text("text"))),
+    }
+    lines.join("\n")
+}
+
+async fn decide(
+    args: &DecideArgs,
+    verb: &str,
+    state: &str,
+    context: &Context,
+) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let path = path(&args.server, &args.place);
+    let asked = format!("{path}?state={state}");
+    let mut items = waiting("asking the daemon", context, client.api_all(&asked)).await?;
+    items.retain(|item| verb != "reject" || item["state"] != "rejected");
+    let chosen = chosen(args, &items)?;
+    if !context.format.is_json() && !context.format.is_quiet() {
+        chosen.iter().try_for_each(|item| output::line(&told(item)))?;
+    }
+    let digests: Vec<_> = chosen.iter().map(|item| &item["digest"]).collect();
+    let body = json!({ "digests": digests }).to_string();
+    let asked = client.api(ApiRequest::new(Method::POST, format!("{path}/{verb}")).entry(&body));
+    let decided = waiting("deciding", context, asked).await?;
+    let text = format!("{verb}ed {} of the server {}", chosen.len(), args.server);
+    output::told(&decided, &text, context.format)
+}
+
+/// What is meant. Of one name there may be several by now: then a digest has to say which.
+fn chosen<'i>(args: &DecideArgs, items: &'i [Value]) -> Result<Vec<&'i Value>, Failure> {
+    let DecideArgs { names, digests, all, .. } = args;
+    let is_digest = |item: &Value| {
+        let own = item["digest"].as_str().unwrap_or_default();
+        digests.iter().any(|digest| !digest.is_empty() && own.starts_with(digest))
+    };
+    let is_meant = |item: &&Value| {
+        let is_named = names.iter().any(|name| item["name"] == name.as_str());
+        *all || (is_named || names.is_empty()) && (is_digest(item) || digests.is_empty())
+    };
+    let chosen: Vec<_> = items.iter().filter(is_meant).collect();
+    let missing = |what: &str, text: &str| {
+        let text = format!("there is no definition of the {what} `{text}` to decide on");
+        Failure::new(ErrorKind::NotFound, text)
+    };
+    for name in names {
+        let count = chosen.iter().filter(|item| item["name"] == name.as_str()).count();
+        if count == 0 {
+            return Err(missing("name", name));
+        }
+        if count > 1 {
+            let text = format!("there are {count} definitions of the name `{name}`; say which");
+            let text = format!("{text} with --digest");
+            return Err(Failure::new(ErrorKind::Conflict, text));
+        }
+    }
+    for digest in digests {
+        let is_it =
+            |item: &&&Value| item["digest"].as_str().is_some_and(|own| own.starts_with(digest));
+        if chosen.iter().find(is_it).is_none() {
+            return Err(missing("digest", digest));
+        }
+    }
+    match chosen.is_empty() {
+        true => Err(Failure::new(ErrorKind::NotFound, "no definition waits for a decision")),
+        false => Ok(chosen),
+    }
+}

@@ -1,0 +1,87 @@
+//! `narthex servers definitions`, `accept` and `reject` with a real daemon, and a program whose
+//! tools change.
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place};
+
+/// A server in a few lines of shell, which lists what stands in a file.
+const SCRIPT: &str = r#"
+info='"capabilities":{"tools":{}},"serverInfo":{"name":"shell","version":"3"}'
+while read -r line; do
+    id=${line#*'"id":'}
+    id=${id%%[,\}]*}
+    answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+    case "$line" in
+    *'"initialize"'*) answer "\"result\":{\"protocolVersion\":\"2025-11-25\",$info}" ;;
+    *'"tools/list"'*) answer "\"result\":{\"tools\":$(cat "$1")}" ;;
+    *'"id"'*) answer '"error":{"code":-32601,"message":"no"}' ;;
+    esac
+done
+"#;
+
+fn data(done: Done) -> Value {
+    done.succeeded().json()["data"].take()
+}
+
+fn lists(place: &Place, description: &str) {
+    let tool = json!({ "name": "say", "description": description,
+                       "inputSchema": { "type": "object" } });
+    place.write("tools.json", &json!([tool]).to_string());
+}
+
+/// How many definitions a new run is warned of.
+fn begins(place: &Place) -> Vec<String> {
+    let begun = data(place.run(["runs", "create", "--agent", "speaker", "--json"]));
+    let warnings = begun["warnings"].as_array().unwrap().iter();
+    warnings.map(|warning| warning.as_str().unwrap().to_owned()).collect()
+}
+
+/// S23, D10: a program that says something else after it was seen is held back; what changed is
+/// shown as it is, without what could move a cursor, and accepted by name or by digest.
+#[test]
+fn s23_what_changed_is_shown_and_accepted() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    lists(&place, "Says hello");
+    // In a file, so that nothing in it is taken for a placeholder.
+    place.write("server.sh", SCRIPT);
+    let args = ["server.sh", "tools.json"].map(|name| place.path(name).display().to_string());
+    let server = json!({ "id": "shell", "command": "sh", "args": args });
+    place.pipe(&["servers", "apply", "-f", "-"], &server.to_string()).succeeded();
+    let agent = json!({ "name": "speaker", "mcpServers": { "shell": { "ref": "shell" } } });
+    place.pipe(&["agents", "apply", "-f", "-"], &agent.to_string()).succeeded();
+    let definitions = ["servers", "definitions", "shell"];
+    assert!(place.run(definitions).succeeded().stdout.contains("No run has listed"));
+    assert!(begins(&place).is_empty());
+    let listed = place.run(definitions).succeeded().stdout;
+    assert!(listed.contains("say") && listed.contains("pinned"), "{listed}");
+    place.run(["servers", "accept", "shell", "say"]).failed(1, &["not_found", "say"]);
+    place.run(["servers", "accept", "shell"]).failed(2, &["NAME"]);
+
+    lists(&place, "Says good\u{1b}[2K\u{202e}bye");
+    let warned = begins(&place);
+    assert!(warned.len() == 1 && warned[0].contains("narthex servers definitions"), "{warned:?}");
+    let shown = place.run([&definitions[..], &["--quarantined"]].concat()).succeeded().stdout;
+    for text in ["changed", "/description", "- Says hello", "+ Says good"] {
+        assert!(shown.contains(text), "{shown}");
+    }
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+    // What came after it is another one: a name is no longer enough.
+    lists(&place, "Says good day");
+    assert_eq!(begins(&place).len(), 1);
+    place.run(["servers", "accept", "shell", "say"]).failed(1, &["conflict", "--digest"]);
+    let waiting = data(place.run([&definitions[..], &["--quarantined", "--json"]].concat()));
+    let day = waiting["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["text"].as_str().unwrap().contains("good day"));
+    let digest = &day.unwrap()["digest"].as_str().unwrap()[..12];
+    let accepted = place.run(["servers", "accept", "shell", "--digest", digest]).succeeded();
+    assert!(accepted.stdout.contains("accepted 1"), "{}", accepted.stdout);
+    assert!(begins(&place).is_empty());
+    let rejected = data(place.run(["servers", "reject", "shell", "--all", "--json"]));
+    assert_eq!(rejected["items"].as_array().unwrap().len(), 3, "{rejected}");
+    assert_eq!(begins(&place).len(), 1);
+}

@@ -1,0 +1,131 @@
+//! What the servers of a run had when they first listed for it on links besides the shared ones:
+//! clients that may be asked something have links of their own, and servers may list more for them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use bytes::Bytes;
+use narthex_model::Alias;
+use narthex_upstream::{ClientIdentity, Inventory};
+use narthex_wire::Revision;
+
+use crate::{FirstList, KeptFurther, KeptVariant};
+
+/// The most variants whose first lists are kept; clients choose what they say of themselves.
+const VARIANTS_MAX: usize = 64;
+/// The longest that a client may declare for it, in bytes: it is stored.
+const CAPABILITIES_MAX: usize = 8 * 1024;
+
+/// First lists by what the clients of a link said of themselves.
+#[derive(Debug, Default)]
+pub struct FirstVariants {
+    first: Mutex<HashMap<Variant, FirstList>>,
+    /// What of lists on pooled links was there at first, while the run is used: calls do not
+    /// compare them again.
+    compared: Mutex<HashMap<Variant, Compared>>,
+}
+
+/// A server as it lists for clients of some capabilities, in some revision.
+type Variant = (Alias, Bytes, Revision);
+
+/// Lists, and what of them was there at first.
+type Compared = (Weak<Inventory>, Arc<Inventory>);
+
+impl FirstVariants {
+    /// As they were kept.
+    #[must_use]
+    pub fn again(kept: KeptFurther) -> Self {
+        let variant = |one: KeptVariant| {
+            let KeptVariant { alias, capabilities, revision, lists } = one;
+            let variant = (alias, Bytes::from(capabilities), Revision::parse(&revision)?);
+            Some((variant, FirstList::Kept(Arc::new(lists))))
+        };
+        let first = kept.0.into_iter().filter_map(variant).collect();
+        Self { first: Mutex::new(first), compared: Mutex::default() }
+    }
+
+    /// Whether it is known what a server listed first on links of this kind.
+    #[must_use]
+    pub fn has(&self, alias: &Alias, client: &ClientIdentity) -> bool {
+        self.first().contains_key(&variant(alias, client))
+    }
+
+    /// What a client is to see of what a server lists on a link besides the shared one: what it
+    /// listed at first on such a link, which is this if there was none. Tells whether that is so.
+    #[must_use]
+    pub fn first_of(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        listed: &Arc<Inventory>,
+    ) -> (FirstList, bool) {
+        let (variant, mut all) = (variant(alias, client), self.first());
+        if let Some(first) = all.get(&variant) {
+            return (first.clone(), false);
+        }
+        if all.len() >= VARIANTS_MAX || client.capabilities.len() > CAPABILITIES_MAX {
+            return (FirstList::Listed(Arc::default()), false);
+        }
+        let first = FirstList::Listed(listed.clone());
+        all.insert(variant, first.clone());
+        (first, true)
+    }
+
+    /// What of a server's lists on a link of this kind was there at first, which is `first` if
+    /// these are the first. Tells whether they are.
+    #[must_use]
+    pub fn unchanged(
+        &self,
+        alias: &Alias,
+        client: &ClientIdentity,
+        first: &Arc<Inventory>,
+        listed: &Arc<Inventory>,
+    ) -> (Arc<Inventory>, bool) {
+        let (first, is_new) = self.first_of(alias, client, first);
+        if matches!(&first, FirstList::Listed(first) if Arc::ptr_eq(first, listed)) {
+            return (listed.clone(), is_new);
+        }
+        let variant = variant(alias, client);
+        let mut compared = self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = compared.get(&variant);
+        if let Some((_, seen)) = known.filter(|(of, _)| of.as_ptr() == Arc::as_ptr(listed)) {
+            return (seen.clone(), is_new);
+        }
+        let seen = first.of(listed);
+        compared.insert(variant, (Arc::downgrade(listed), seen.clone()));
+        (seen, is_new)
+    }
+
+    /// All of them by digests, to be kept.
+    #[must_use]
+    pub fn kept(&self) -> KeptFurther {
+        let all = self.first();
+        let kept = all.iter().map(|((alias, capabilities, revision), first)| KeptVariant {
+            alias: alias.clone(),
+            // JSON, so nothing is lost.
+            capabilities: String::from_utf8_lossy(capabilities).into_owned(),
+            revision: revision.as_str().to_owned(),
+            lists: first.kept(),
+        });
+        let mut kept: Vec<_> = kept.collect();
+        let key =
+            |one: &KeptVariant| (one.alias.clone(), one.capabilities.clone(), one.revision.clone());
+        kept.sort_by_cached_key(key);
+        KeptFurther(kept)
+    }
+
+    /// Forgets what is made anew when somebody looks.
+    pub fn forget_compared(&self) {
+        self.compared.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn first(&self) -> MutexGuard<'_, HashMap<Variant, FirstList>> {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn variant(alias: &Alias, client: &ClientIdentity) -> Variant {
+    (alias.clone(), client.capabilities.clone(), client.revision)
+}

@@ -1,0 +1,210 @@
+//! What of a run's servers is held back from it: definitions that no human has accepted (D10, S22
+//! to S24).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_model::{Alias, QualifiedNames, ServerId};
+use narthex_upstream::Listed;
+use narthex_wire::Template;
+use serde::{Deserialize, Serialize};
+
+/// A server of the catalog, whose definitions are pinned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinnedServer {
+    /// Its id in the catalog.
+    pub id: ServerId,
+    /// Whether runs have a definition that is the first of its name although it says what it
+    /// should not.
+    pub shows_flagged: bool,
+}
+
+/// What is held back of the servers of a run. It becomes more while the run lives, when a server
+/// lists on a link of another kind.
+#[derive(Debug, Default)]
+pub struct HeldBack {
+    servers: BTreeMap<Alias, PinnedServer>,
+    names: Mutex<HeldNames>,
+}
+
+/// The same, to be kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldNames(BTreeMap<Alias, HeldOfServer>);
+
+/// What is held back of one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct HeldOfServer {
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    tools: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    prompts: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    templates: BTreeSet<String>,
+}
+
+impl HeldOfServer {
+    fn list(&self, list: Listed) -> Option<&BTreeSet<String>> {
+        match list {
+            Listed::Tool => Some(&self.tools),
+            Listed::Prompt => Some(&self.prompts),
+            Listed::Template => Some(&self.templates),
+            Listed::Resource => None,
+        }
+    }
+}
+
+impl HeldNames {
+    /// Whether there is nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds one. Resources are never held back by themselves.
+    pub fn add(&mut self, alias: &Alias, list: Listed, name: &str) {
+        let names = self.0.entry(alias.clone()).or_default();
+        let names = match list {
+            Listed::Tool => &mut names.tools,
+            Listed::Prompt => &mut names.prompts,
+            Listed::Template => &mut names.templates,
+            Listed::Resource => return,
+        };
+        names.insert(name.to_owned());
+    }
+
+    /// Adds others.
+    pub fn extend(&mut self, others: &Self) {
+        for (alias, of) in &others.0 {
+            for list in [Listed::Tool, Listed::Prompt, Listed::Template] {
+                of.list(list).into_iter().flatten().for_each(|name| self.add(alias, list, name));
+            }
+        }
+    }
+
+    /// Whether one is among them.
+    #[must_use]
+    pub fn has(&self, alias: &Alias, list: Listed, name: &str) -> bool {
+        let names = self.0.get(alias).and_then(|of| of.list(list));
+        names.is_some_and(|names| names.contains(name))
+    }
+
+    /// The alias and the own name of what is meant by a name at an aggregated endpoint.
+    fn qualified(&self, list: Listed, name: &str, limit: usize) -> Option<(Alias, String)> {
+        let pairs = self.0.iter().flat_map(|(alias, of)| {
+            let names = of.list(list).into_iter().flatten();
+            names.map(move |name| (alias, name.as_str()))
+        });
+        let names = QualifiedNames::build(pairs, limit);
+        names.route(name).map(|(alias, own)| (alias.clone(), own.to_string()))
+    }
+
+    /// The alias of a template that is held back and covers a URI, or is this text.
+    fn template(&self, alias: Option<&Alias>, uri: &str) -> Option<(Alias, String)> {
+        let of = self.0.iter().filter(|(own, _)| alias.is_none_or(|alias| alias == *own));
+        let mut all = of.flat_map(|(alias, of)| of.templates.iter().map(move |one| (alias, one)));
+        let found = all.find(|(_, one)| *one == uri || Template::parse(one).matches(uri));
+        found.map(|(alias, one)| (alias.clone(), one.clone()))
+    }
+}
+
+impl HeldBack {
+    /// What is held back at first of these servers, each of which is one of the catalog.
+    #[must_use]
+    pub fn new(servers: BTreeMap<Alias, PinnedServer>, names: HeldNames) -> Self {
+        Self { servers, names: Mutex::new(names) }
+    }
+
+    /// The server of the catalog that stands behind an alias. `None`: nothing of it is held back.
+    #[must_use]
+    pub fn server(&self, alias: &Alias) -> Option<&PinnedServer> {
+        self.servers.get(alias)
+    }
+
+    /// Adds what was found later.
+    pub fn add(&self, names: &HeldNames) {
+        self.names().extend(names);
+    }
+
+    /// All that is held back by now, to be kept.
+    #[must_use]
+    pub fn kept(&self) -> HeldNames {
+        self.names().clone()
+    }
+
+    /// Whether a name, or a URI, means something that is held back: its server and own name. At
+    /// an aggregated endpoint, where there is no `alias`, names are qualified and at most `limit`
+    /// long. `list` is that of templates for URIs.
+    #[must_use]
+    pub fn find(
+        &self,
+        alias: Option<&Alias>,
+        list: Listed,
+        name: &str,
+        limit: usize,
+    ) -> Option<(Alias, String)> {
+        let names = self.names();
+        if names.is_empty() {
+            return None;
+        }
+        match (list, alias) {
+            (Listed::Template | Listed::Resource, _) => names.template(alias, name),
+            (_, Some(alias)) => {
+                names.has(alias, list, name).then(|| (alias.clone(), name.to_owned()))
+            }
+            (_, None) => names.qualified(list, name, limit),
+        }
+    }
+
+    fn names(&self) -> MutexGuard<'_, HeldNames> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alias(text: &str) -> Alias {
+        Alias::new(text).unwrap()
+    }
+
+    fn held() -> HeldBack {
+        let mut names = HeldNames::default();
+        names.add(&alias("files"), Listed::Tool, "read.all");
+        names.add(&alias("files"), Listed::Template, "file:///{path}");
+        names.add(&alias("files"), Listed::Resource, "file:///etc/passwd");
+        names.add(&alias("mail"), Listed::Prompt, "summary");
+        let text = serde_json::to_string(&names).unwrap();
+        HeldBack::new(BTreeMap::new(), serde_json::from_str(&text).unwrap())
+    }
+
+    /// S23: what is held back is known by its own name, its qualified one, and each URI of it.
+    #[test]
+    fn s23_what_is_held_back_is_known_by_each_of_its_names() {
+        let (held, files, mail) = (held(), alias("files"), alias("mail"));
+        let found = |alias, list, name| held.find(alias, list, name, 128).map(|found| found.1);
+        let tool = Some("read.all".to_owned());
+        assert_eq!(found(Some(&files), Listed::Tool, "read.all"), tool);
+        let pairs = [(&files, "read.all")];
+        let qualified = QualifiedNames::build(pairs, 128);
+        let qualified = qualified.name(&files, "read.all").unwrap().as_str().to_owned();
+        assert_eq!(found(None, Listed::Tool, &qualified), tool);
+        assert!(found(None, Listed::Prompt, "mcp__mail__summary").is_some());
+        for at in [None, Some(&files)] {
+            for uri in ["file:///{path}", "file:///a"] {
+                assert!(found(at, Listed::Template, uri).is_some(), "{uri}");
+            }
+        }
+        for (at, list, name) in [
+            (Some(&mail), Listed::Tool, "read.all"),
+            (Some(&files), Listed::Prompt, "read.all"),
+            (Some(&mail), Listed::Template, "file:///a"),
+            (None, Listed::Tool, "mcp__mail__summary"),
+            (None, Listed::Tool, "read.all"),
+        ] {
+            assert!(found(at, list, name).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What humans see of definitions, and decide on them.
+
+use std::collections::HashSet;
+
+use narthex_audit::kind;
+use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
+use narthex_model::{CatalogKind, ServerId, WorkspaceId};
+use narthex_screen::{DEFINITION_MAX, Definition, Difference, harmless};
+use narthex_store::{DefinitionHead, DefinitionRow, DefinitionState, Definitions, StatementError};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{KEPT_MAX, event, judge};
+use crate::{RunError, Runs};
+
+/// A definition, with what a human has to know to decide on it.
+#[derive(Debug, Clone)]
+pub struct SeenDefinition {
+    /// As it is stored.
+    pub head: DefinitionHead,
+    /// Why it is, or was, to be looked at: an object with `reason`, `renamed_from`, `like` and
+    /// `findings`.
+    pub why: Value,
+    /// What it says, made harmless.
+    pub text: String,
+    /// What changed since the one that runs have; `None` if there is none, or runs have this one.
+    pub difference: Option<Difference>,
+}
+
+/// Some definitions of a server.
+#[derive(Debug)]
+pub struct DefinitionPage {
+    /// By kind and name.
+    pub items: Vec<SeenDefinition>,
+    /// After which the next page begins. `None`: there is no further one.
+    pub next: Option<String>,
+}
+
+/// What somebody decides on, by the digests of what was shown to them: what has changed again
+/// since then is another one (S23).
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DefinitionChoice {
+    digests: Vec<String>,
+}
+
+/// What somebody decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefinitionVerdict {
+    /// Runs that begin from now on have it.
+    Accept,
+    /// They do not, and it is not asked about any more.
+    Reject,
+}
+
+impl Runs {
+    /// The first `limit` definitions of a server of the catalog after the one of the digest
+    /// `after`, which is empty for the beginning.
+    ///
+    /// # Errors
+    /// When there is no such workspace or server, or the store fails.
+    pub async fn definitions(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+        state: Option<DefinitionState>,
+        (after, limit): (&str, u32),
+    ) -> Result<DefinitionPage, RunError> {
+        let server = self.catalogued(workspace, server).await?;
+        let definitions = self.store()?.definitions();
+        let mut heads = definitions.heads(workspace, &server).await.map_err(ControlError::Store)?;
+        // Here, since databases differ in how they order texts.
+        let key = |one: &DefinitionHead| (one.kind.clone(), one.name.clone(), one.digest.clone());
+        heads.sort_by_cached_key(key);
+        let begin = heads.iter().position(|head| head.digest == after).map_or(0, |at| at + 1);
+        let wanted = heads[begin..].iter().filter(|head| state.is_none_or(|it| it == head.state));
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let wanted: Vec<_> = wanted.take(limit.saturating_add(1)).collect();
+        let mut items = Vec::new();
+        for head in wanted.iter().take(limit) {
+            let found = definitions.find(workspace, &server, &head.digest).await;
+            // It may have gone with its server meanwhile.
+            let Some(row) = found.map_err(ControlError::Store)? else { continue };
+            let of = (workspace, &server);
+            items.push(seen(&definitions, of, row, &heads).await.map_err(ControlError::Store)?);
+        }
+        let next = items.last().map(|last| last.head.digest.clone());
+        Ok(DefinitionPage { items, next: next.filter(|_| wanted.len() > limit) })
+    }
+
+    /// Decides on definitions of a server of the catalog, as a JSON document says it, all of them
+    /// or none; gives how they stand then. The caller is to be a human.
+    ///
+    /// # Errors
+    /// When there is no such workspace or server, the document is faulty, it names a definition
+    /// that is not there or that this is decided of, or that nobody could be shown, it cannot be
+    /// recorded, or the store fails.
+    pub async fn definitions_decide(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+        (text, verdict): (&[u8], DefinitionVerdict),
+        by: &By,
+    ) -> Result<Vec<DefinitionHead>, RunError> {
+        let server = self.catalogued(workspace, server).await?;
+        let choice = read(text)?;
+        let rows = self.chosen(workspace, &server, &choice, verdict).await?;
+        let (workspace, by) = (workspace.clone(), by.clone());
+        let deciding = self.control().to_the_end(async move |control: Control| {
+            let kind = match verdict {
+                DefinitionVerdict::Accept => kind::DEFINITION_ACCEPTED,
+                DefinitionVerdict::Reject => kind::DEFINITION_REJECTED,
+            };
+            let names: Vec<_> = rows.iter().map(|row| row.head.name.clone()).collect();
+            let digests: Vec<_> = rows.iter().map(|row| row.head.digest.as_str()).collect();
+            let event = event(kind, &workspace, &server, by.clone(), &names);
+            let noted = control.note(event.with("digests", digests.clone())).await?;
+            let store = control.catalog_store(&workspace).await?;
+            let definitions = store.definitions();
+            let decided = match verdict {
+                DefinitionVerdict::Accept => {
+                    definitions.accept(&workspace, &server, &digests, &by.id).await
+                }
+                DefinitionVerdict::Reject => {
+                    definitions.reject(&workspace, &server, &digests, &by.id).await
+                }
+            };
+            if !decided.map_err(ControlError::Store)? {
+                let text = "somebody has decided on one of them at the same time";
+                let fault = FieldError::invalid("digests", text, "look at them again");
+                return Err(CatalogError::Refused(vec![fault]).into());
+            }
+            noted.done().await;
+            let heads = definitions.heads(&workspace, &server).await;
+            Ok((digests.iter().map(|&one| one.to_owned()).collect::<HashSet<_>>(), heads))
+        });
+        let (digests, heads) = deciding.await?;
+        let heads = heads.map_err(ControlError::Store)?;
+        Ok(heads.into_iter().filter(|head| digests.contains(&head.digest)).collect())
+    }
+
+    /// What was chosen, if all of it can be decided so.
+    async fn chosen(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+        choice: &DefinitionChoice,
+        verdict: DefinitionVerdict,
+    ) -> Result<Vec<DefinitionRow>, RunError> {
+        let definitions = self.store()?.definitions();
+        let (mut rows, mut faults) = (Vec::new(), Vec::new());
+        for (at, digest) in choice.digests.iter().enumerate() {
+            let found = definitions.find(workspace, server, digest).await;
+            let found = found.map_err(ControlError::Store)?;
+            match found.map(|row| (fault(&row, verdict), row)) {
+                Some((None, row)) => rows.push(row),
+                Some((Some((message, remedy)), _)) => {
+                    faults.push(FieldError::invalid(&format!("digests[{at}]"), message, remedy));
+                }
+                None => {
+                    let field = format!("digests[{at}]");
+                    let remedy = "write the digest of one that was shown";
+                    faults.push(FieldError::invalid(&field, "there is none of it", remedy));
+                }
+            }
+        }
+        match faults.is_empty() {
+            true => Ok(rows),
+            false => Err(ControlError::from(CatalogError::Refused(faults)).into()),
+        }
+    }
+
+    /// The id of a server that is in the catalog.
+    async fn catalogued(
+        &self,
+        workspace: &WorkspaceId,
+        server: &str,
+    ) -> Result<ServerId, RunError> {
+        let kind = CatalogKind::Server;
+        let store = self.control().catalog_store(workspace).await?;
+        let found = store.catalog(kind).find(workspace, server).await;
+        let found = found.map_err(ControlError::Store)?;
+        let id = found.and_then(|row| ServerId::new(&row.id).ok());
+        let unknown = || CatalogError::Unknown { kind, id: server.chars().take(100).collect() };
+        Ok(id.ok_or_else(|| ControlError::from(unknown()))?)
+    }
+}
+
+/// Why something cannot be decided of a definition, and what to do.
+fn fault(row: &DefinitionRow, verdict: DefinitionVerdict) -> Option<(&'static str, &'static str)> {
+    let DefinitionRow { head, text, .. } = row;
+    match (verdict, head.state) {
+        (DefinitionVerdict::Accept, DefinitionState::Pinned | DefinitionState::Accepted) => {
+            Some(("runs have it already", "leave it out"))
+        }
+        (DefinitionVerdict::Reject, DefinitionState::Rejected) => {
+            Some(("it was rejected before", "leave it out"))
+        }
+        (DefinitionVerdict::Accept, _)
+            if Definition::read(&head.name, text.as_bytes()).is_err() =>
+        {
+            Some(("it cannot be read as a whole", "have its server say it another way"))
+        }
+        _ => None,
+    }
+}
+
+fn read(text: &[u8]) -> Result<DefinitionChoice, RunError> {
+    let refused = |message: String| {
+        let remedy = "write the digests that were shown, as in {\"digests\": [\"…\"]}";
+        let fault = FieldError::invalid("digests", message, remedy);
+        RunError::from(ControlError::from(CatalogError::Refused(vec![fault])))
+    };
+    let mut choice: DefinitionChoice =
+        serde_json::from_slice(text).map_err(|error| refused(error.to_string()))?;
+    let mut seen = HashSet::new();
+    choice.digests.retain(|digest| seen.insert(digest.clone()));
+    match choice.digests.len() {
+        0 => Err(refused("there is none".to_owned())),
+        KEPT_MAX.. => Err(refused("there are too many".to_owned())),
+        _ => Ok(choice),
+    }
+}
+
+async fn seen(
+    definitions: &Definitions<'_>,
+    (workspace, server): (&WorkspaceId, &ServerId),
+    row: DefinitionRow,
+    heads: &[DefinitionHead],
+) -> Result<SeenDefinition, StatementError> {
+    let DefinitionRow { head, text, why } = row;
+    let why: Value = serde_json::from_str(&why).unwrap_or_default();
+    let name = why["renamed_from"].as_str().unwrap_or(&head.name);
+    let is_before = |one: &&DefinitionHead| {
+        one.state.is_seen() && one.kind == head.kind && one.name == name && !head.state.is_seen()
+    };
+    let before = heads.iter().filter(is_before);
+    let before = before.max_by_key(|one| (one.decided.as_ref().map(|(at, _)| *at), one.first_seen));
+    let before = match before {
+        Some(before) => definitions.find(workspace, server, &before.digest).await?,
+        None => None,
+    };
+    let difference = before.and_then(|before| judge::difference(&head.name, &before.text, &text));
+    let text = harmless(&text, DEFINITION_MAX);
+    Ok(SeenDefinition { head, why, text, difference })
+}

@@ -1,0 +1,226 @@
+//! Definitions that a server lists, held against those that it had before. Pure.
+
+use std::collections::{BTreeMap, HashSet};
+
+use narthex_screen::{
+    Change, DEFINITION_MAX, Definition, Difference, Names, Resemblance, compare, harmless, screen,
+    screen_raw,
+};
+use narthex_store::{KnownDefinition, NewDefinition};
+use narthex_upstream::{Inventory, InventoryEntry, Listed};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// The longest name or URI that is kept, in bytes: ordinary ones have some dozens.
+const NAME_BYTES_MAX: usize = 500;
+/// What is kept of a text that cannot be read, in characters.
+const UNREAD_MAX: usize = 2000;
+
+/// The lists of which definitions are kept. What a resource is changes with its content.
+pub(super) const LISTS: [(Listed, &str); 3] =
+    [(Listed::Tool, "tool"), (Listed::Prompt, "prompt"), (Listed::Template, "template")];
+
+/// Why a definition is to be looked at by a human.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DefinitionReason {
+    /// It says something else than the one of its name that runs have.
+    Changed,
+    /// One that runs have had another name.
+    Renamed,
+    /// Its name is like one of another server.
+    LookAlike,
+    /// It says what it should not.
+    Flagged,
+}
+
+impl DefinitionReason {
+    /// The spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Renamed => "renamed",
+            Self::LookAlike => "look_alike",
+            Self::Flagged => "flagged",
+        }
+    }
+}
+
+/// A definition that a server lists.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) list: Listed,
+    kind: &'static str,
+    pub(super) name: String,
+    text: String,
+    /// Of what it says, and of what it is known by.
+    pub(super) digest: String,
+    definition: Option<Definition>,
+    findings: Vec<Value>,
+}
+
+/// What a list is held against.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The texts that runs have of the server; of one name the first counts.
+    pub(super) texts: Vec<KnownDefinition>,
+    /// The tools of other servers, each with its server.
+    pub(super) others: Vec<(String, String)>,
+}
+
+impl Seen {
+    /// Of two entries of one name the first counts. Findings are looked for only where they are
+    /// wanted.
+    pub(super) fn all(inventory: &Inventory) -> Vec<Self> {
+        let of_list = |(list, kind)| {
+            let mut names = HashSet::new();
+            let entries = inventory.list(list).iter();
+            let first = entries.filter(move |entry| names.insert(entry.key.clone()));
+            first.map(move |entry| Self::new(list, kind, entry))
+        };
+        LISTS.into_iter().flat_map(of_list).collect()
+    }
+
+    fn new(list: Listed, kind: &'static str, entry: &InventoryEntry) -> Self {
+        let definition = Definition::read(&entry.key, &entry.raw).ok();
+        let mut hash = Sha256::new();
+        hash.update(kind);
+        match &definition {
+            Some(definition) => {
+                hash.update([1]);
+                hash.update(definition.digest());
+            }
+            None => {
+                hash.update([0]);
+                hash.update(&entry.raw);
+            }
+        }
+        let text = match definition {
+            Some(_) => String::from_utf8_lossy(&entry.raw).into_owned(),
+            None => {
+                let beginning = &entry.raw[..entry.raw.len().min(DEFINITION_MAX)];
+                harmless(&String::from_utf8_lossy(beginning), UNREAD_MAX)
+            }
+        };
+        let findings = match definition {
+            Some(_) => Vec::new(),
+            None => as_json(&screen_raw(&entry.key, &entry.raw)),
+        };
+        let digest = hex::encode(hash.finalize());
+        let name = entry.key.to_string();
+        Self { list, kind, name, text, digest, definition, findings }
+    }
+
+    /// Whether it has a name that can be kept.
+    pub(super) fn can_be_kept(&self) -> bool {
+        self.name.len() <= NAME_BYTES_MAX && !self.name.contains('\0')
+    }
+}
+
+/// What is to be kept of those that are not known yet. `shows_flagged` lets runs have a new one
+/// that says what it should not.
+pub(super) fn judge(
+    server: &str,
+    all: &[Seen],
+    is_known: impl Fn(&Seen) -> bool,
+    known: &Known,
+    shows_flagged: bool,
+) -> Vec<NewDefinition> {
+    let changes = changes(all, known);
+    let names = known.others.iter().map(|(server, name)| (server.as_str(), name.as_str()));
+    let names = Names::new(names);
+    let judged = |seen: &Seen| {
+        let change = changes.get(&(seen.kind, seen.name.as_str()));
+        let findings = match &seen.definition {
+            Some(definition) => as_json(&screen(definition)),
+            None => seen.findings.clone(),
+        };
+        let like = look_alike(server, seen, &names);
+        let reason = match change {
+            Some(Change::Changed { .. }) => Some(DefinitionReason::Changed),
+            Some(Change::Renamed { .. }) => Some(DefinitionReason::Renamed),
+            Some(Change::Added { .. } | Change::Removed { .. }) | None if like.is_some() => {
+                Some(DefinitionReason::LookAlike)
+            }
+            // What cannot be looked at is never taken on trust.
+            _ if seen.definition.is_none() || !(findings.is_empty() || shows_flagged) => {
+                Some(DefinitionReason::Flagged)
+            }
+            _ => None,
+        };
+        let renamed_from = match change {
+            Some(Change::Renamed { old_key, .. }) => Some(old_key),
+            _ => None,
+        };
+        let why = |reason: Option<DefinitionReason>| {
+            json!({
+                "reason": reason.map(DefinitionReason::as_str),
+                "renamed_from": renamed_from,
+                "like": like,
+                "findings": findings,
+            })
+        };
+        NewDefinition {
+            digest: seen.digest.clone(),
+            kind: seen.kind,
+            name: seen.name.clone(),
+            is_quarantined: reason.is_some(),
+            text: seen.text.clone(),
+            why: why(reason).to_string(),
+            why_late: why(Some(DefinitionReason::Changed)).to_string(),
+        }
+    };
+    all.iter().filter(|seen| !is_known(seen)).map(judged).collect()
+}
+
+/// What became of the definitions of each list, by kind and name.
+fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s str), Change> {
+    let mut changed = BTreeMap::new();
+    for (_, kind) in LISTS {
+        let of_kind = known.texts.iter().filter(|one| one.kind == kind);
+        let old = of_kind.filter_map(|one| Definition::read(&one.name, one.text.as_bytes()).ok());
+        let old = old.collect::<Vec<_>>();
+        let of_kind = || all.iter().filter(|one| one.kind == kind);
+        let new = of_kind().filter_map(|one| one.definition.clone()).collect::<Vec<_>>();
+        for change in compare(&old, &new) {
+            let key = match &change {
+                Change::Added { key }
+                | Change::Changed { key, .. }
+                | Change::Renamed { key, .. } => key,
+                Change::Removed { .. } => continue,
+            };
+            let seen = of_kind().find(|one| one.name == *key);
+            if let Some(seen) = seen {
+                changed.insert((kind, seen.name.as_str()), change);
+            }
+        }
+    }
+    changed
+}
+
+/// A tool of another server that this one can be taken for. Equal names are none: calls are routed
+/// by server; nor are names that other conventions would write so.
+fn look_alike(server: &str, seen: &Seen, names: &Names) -> Option<Value> {
+    let like = names.look_alike(server, &seen.name).filter(|_| seen.list == Listed::Tool)?;
+    let how = match like.resemblance {
+        Resemblance::Same | Resemblance::Spelling => return None,
+        Resemblance::Cut => "cut",
+        Resemblance::Prefixed => "prefixed",
+        Resemblance::Confusable => "confusable",
+    };
+    Some(json!({ "server": like.server, "name": like.name, "how": how }))
+}
+
+fn as_json(findings: &[narthex_screen::Finding]) -> Vec<Value> {
+    findings.iter().map(|finding| json!(finding)).collect()
+}
+
+/// What changed from one text to another; nothing if one of them cannot be read.
+pub(super) fn difference(name: &str, old: &str, new: &str) -> Option<Difference> {
+    let old = Definition::read(name, old.as_bytes()).ok()?;
+    let new = Definition::read(name, new.as_bytes()).ok()?;
+    Some(narthex_screen::difference(&old, &new))
+}
+
+#[cfg(test)]
+mod tests;

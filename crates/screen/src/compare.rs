@@ -1,0 +1,153 @@
+//! A list of definitions held against what was accepted before.
+
+use std::collections::{HashMap, HashSet};
+
+use narthex_model::json::Node;
+
+use crate::{
+    Definition,
+    definition::digest,
+    difference::{Difference, difference},
+};
+
+/// The shortest description by which a definition is known again.
+const DESCRIPTION_MIN: usize = 20;
+
+/// What became of one definition. What says the same under the same name is not told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It was not there, and is like none that was.
+    Added {
+        /// What it is known by.
+        key: String,
+    },
+    /// It says something else.
+    Changed {
+        /// What it is known by.
+        key: String,
+        /// What changed.
+        difference: Difference,
+    },
+    /// One that was there has another name: it says the same besides, or has the same description
+    /// or the same parameters.
+    Renamed {
+        /// What it is known by now.
+        key: String,
+        /// What it was known by.
+        old_key: String,
+        /// What changed, the name among it.
+        difference: Difference,
+    },
+    /// It is no longer there.
+    Removed {
+        /// What it was known by.
+        key: String,
+    },
+}
+
+/// What became of the definitions of one list, in the order of the newer ones; what is gone comes
+/// last.
+///
+/// Of older ones with one key the first counts. Of newer ones each does: a server that lists what
+/// was accepted, and something else under the same name, has changed it.
+#[must_use]
+pub fn compare(old: &[Definition], new: &[Definition]) -> Vec<Change> {
+    let before = old.iter().rev().map(|old| (old.key(), old)).collect::<HashMap<_, _>>();
+    let after = new.iter().map(Definition::key).collect::<HashSet<_>>();
+    let is_gone =
+        |old: &&Definition| !after.contains(old.key()) && std::ptr::eq(before[old.key()], *old);
+    let mut gone = Gone::new(old.iter().filter(is_gone).collect());
+    let mut told = HashSet::new();
+    let mut changes = Vec::new();
+    for one in new {
+        let known = before.get(one.key());
+        let is_same = known.is_some_and(|known| known.digest() == one.digest());
+        if is_same || !told.insert(one.key()) {
+            continue;
+        }
+        let key = one.key().to_owned();
+        changes.push(match known {
+            Some(known) => Change::Changed { key, difference: difference(known, one) },
+            None => match gone.take_like(one) {
+                None => Change::Added { key },
+                Some(known) => Change::Renamed {
+                    key,
+                    old_key: known.key().to_owned(),
+                    difference: difference(known, one),
+                },
+            },
+        });
+    }
+    changes.extend(gone.left().map(|one| Change::Removed { key: one.key().to_owned() }));
+    changes
+}
+
+/// Definitions whose names are no longer there, by what they can be known again by.
+struct Gone<'a> {
+    definitions: Vec<&'a Definition>,
+    is_taken: Vec<bool>,
+    by_trait: HashMap<[u8; 32], Vec<usize>>,
+}
+
+impl<'a> Gone<'a> {
+    fn new(definitions: Vec<&'a Definition>) -> Self {
+        let mut by_trait = HashMap::<_, Vec<_>>::new();
+        // The last first: each is taken from the end.
+        for (at, definition) in definitions.iter().enumerate().rev() {
+            for known_by in traits(definition) {
+                by_trait.entry(known_by).or_default().push(at);
+            }
+        }
+        Self { is_taken: vec![false; definitions.len()], definitions, by_trait }
+    }
+
+    /// The first one like this that is not taken, and takes it.
+    fn take_like(&mut self, definition: &Definition) -> Option<&'a Definition> {
+        for known_by in traits(definition) {
+            let Some(known) = self.by_trait.get_mut(&known_by) else { continue };
+            while let Some(at) = known.pop() {
+                if !std::mem::replace(&mut self.is_taken[at], true) {
+                    return Some(self.definitions[at]);
+                }
+            }
+        }
+        None
+    }
+
+    fn left(&self) -> impl Iterator<Item = &'a Definition> {
+        let left = self.definitions.iter().zip(&self.is_taken);
+        left.filter(|(_, is_taken)| !**is_taken).map(|(definition, _)| *definition)
+    }
+}
+
+/// By what a definition is known again, the surest first.
+fn traits(definition: &Definition) -> impl Iterator<Item = [u8; 32]> {
+    let is_name = |key: &str| matches!(key, "name" | "title" | "uri" | "uriTemplate");
+    let members = definition.members().iter().filter(|(key, _)| !is_name(key));
+    let content = members.cloned().collect::<Vec<_>>();
+    let content = (!content.is_empty()).then(|| of("content", Node::Object(content)));
+    let description = definition.member("description").filter(
+        |node| matches!(node, Node::Text(text) if text.trim().chars().count() >= DESCRIPTION_MIN),
+    );
+    let description = description.map(|node| of("description", node.clone()));
+    let parameters = ["inputSchema", "arguments"].into_iter();
+    let parameters = parameters.filter_map(|member| definition.member(member)).find(has_some);
+    let parameters = parameters.map(|node| of("parameters", node.clone()));
+    [content, description, parameters].into_iter().flatten()
+}
+
+/// The digest of a trait; no two kinds have the same.
+fn of(kind: &str, node: Node) -> [u8; 32] {
+    digest(&Node::Object(vec![(kind.to_owned(), node)]))
+}
+
+/// Whether a schema has properties, or a list of arguments has any.
+fn has_some(node: &&Node) -> bool {
+    match node {
+        Node::List(arguments) => !arguments.is_empty(),
+        Node::Object(members) => members.iter().any(|(key, node)| {
+            key == "properties" && matches!(node, Node::Object(all) if !all.is_empty())
+        }),
+        Node::Null | Node::Bool(_) | Node::Number(_) | Node::Text(_) => false,
+    }
+}

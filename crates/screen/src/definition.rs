@@ -1,0 +1,139 @@
+//! A definition as it is read to be looked at or compared.
+
+use narthex_model::json::Node;
+use sha2::{Digest, Sha256};
+
+/// The most bytes of one definition that are looked at. Ordinary ones have about one thousand.
+pub const DEFINITION_MAX: usize = 256 << 10;
+
+/// One definition of a tool, prompt, template or resource.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    pub(crate) key: String,
+    pub(crate) node: Node,
+}
+
+/// Why a definition could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// More than [`DEFINITION_MAX`] bytes.
+    TooLarge,
+    /// No JSON object.
+    NoObject,
+}
+
+impl Definition {
+    /// Reads the definition that is known by `key`: the name; the URI of resources, the URI
+    /// template of templates.
+    ///
+    /// # Errors
+    /// When it is too large or no JSON object.
+    pub fn read(key: &str, raw: &[u8]) -> Result<Self, Unreadable> {
+        if raw.len() > DEFINITION_MAX {
+            return Err(Unreadable::TooLarge);
+        }
+        match Node::parse(raw) {
+            Ok(node @ Node::Object(_)) => Ok(Self { key: key.to_owned(), node }),
+            Ok(_) | Err(_) => Err(Unreadable::NoObject),
+        }
+    }
+
+    /// What it is known by.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// The SHA-256 of what it says: neither blanks between values nor the order of keys change it.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        digest(&self.node)
+    }
+
+    pub(crate) fn members(&self) -> &[(String, Node)] {
+        match &self.node {
+            Node::Object(members) => members,
+            Node::Null | Node::Bool(_) | Node::Number(_) | Node::Text(_) | Node::List(_) => &[],
+        }
+    }
+
+    pub(crate) fn member(&self, name: &str) -> Option<&Node> {
+        self.members().iter().find(|(key, _)| key == name).map(|(_, node)| node)
+    }
+}
+
+pub(crate) fn digest(node: &Node) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    add(&mut hash, node);
+    hash.finalize().into()
+}
+
+/// Each value with its kind and length, so that no two values look alike.
+fn add(hash: &mut Sha256, node: &Node) {
+    match node {
+        Node::Null => hash.update(b"n"),
+        Node::Bool(value) => hash.update(if *value { b"t" } else { b"f" }),
+        Node::Number(number) => add_text(hash, b'd', &number.to_string()),
+        Node::Text(text) => add_text(hash, b's', text),
+        Node::List(nodes) => {
+            hash.update(b"[");
+            nodes.iter().for_each(|node| add(hash, node));
+            hash.update(b"]");
+        }
+        Node::Object(members) => {
+            let mut members = members.iter().collect::<Vec<_>>();
+            // Stable: of a key given twice, the order is a part of what is said.
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            hash.update(b"{");
+            for (key, node) in members {
+                add_text(hash, b'k', key);
+                add(hash, node);
+            }
+            hash.update(b"}");
+        }
+    }
+}
+
+fn add_text(hash: &mut Sha256, kind: u8, text: &str) {
+    hash.update([kind]);
+    hash.update((text.len() as u64).to_le_bytes());
+    hash.update(text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest_of(raw: &str) -> [u8; 32] {
+        Definition::read("x", raw.as_bytes()).unwrap().digest()
+    }
+
+    #[test]
+    fn s23_a_digest_is_one_of_what_is_said() {
+        let digest = digest_of(r#"{"name":"x","inputSchema":{"type":"object","required":["a"]}}"#);
+        let same = r#" {"inputSchema": {"required":["\u0061"], "type":"object"}, "name":"x"} "#;
+        assert_eq!(digest_of(same), digest);
+        let others = [
+            r#"{"name":"x","inputSchema":{"type":"object","required":["b"]}}"#,
+            r#"{"name":"x","inputSchema":{"type":"object","required":"a"}}"#,
+            r#"{"name":"x","inputSchema":{"type":"object","required":["a"]},"a":null}"#,
+            r#"{"name":"x","name":"x","inputSchema":{"type":"object","required":["a"]}}"#,
+        ];
+        for other in others {
+            assert_ne!(digest_of(other), digest, "{other}");
+        }
+        assert_ne!(digest_of(r#"{"a":1,"a":2}"#), digest_of(r#"{"a":2,"a":1}"#));
+        assert_ne!(digest_of(r#"{"a":["b","c"]}"#), digest_of(r#"{"a":["bc"]}"#));
+    }
+
+    #[test]
+    fn s22_what_cannot_be_read_says_why() {
+        let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(DEFINITION_MAX));
+        assert_eq!(Definition::read("x", large.as_bytes()), Err(Unreadable::TooLarge));
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        for bad in ["", "[]", "1", "{", "{\"a\":\"\u{0}\"}", &deep] {
+            assert_eq!(Definition::read("x", bad.as_bytes()), Err(Unreadable::NoObject), "{bad}");
+        }
+        assert_eq!(Definition::read("x", b"{\"a\":\"\xff\"}"), Err(Unreadable::NoObject));
+    }
+}

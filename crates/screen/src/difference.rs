@@ -1,0 +1,176 @@
+//! What changed in a definition, for people to read before they accept it.
+
+use std::collections::{HashMap, HashSet};
+
+use narthex_model::json::Node;
+use serde::Serialize;
+
+use crate::{Definition, harmless, place::Place};
+
+/// The most changed places that are told.
+pub const CHANGES_MAX: usize = 64;
+
+/// The most characters of one side of a change that are told.
+pub const SHOWN_MAX: usize = 4000;
+
+/// What is told of a text before and after the part that changed.
+const AROUND: usize = 40;
+
+/// What changed from one definition to another.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// The changed places, in the order of the newer definition; what is gone comes last.
+    pub changes: Vec<PlaceChange>,
+    /// How many more places changed.
+    pub left_out: usize,
+}
+
+/// One changed place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlaceChange {
+    /// A JSON pointer, made [`harmless()`].
+    pub place: String,
+    /// What was there, and `None` if nothing was: a text around the part that changed, anything
+    /// else as JSON; harmless, and cut with the number of characters that are left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// What is there, in the same form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+}
+
+impl Difference {
+    /// Whether both say the same.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.left_out == 0
+    }
+
+    fn add(&mut self, place: &Place<'_>, old: Option<String>, new: Option<String>) {
+        if self.changes.len() < CHANGES_MAX {
+            self.changes.push(PlaceChange { place: place.pointer(), old, new });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.changes.len() >= CHANGES_MAX
+    }
+}
+
+/// What changed from one definition to another; nothing if and only if their digests are the same.
+#[must_use]
+pub fn difference(old: &Definition, new: &Definition) -> Difference {
+    let mut found = Difference::default();
+    compare(&old.node, &new.node, &Place::WHOLE, &mut found);
+    found
+}
+
+fn compare(old: &Node, new: &Node, place: &Place<'_>, found: &mut Difference) {
+    match (old, new) {
+        (Node::Object(old), Node::Object(new)) if !has_twice(old) && !has_twice(new) => {
+            compare_objects(old, new, place, found);
+        }
+        (Node::List(olds), Node::List(news)) if olds.len() == news.len() => {
+            for (index, (old, new)) in olds.iter().zip(news).enumerate() {
+                compare(old, new, &place.index(index), found);
+            }
+        }
+        (Node::Text(old), Node::Text(new)) if old != new => {
+            if found.is_full() {
+                found.left_out += 1;
+                return;
+            }
+            let (old, new) = changed_parts(old, new);
+            found.add(place, Some(old), Some(new));
+        }
+        // The order of keys means nothing, unless one is there twice.
+        _ if crate::definition::digest(old) == crate::definition::digest(new) => {}
+        _ => found.add(place, Some(as_json(old)), Some(as_json(new))),
+    }
+}
+
+fn compare_objects(
+    old: &[(String, Node)],
+    new: &[(String, Node)],
+    place: &Place<'_>,
+    found: &mut Difference,
+) {
+    let before = old.iter().map(|(key, node)| (key, node)).collect::<HashMap<_, _>>();
+    for (key, node) in new {
+        let place = place.key(key);
+        match before.get(key) {
+            Some(old) => compare(old, node, &place, found),
+            None => found.add(&place, None, Some(as_json(node))),
+        }
+    }
+    let after = new.iter().map(|(key, _)| key).collect::<HashSet<_>>();
+    for (key, node) in old.iter().filter(|(key, _)| !after.contains(key)) {
+        found.add(&place.key(key), Some(as_json(node)), None);
+    }
+}
+
+fn has_twice(members: &[(String, Node)]) -> bool {
+    let mut seen = HashSet::new();
+    !members.iter().all(|(key, _)| seen.insert(key))
+}
+
+fn as_json(node: &Node) -> String {
+    let text = match node {
+        // A value tree would drop one of two equal keys, which is what has to be seen.
+        Node::Object(members) if has_twice(members) => {
+            let members = members.iter().map(|(key, node)| {
+                format!("{}:{}", Node::Text(key.clone()).to_value(), node.to_value())
+            });
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        }
+        Node::Null
+        | Node::Bool(_)
+        | Node::Number(_)
+        | Node::Text(_)
+        | Node::List(_)
+        | Node::Object(_) => node.to_value().to_string(),
+    };
+    shown(&text)
+}
+
+/// Both texts without most of what they begin and end with alike.
+fn changed_parts(old: &str, new: &str) -> (String, String) {
+    let alike = old.chars().zip(new.chars()).take_while(|(old, new)| old == new);
+    let start = alike.map(|(c, _)| c.len_utf8()).sum::<usize>();
+    let (old_rest, new_rest) = (&old[start..], &new[start..]);
+    let alike = old_rest.chars().rev().zip(new_rest.chars().rev());
+    let alike = alike.take_while(|(old, new)| old == new);
+    let end = alike.map(|(c, _)| c.len_utf8()).sum::<usize>();
+    (part(old, start, end), part(new, start, end))
+}
+
+/// A text from a little before `start` to a little after what is `end` bytes from its end.
+fn part(text: &str, start: usize, end: usize) -> String {
+    let changed_end = text.len() - end;
+    let first = text[..start].char_indices().rev().nth(AROUND - 1).map_or(0, |(at, _)| at);
+    let last = text[changed_end..].char_indices().nth(AROUND);
+    let last = last.map_or(text.len(), |(at, _)| changed_end + at);
+    let before = if first > 0 { "…" } else { "" };
+    let after = if last < text.len() { "…" } else { "" };
+    format!("{before}{}{after}", shown(&text[first..last]))
+}
+
+/// A text made harmless, with a word on what is left out of it.
+fn shown(text: &str) -> String {
+    let whole = text.chars().count();
+    let kept = match text.char_indices().nth(SHOWN_MAX) {
+        None => text,
+        Some((end, _)) => &text[..end],
+    };
+    // Escapes are longer than what they stand for.
+    let mut shown = harmless(kept, SHOWN_MAX * 10);
+    if kept.len() < text.len() {
+        shown.push_str(&format!("… ({} more characters)", whole - SHOWN_MAX));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

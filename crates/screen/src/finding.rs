@@ -1,0 +1,232 @@
+//! What is found in a definition.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::place::Place;
+
+/// The most characters of an excerpt.
+pub const EXCERPT_MAX: usize = 200;
+
+/// The most findings of one definition; one is enough for a human to look.
+pub const FINDINGS_MAX: usize = 32;
+
+/// Why somebody should look at a definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Which rule.
+    pub rule: Rule,
+    /// Where, as a JSON pointer; empty for the definition as a whole.
+    pub place: String,
+    /// The text there, or what it says when it is read, made [`harmless`](crate::harmless()). For
+    /// people only: to a model it can still be an instruction.
+    pub excerpt: String,
+}
+
+/// A rule of the screening, known to people by its [`id`](Rule::id).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Rule {
+    /// It is no JSON object that could be read.
+    Unreadable,
+    /// It is longer than what is looked at.
+    TooLarge,
+    /// An object has a key twice: readers disagree on which counts.
+    KeyTwice,
+    /// Characters of the block of tags, which only models read.
+    HiddenTags,
+    /// Characters that turn or override the direction of text.
+    BidiControls,
+    /// Characters of no width where no script needs them.
+    ZeroWidth,
+    /// Variation selectors that select nothing, which can carry bytes.
+    VariationSelectors,
+    /// Control characters, such as those that steer terminals.
+    ControlCharacters,
+    /// Characters without a meaning that everybody knows.
+    PrivateUse,
+    /// Blanks that push what follows out of sight.
+    Padding,
+    /// A comment of HTML or Markdown, which a page does not show.
+    Comment,
+    /// Markup with a style that hides it.
+    HiddenMarkup,
+    /// Marks by which prompts are put together, such as `<IMPORTANT>` or `<|im_start|>`.
+    ModelMarkup,
+    /// Text in Base64 or hexadecimal digits, or much that could be.
+    EncodedBlob,
+    /// Text in escapes, such as `%69%67`.
+    EncodedText,
+    /// Words written letter by letter.
+    SpacedLetters,
+    /// A name with letters that look like others.
+    ConfusableName,
+    /// A schema refers to one elsewhere.
+    RemoteReference,
+    /// Asks to ignore instructions, or to follow others.
+    OverridesInstructions,
+    /// Asks to keep something from people.
+    Secrecy,
+    /// Speaks of reading files that hold secrets.
+    SecretFiles,
+    /// Wants the conversation, the system prompt or credentials.
+    AsksForContext,
+    /// Wants what goes elsewhere to go to somebody else.
+    Redirects,
+    /// Says how tools of others are to be used.
+    OtherTools,
+    /// Asks to go without an approval.
+    SkipsApproval,
+    /// Turns to the model by name.
+    AddressesModel,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Self; 26] = [
+        Self::Unreadable,
+        Self::TooLarge,
+        Self::KeyTwice,
+        Self::HiddenTags,
+        Self::BidiControls,
+        Self::ZeroWidth,
+        Self::VariationSelectors,
+        Self::ControlCharacters,
+        Self::PrivateUse,
+        Self::Padding,
+        Self::Comment,
+        Self::HiddenMarkup,
+        Self::ModelMarkup,
+        Self::EncodedBlob,
+        Self::EncodedText,
+        Self::SpacedLetters,
+        Self::ConfusableName,
+        Self::RemoteReference,
+        Self::OverridesInstructions,
+        Self::Secrecy,
+        Self::SecretFiles,
+        Self::AsksForContext,
+        Self::Redirects,
+        Self::OtherTools,
+        Self::SkipsApproval,
+        Self::AddressesModel,
+    ];
+
+    /// The name of the rule, which stays.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Unreadable => "unreadable",
+            Self::TooLarge => "too-large",
+            Self::KeyTwice => "key-twice",
+            Self::HiddenTags => "hidden-tags",
+            Self::BidiControls => "bidi-controls",
+            Self::ZeroWidth => "zero-width",
+            Self::VariationSelectors => "variation-selectors",
+            Self::ControlCharacters => "control-characters",
+            Self::PrivateUse => "private-use",
+            Self::Padding => "padding",
+            Self::Comment => "comment",
+            Self::HiddenMarkup => "hidden-markup",
+            Self::ModelMarkup => "model-markup",
+            Self::EncodedBlob => "encoded-blob",
+            Self::EncodedText => "encoded-text",
+            Self::SpacedLetters => "spaced-letters",
+            Self::ConfusableName => "confusable-name",
+            Self::RemoteReference => "remote-reference",
+            Self::OverridesInstructions => "overrides-instructions",
+            Self::Secrecy => "secrecy",
+            Self::SecretFiles => "secret-files",
+            Self::AsksForContext => "asks-for-context",
+            Self::Redirects => "redirects",
+            Self::OtherTools => "other-tools",
+            Self::SkipsApproval => "skips-approval",
+            Self::AddressesModel => "addresses-model",
+        }
+    }
+
+    /// What was found, as the end of "The definition …".
+    #[must_use]
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Unreadable => "cannot be read",
+            Self::TooLarge => "is too large to be looked at",
+            Self::KeyTwice => "has a key twice, of which readers may take either",
+            Self::HiddenTags => "has tag characters, which only a model reads",
+            Self::BidiControls => "has characters that turn the direction of text",
+            Self::ZeroWidth => "has characters that nobody sees",
+            Self::VariationSelectors => "has variation selectors that select nothing",
+            Self::ControlCharacters => "has control characters",
+            Self::PrivateUse => "has characters for private use",
+            Self::Padding => "has so many blanks that text moves out of sight",
+            Self::Comment => "has a comment, which a page would not show",
+            Self::HiddenMarkup => "has markup with a style that hides it",
+            Self::ModelMarkup => "has marks by which prompts are put together",
+            Self::EncodedBlob => "has encoded text or data",
+            Self::EncodedText => "has text in escapes",
+            Self::SpacedLetters => "has words written letter by letter",
+            Self::ConfusableName => "has a name with letters that look like others",
+            Self::RemoteReference => "refers to a schema elsewhere",
+            Self::OverridesInstructions => "asks to override instructions",
+            Self::Secrecy => "asks to keep something from people",
+            Self::SecretFiles => "speaks of reading files that hold secrets",
+            Self::AsksForContext => "wants the conversation, the system prompt or credentials",
+            Self::Redirects => "wants something to go elsewhere",
+            Self::OtherTools => "says how other tools are to be used",
+            Self::SkipsApproval => "asks to go without an approval",
+            Self::AddressesModel => "turns to the model",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.id())
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
+    }
+}
+
+/// The findings of one definition, as they come.
+#[derive(Default)]
+pub(crate) struct Findings(Vec<Finding>);
+
+impl Findings {
+    /// Whether no more are wanted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= FINDINGS_MAX
+    }
+
+    /// Keeps a finding if there is room.
+    pub(crate) fn add(&mut self, rule: Rule, place: &Place<'_>, excerpt: &str) {
+        if !self.is_full() {
+            let excerpt = crate::harmless(excerpt, EXCERPT_MAX);
+            self.0.push(Finding { rule, place: place.pointer(), excerpt });
+        }
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<Finding> {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_name_of_its_own() {
+        let ids = Rule::ALL.map(Rule::id);
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), Rule::ALL.len());
+        for id in ids {
+            assert!(id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{id}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Names that people and models take for others.
+
+use std::collections::HashMap;
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_security::confusable_detection::skeleton;
+
+/// The most characters of a name that are compared: clients cut longer ones.
+pub const NAME_MAX: usize = 64;
+
+/// The most names of one server that look alike and are kept: whoever has more has enough.
+const ALIKE_MAX: usize = 4;
+
+/// Names of many servers, to be asked whether one is like another.
+#[derive(Debug, Default)]
+pub struct Names {
+    names: Vec<(String, String)>,
+    by_skeleton: HashMap<String, Vec<usize>>,
+    /// The servers by the skeletons of their names.
+    servers: HashMap<String, Vec<String>>,
+    /// The most characters in a skeleton of a server.
+    server_max: usize,
+}
+
+/// How a name is like that of another server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Resemblance {
+    /// The same name, letter for letter. Two servers of one kind have that, and calls go by server.
+    Same,
+    /// The same letters with other cases or separators: `readFile` and `read_file`.
+    Spelling,
+    /// The same in the first [`NAME_MAX`] characters.
+    Cut,
+    /// It begins with the other server's name, and goes on like a name of it.
+    Prefixed,
+    /// It looks the same and has other letters.
+    Confusable,
+}
+
+/// A name of another server that a name is like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LookAlike {
+    /// How alike they are.
+    pub resemblance: Resemblance,
+    /// The other server.
+    pub server: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl Names {
+    /// The names of all servers, each with its server; what is built in is a server, too.
+    #[must_use]
+    pub fn new<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut all = Self::default();
+        for (server, name) in names {
+            for skeleton in skeletons(name) {
+                let known = all.by_skeleton.entry(skeleton).or_default();
+                let of_server = known.iter().filter(|index| all.names[**index].0 == server);
+                if of_server.count() < ALIKE_MAX {
+                    known.push(all.names.len());
+                }
+            }
+            for skeleton in skeletons(server) {
+                all.server_max = all.server_max.max(skeleton.chars().count());
+                let known = all.servers.entry(skeleton).or_default();
+                if !known.iter().any(|known| known == server) {
+                    known.push(server.to_owned());
+                }
+            }
+            all.names.push((server.to_owned(), name.to_owned()));
+        }
+        all
+    }
+
+    /// What the name of a server is most like among the names of others, if there is such a name.
+    #[must_use]
+    pub fn look_alike(&self, server: &str, name: &str) -> Option<LookAlike> {
+        let mut best = None;
+        for skeleton in skeletons(name) {
+            for index in self.by_skeleton.get(&skeleton).into_iter().flatten() {
+                let (other, known) = &self.names[*index];
+                if other != server {
+                    keep(&mut best, resemblance(name, known), other, known);
+                }
+            }
+            self.look_behind_prefix(server, &skeleton, &mut best);
+        }
+        best
+    }
+
+    /// Looks for a name that is another server's and a name of that one.
+    fn look_behind_prefix(&self, server: &str, skeleton: &str, best: &mut Option<LookAlike>) {
+        for (end, _) in skeleton.char_indices().skip(1).take(self.server_max) {
+            let (prefix, rest) = skeleton.split_at(end);
+            let Some(others) = self.servers.get(prefix) else { continue };
+            let behind = self.by_skeleton.get(rest).into_iter().flatten();
+            let behind = behind.map(|index| &self.names[*index]);
+            let is_meant = |owner: &String| owner != server && others.contains(owner);
+            for (owner, known) in behind.filter(|(owner, _)| is_meant(owner)) {
+                keep(best, Resemblance::Prefixed, owner, known);
+            }
+        }
+    }
+}
+
+fn keep(best: &mut Option<LookAlike>, resemblance: Resemblance, server: &str, name: &str) {
+    if best.as_ref().is_none_or(|best| best.resemblance < resemblance) {
+        *best = Some(LookAlike { resemblance, server: server.to_owned(), name: name.to_owned() });
+    }
+}
+
+/// How two names are alike that share a skeleton.
+fn resemblance(one: &str, other: &str) -> Resemblance {
+    let plain = |name: &str| {
+        let letters = name.chars().filter(|c| !is_separator(*c)).flat_map(char::to_lowercase);
+        letters.collect::<String>()
+    };
+    let (one_plain, other_plain) = (plain(one), plain(other));
+    let is_cut = |name: &str| name.chars().nth(NAME_MAX).is_some();
+    if one == other {
+        Resemblance::Same
+    } else if one_plain == other_plain {
+        Resemblance::Spelling
+    } else if is_cut(one) || is_cut(other) {
+        Resemblance::Cut
+    } else {
+        Resemblance::Confusable
+    }
+}
+
+/// The forms in which names that look alike are one: as they are written, and in small letters.
+///
+/// Both are needed: `Iist` looks like `list` only while its first letter is a capital, and `LIST`
+/// is like it only in small letters.
+fn skeletons(name: &str) -> impl Iterator<Item = String> {
+    let cut = name.nfkc().take(NAME_MAX).collect::<String>();
+    let written = form(&cut);
+    let small = form(&cut.to_lowercase());
+    let is_one = written == small;
+    [Some(written), (!is_one).then_some(small)]
+        .into_iter()
+        .flatten()
+        .filter(|form| !form.is_empty())
+}
+
+fn form(name: &str) -> String {
+    skeleton(name).flat_map(char::to_lowercase).filter(|c| !is_separator(*c)).collect()
+}
+
+fn is_separator(c: char) -> bool {
+    matches!(c, '_' | '-' | '.' | '/' | ':' | ' ')
+}
+
+/// Whether a name has letters that look like plain ones: some among plain ones, or nothing else.
+/// One letter alone, such as `ρ`, is what it is.
+pub(crate) fn is_in_disguise(name: &str) -> bool {
+    if name.is_ascii() {
+        return false;
+    }
+    let letters = || name.chars().take(NAME_MAX).filter(|c| c.is_alphabetic());
+    let mut foreign = letters().filter(|c| !c.is_ascii());
+    let is_disguised = |c: char| {
+        // Letters of Turkish, French and Danish.
+        let is_usual = matches!(c, 'ı' | 'œ' | 'æ' | 'Œ' | 'Æ');
+        let form = form(c.encode_utf8(&mut [0; 4]));
+        !is_usual && !form.is_empty() && form.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
+    match letters().any(|c| c.is_ascii()) {
+        true => foreign.any(is_disguised),
+        false => letters().nth(1).is_some() && foreign.all(is_disguised),
+    }
+}
+
+/// A name with every letter that is not plain written as `\u{…}`.
+pub(crate) fn spelled(name: &str) -> String {
+    let mut text = String::new();
+    for c in name.chars().take(crate::EXCERPT_MAX) {
+        if c.is_ascii() { text.push(c) } else { text.extend(c.escape_unicode()) }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s24_names_that_look_alike_are_found() {
+        use Resemblance::{Confusable, Cut, Prefixed, Same, Spelling};
+        let long = format!("{}_read", "x".repeat(NAME_MAX));
+        let names = [
+            ("github", "create_issue"),
+            ("files", "list_files"),
+            ("files", "read_form"),
+            ("files", &long),
+            ("narthex", "request_grant"),
+        ];
+        let names = Names::new(names);
+        let table = [
+            ("list_files", Some(Same)),
+            ("listFiles", Some(Spelling)),
+            ("LIST-FILES", Some(Spelling)),
+            ("list__files", Some(Spelling)),
+            ("lіst_fіles", Some(Confusable)),
+            ("Iist_files", Some(Confusable)),
+            ("1ist_fi1es", Some(Confusable)),
+            ("ｌｉｓｔ_files", Some(Confusable)),
+            ("list\u{200b}_files", Some(Confusable)),
+            ("read_forrn", Some(Confusable)),
+            ("request_grаnt", Some(Confusable)),
+            (&format!("{}_write", "x".repeat(NAME_MAX)), Some(Cut)),
+            ("github_create_issue", Some(Prefixed)),
+            ("github__create_issue", Some(Prefixed)),
+            ("GitHub.createIssue", Some(Prefixed)),
+            ("gіthub/create_issue", Some(Prefixed)),
+            ("github_close_issue", None),
+            ("files_create_issue", None),
+            ("list_file", None),
+            ("_", None),
+            ("", None),
+        ];
+        for (name, resemblance) in table {
+            let found = names.look_alike("evil", name);
+            assert_eq!(found.map(|found| found.resemblance), resemblance, "{name:?}");
+        }
+        let found = names.look_alike("evil", "request_grаnt").unwrap();
+        assert_eq!((found.server.as_str(), found.name.as_str()), ("narthex", "request_grant"));
+    }
+
+    #[test]
+    fn s24_a_server_is_not_like_itself() {
+        let names = Names::new([("files", "read_file"), ("files", "readFile"), ("b", "other")]);
+        assert_eq!(names.look_alike("files", "read-file"), None);
+        assert_eq!(names.look_alike("files", "files_read_file"), None);
+    }
+
+    #[test]
+    fn s24_letters_of_another_alphabet_are_spelled() {
+        for name in ["ѕсоре", "pаth", "pаth_größe", "ｐａｔｈ", "ρath"] {
+            assert!(is_in_disguise(name), "{name}");
+        }
+        for name in
+            ["path", "größe", "имя", "名前", "ファイル名", "δ", "ρ", "Δt", "名前_id", "kullanıcı"]
+        {
+            assert!(!is_in_disguise(name), "{name}");
+        }
+        assert_eq!(spelled("ѕcope"), "\\u{455}cope");
+    }
+}

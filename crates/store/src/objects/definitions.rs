@@ -1,0 +1,351 @@
+//! What servers of the catalog were seen to say of their tools, prompts and templates.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{RunId, ServerId, WorkspaceId};
+
+use super::{ms, now_ms, optional_time, time};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+/// After how long it is written down again that a definition is still there.
+const SEEN_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+const HEADS: Statement = Statement {
+    name: "definitions.heads",
+    sql: "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, decided_by \
+          FROM definitions WHERE workspace = $1 AND server = $2",
+};
+const TEXTS: Statement = Statement {
+    name: "definitions.texts",
+    sql: "SELECT kind, name, text FROM definitions \
+          WHERE workspace = $1 AND server = $2 AND state IN ('pinned', 'accepted') \
+          ORDER BY decided_at DESC, first_seen DESC, digest",
+};
+const FIND: Statement = Statement {
+    name: "definitions.find",
+    sql: "SELECT digest, kind, name, state, run, first_seen, last_seen, decided_at, decided_by, \
+          text, why FROM definitions WHERE workspace = $1 AND server = $2 AND digest = $3",
+};
+const OTHER_TOOLS: Statement = Statement {
+    name: "definitions.other_tools",
+    sql: "SELECT server, name FROM definitions WHERE workspace = $1 AND server <> $2 \
+          AND kind = 'tool' AND state IN ('pinned', 'accepted')",
+};
+/// Nothing, if it is there, or is to be pinned where another of its name is.
+const ADD: Statement = Statement {
+    name: "definitions.add",
+    sql: "INSERT INTO definitions (workspace, server, digest, kind, name, state, text, why, run, \
+          first_seen, last_seen, decided_at, decided_by) \
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10, 0, '') ON CONFLICT DO NOTHING",
+};
+const SEEN: Statement = Statement {
+    name: "definitions.seen",
+    sql: "UPDATE definitions SET last_seen = $4 \
+          WHERE workspace = $1 AND server = $2 AND digest = $3 AND last_seen < $4",
+};
+const ACCEPT: Statement = Statement {
+    name: "definitions.accept",
+    sql: "UPDATE definitions SET state = 'accepted', decided_at = $4, decided_by = $5 \
+          WHERE workspace = $1 AND server = $2 AND digest = $3 \
+          AND state IN ('quarantined', 'rejected')",
+};
+const REJECT: Statement = Statement {
+    name: "definitions.reject",
+    sql: "UPDATE definitions SET state = 'rejected', decided_at = $4, decided_by = $5 \
+          WHERE workspace = $1 AND server = $2 AND digest = $3 AND state <> 'rejected'",
+};
+
+/// How a definition stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DefinitionState {
+    /// It was the first of its name, and nothing spoke against it.
+    Pinned,
+    /// Nobody has it before a human has looked at it.
+    Quarantined,
+    /// A human has looked at it.
+    Accepted,
+    /// A human does not want it.
+    Rejected,
+}
+
+impl DefinitionState {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Pinned, Self::Quarantined, Self::Accepted, Self::Rejected];
+
+    /// The spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pinned => "pinned",
+            Self::Quarantined => "quarantined",
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Whether runs have it.
+    #[must_use]
+    pub fn is_seen(self) -> bool {
+        matches!(self, Self::Pinned | Self::Accepted)
+    }
+}
+
+/// A definition without its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinitionHead {
+    /// Of what it says, as hexadecimal digits.
+    pub digest: String,
+    /// `tool`, `prompt` or `template`.
+    pub kind: String,
+    /// What it is known by.
+    pub name: String,
+    pub state: DefinitionState,
+    /// The run that it was seen in first.
+    pub run: String,
+    pub first_seen: SystemTime,
+    /// To the hour.
+    pub last_seen: SystemTime,
+    /// When somebody decided on it, and who.
+    pub decided: Option<(SystemTime, String)>,
+}
+
+/// A definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DefinitionRow {
+    pub head: DefinitionHead,
+    /// As the server wrote it.
+    pub text: String,
+    /// Why it is to be looked at: JSON.
+    pub why: String,
+}
+
+/// A text that runs have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownDefinition {
+    pub kind: String,
+    pub name: String,
+    pub text: String,
+}
+
+/// One that was not there.
+#[derive(Debug, Clone)]
+pub struct NewDefinition {
+    pub digest: String,
+    pub kind: &'static str,
+    pub name: String,
+    /// Whether nobody is to have it.
+    pub is_quarantined: bool,
+    pub text: String,
+    pub why: String,
+    /// What is to be said if another of its name is pinned meanwhile.
+    pub why_late: String,
+}
+
+/// Access to definitions.
+#[derive(Debug, Clone, Copy)]
+pub struct Definitions<'a> {
+    database: &'a Database,
+}
+
+impl<'a> Definitions<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Those of a server without their texts, in no order.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn heads(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+    ) -> Result<Vec<DefinitionHead>, StatementError> {
+        let rows = self.database.read(HEADS, &place(workspace, server)).await?;
+        rows.iter().map(head).collect()
+    }
+
+    /// The texts that runs have of a server; what was decided on last comes first.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn texts(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+    ) -> Result<Vec<KnownDefinition>, StatementError> {
+        let rows = self.database.read(TEXTS, &place(workspace, server)).await?;
+        let known = |row: &Row| {
+            let (kind, name, text) = (row.text("kind")?, row.text("name")?, row.text("text")?);
+            Ok(KnownDefinition { kind, name, text })
+        };
+        rows.iter().map(known).collect()
+    }
+
+    /// One of a server.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+        digest: &str,
+    ) -> Result<Option<DefinitionRow>, StatementError> {
+        let values = [&place(workspace, server)[..], &[Value::Text(digest)]].concat();
+        let rows = self.database.read(FIND, &values).await?;
+        let found = |row: &Row| {
+            let (text, why) = (row.text("text")?, row.text("why")?);
+            Ok(DefinitionRow { head: head(row)?, text, why })
+        };
+        rows.first().map(found).transpose()
+    }
+
+    /// The tools that runs have of the other servers of a workspace, each with its server.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn other_tools(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+    ) -> Result<Vec<(String, String)>, StatementError> {
+        let rows = self.database.read(OTHER_TOOLS, &place(workspace, server)).await?;
+        rows.iter().map(|row| Ok((row.text("server")?, row.text("name")?))).collect()
+    }
+
+    /// Stores new ones which a run has seen, and gives how all of the server stand after that. Of
+    /// those that are to be pinned and whose name has another text by now, nobody gets any.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such server, or when a statement fails.
+    pub async fn add(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+        run: RunId,
+        new: &[NewDefinition],
+    ) -> Result<Vec<DefinitionHead>, StatementError> {
+        let (run, now) = (run.to_text(), now_ms());
+        let mut steps = Vec::new();
+        for one in new {
+            let step = |state: DefinitionState, why| {
+                let own = [
+                    Value::Text(&one.digest),
+                    Value::Text(one.kind),
+                    Value::Text(&one.name),
+                    Value::Text(state.as_str()),
+                    Value::Text(&one.text),
+                    Value::Text(why),
+                    Value::Text(&run),
+                    Value::Integer(now),
+                ];
+                Step::new(ADD, [&place(workspace, server)[..], &own].concat())
+            };
+            if !one.is_quarantined {
+                steps.push(step(DefinitionState::Pinned, &one.why));
+                // Nothing, if that was done or it was there.
+                steps.push(step(DefinitionState::Quarantined, &one.why_late));
+            } else {
+                steps.push(step(DefinitionState::Quarantined, &one.why));
+            }
+        }
+        if steps.is_empty() {
+            return self.heads(workspace, server).await;
+        }
+        let values = place(workspace, server).to_vec();
+        let rows = self.database.write_then_read(&steps, HEADS, values).await?;
+        rows.unwrap_or_default().iter().map(head).collect()
+    }
+
+    /// Notes that these are still there, where that was noted long ago.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn seen(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+        heads: &[&DefinitionHead],
+    ) -> Result<(), StatementError> {
+        let now = SystemTime::now();
+        let mut all = Vec::new();
+        for head in heads.iter().filter(|head| head.last_seen + SEEN_AGAIN < now) {
+            let own = [Value::Text(&head.digest), Value::Integer(ms(now))];
+            all.push([&place(workspace, server)[..], &own].concat());
+        }
+        self.database.write_each(SEEN, &all).await
+    }
+
+    /// Lets runs have these from now on, all of them or none. `false`, and nothing happens, if one
+    /// is not there or they have it.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn accept(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+        digests: &[&str],
+        by: &str,
+    ) -> Result<bool, StatementError> {
+        self.decide(ACCEPT, (workspace, server), digests, by).await
+    }
+
+    /// Lets no run have these from now on, all of them or none. `false`, and nothing happens, if
+    /// one is not there or was rejected.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn reject(
+        &self,
+        workspace: &WorkspaceId,
+        server: &ServerId,
+        digests: &[&str],
+        by: &str,
+    ) -> Result<bool, StatementError> {
+        self.decide(REJECT, (workspace, server), digests, by).await
+    }
+
+    async fn decide(
+        &self,
+        statement: Statement,
+        (workspace, server): (&WorkspaceId, &ServerId),
+        digests: &[&str],
+        by: &str,
+    ) -> Result<bool, StatementError> {
+        let now = now_ms();
+        let mut steps = Vec::new();
+        for digest in digests {
+            let own = [Value::Text(digest), Value::Integer(now), Value::Text(by)];
+            let values = [&place(workspace, server)[..], &own].concat();
+            steps.push(Step::must_change(statement, values));
+        }
+        self.database.write_steps(&steps).await
+    }
+}
+
+fn place<'v>(workspace: &'v WorkspaceId, server: &'v ServerId) -> [Value<'v>; 2] {
+    [Value::Text(workspace.as_str()), Value::Text(server.as_str())]
+}
+
+fn head(row: &Row) -> Result<DefinitionHead, StatementError> {
+    let word = row.text("state")?;
+    let state = DefinitionState::ALL.into_iter().find(|state| state.as_str() == word);
+    let decided = optional_time(row, "decided_at")?;
+    let by = row.text("decided_by")?;
+    Ok(DefinitionHead {
+        digest: row.text("digest")?,
+        kind: row.text("kind")?,
+        name: row.text("name")?,
+        state: state.ok_or_else(|| row.damaged())?,
+        run: row.text("run")?,
+        first_seen: time(row, "first_seen")?,
+        last_seen: time(row, "last_seen")?,
+        decided: decided.map(|at| (at, by)),
+    })
+}
