@@ -73,6 +73,8 @@ kinds! {
     EVENTS_KEPT_UPDATED = "workspace.events_kept_days.updated";
     /// Somebody has sent a message to a session.
     SESSION_MESSAGE_SENT = "session.message.sent";
+    /// Somebody has reported what a session has used.
+    SESSION_COST_REPORTED = "session.cost.reported";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.
@@ -117,6 +119,8 @@ kinds! {
     RUN_DIRECT = "session.run.direct";
     /// Who created a run was told values for the agent's own environment.
     RUN_ENV_INJECTED = "session.run.env_injected";
+    /// Somebody carries out a run that another one began; `details.until` says until when.
+    RUN_CLAIMED = "session.run.claimed";
     /// A run has ended.
     RUN_ENDED = "session.run.ended";
     /// A write came again, with its idempotency key, and got the answer that it had got.

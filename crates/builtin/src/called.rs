@@ -1,10 +1,10 @@
 //! One call of a tool, and what tools say.
 
-use std::fmt::Display;
+use std::{fmt::Display, sync::Arc};
 
 use narthex_audit::{Actor, ActorKind};
 use narthex_control::{By, CatalogError, ControlError};
-use narthex_events::{EventKind, EventPlace, EventRow, EventsError};
+use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
 use narthex_gateway::{BuiltInResult, Caller, RunView};
 use narthex_model::{CallError, CallErrorKind, ErrorKind, SessionId};
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ use crate::Platform;
 /// A call that has passed everything but the tool itself. Who calls is in `run`.
 pub(crate) struct Called<'a> {
     pub(crate) platform: &'a Platform,
-    pub(crate) run: &'a RunView,
+    pub(crate) run: &'a Arc<RunView>,
     /// The arguments as they were sent; absent ones are `{}`.
     pub(crate) text: Vec<u8>,
     value: Value,
@@ -64,12 +64,16 @@ impl<'a> Called<'a> {
             session: self.session()?,
             run: Some(self.run.id),
         };
-        let Some(events) = self.platform.control.events() else {
-            let text = "this process keeps nothing of sessions; start the daemon with `narthex up`";
-            return Err(CallError::new(CallErrorKind::ServerError, text));
-        };
-        let told = events.append(&place, kind, &payload, message_id).await;
+        let told = self.events()?.append(&place, kind, &payload, message_id).await;
         told.map_err(|error| of_events(&error))
+    }
+
+    /// What happens in sessions.
+    pub(crate) fn events(&self) -> Result<&'a Events, CallError> {
+        self.platform.control.events().ok_or_else(|| {
+            let text = "this process keeps nothing of sessions; start the daemon with `narthex up`";
+            CallError::new(CallErrorKind::ServerError, text)
+        })
     }
 }
 
@@ -121,7 +125,7 @@ pub(crate) fn of_kind(kind: ErrorKind, error: impl Display) -> CallError {
     coded(kind_of(kind), kind.as_str(), error.to_string())
 }
 
-fn kind_of(kind: ErrorKind) -> CallErrorKind {
+pub(crate) fn kind_of(kind: ErrorKind) -> CallErrorKind {
     match kind {
         ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => {
             CallErrorKind::InvalidArguments

@@ -1,5 +1,7 @@
 //! The tools of the platform (X-M2, X-M3).
 
+mod children;
+mod costs;
 mod permission;
 mod session;
 mod status;
@@ -15,10 +17,12 @@ results with `emit_artifact`, and ask them with `request_input`: it returns at o
 answer comes later as a message with the same request_id. A tool that answers \
 `permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
 as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
-yourself.";
+yourself. Agents that you may start are in `list_spawnable_agents`; `spawn_session` starts one.";
 
 pub(crate) fn all() -> Vec<Tool> {
-    [status::tools(), permission::tools(), session::tools()].into_iter().flatten().collect()
+    let all =
+        [status::tools(), permission::tools(), children::tools(), costs::tools(), session::tools()];
+    all.into_iter().flatten().collect()
 }
 
 /// By what an agent knows an answer: short enough to be part of a message's id.

@@ -17,7 +17,9 @@ pub enum RunCommand {
         narthex runs list --session SESSION")]
     List {
         /// Only those that stand so
-        #[arg(long, value_name = "STATUS", value_parser = ["running", "ended", "expired"])]
+        #[arg(long, value_name = "STATUS", value_parser = [
+            "running", "pending", "ended", "expired", "cancelled",
+        ])]
         status: Option<String>,
         /// Only those of this session
         #[arg(long)]

@@ -43,7 +43,7 @@ pub use grants::{GrantError, GrantOptions, GrantRequested, Granter, RequestOf, S
 pub use idempotency::{KeptResponse, Keyed, KeyedClaim, KeyedError, KeyedRequest, digest_of};
 pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
-pub use messages::MessageError;
+pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_live::{POLL, STALE};
 pub use narthex_login::{LoginOptions, ProviderOptions};

@@ -6,7 +6,7 @@ use narthex_model::{
     ErrorKind, SessionId, WorkspaceId,
     json::{Node, shortened},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{By, CatalogError, Control, ControlError, access::Fields};
 
@@ -60,7 +60,22 @@ impl Control {
         let unknown = || MessageError::UnknownSession(shortened(id));
         self.catalog_store(workspace).await?;
         let session = SessionId::parse(id).ok_or_else(unknown)?;
-        let Message { text, request_id, message_id } = Message::read(text)?;
+        let said = Message::read(text)?;
+        self.session_tell(workspace, session, said, by).await
+    }
+
+    /// The same of somebody who has said it otherwise.
+    ///
+    /// # Errors
+    /// As [`session_message`](Self::session_message).
+    pub async fn session_tell(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        said: Message,
+        by: &By,
+    ) -> Result<EventRow, ControlError> {
+        let Message { text, request_id, message_id, more } = said;
         let (workspace, by) = (workspace.clone(), by.clone());
         let send = async move |this: Self| {
             let store = this.catalog_store(&workspace).await?;
@@ -79,6 +94,9 @@ impl Control {
             if let Some(request) = request_id {
                 payload["request_id"] = json!(request);
             }
+            for (name, value) in more {
+                payload[name] = value;
+            }
             let place = EventPlace { workspace, session, run: None };
             let message = message_id.as_deref();
             let added = events.append(&place, EventKind::UserMessage, &payload, message).await;
@@ -93,11 +111,17 @@ impl Control {
     }
 }
 
-/// What somebody wants to say.
-struct Message {
-    text: String,
-    request_id: Option<String>,
-    message_id: Option<String>,
+/// What somebody wants to say to the agent of a session.
+#[derive(Debug, Clone, Default)]
+pub struct Message {
+    /// The words.
+    pub text: String,
+    /// What it answers.
+    pub request_id: Option<String>,
+    /// By what a second one is known to be the same.
+    pub message_id: Option<String>,
+    /// What is said of it besides.
+    pub more: Vec<(&'static str, Value)>,
 }
 
 impl Message {
@@ -129,6 +153,6 @@ impl Message {
             }
         };
         fields.done()?;
-        Ok(Self { text, request_id, message_id })
+        Ok(Self { text, request_id, message_id, more: Vec::new() })
     }
 }

@@ -54,6 +54,8 @@ kinds! {
     SessionCompleted = "session.completed";
     /// The session was ended by the run above it.
     SessionCancelledByParent = "session.cancelled_by_parent";
+    /// An orchestrator is to look at something; the platform says so (X-E88).
+    SessionWake = "session.wake";
     /// The session has ended: nothing begins in it any more.
     SessionEnded = "session.ended";
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_model::{RunId, Secret, SessionId, WorkspaceId};
+use narthex_model::{RunEnd, RunId, Secret, SessionId, WorkspaceId};
 use narthex_store::{NewRun, SessionRow, Store};
 use narthex_testkit::postgres;
 use serde_json::{Value, json};
@@ -69,6 +69,8 @@ async fn begin(store: &Store, place: &EventPlace) {
         expires_at: SystemTime::now() + NEVER,
         has_sockets: false,
         driver: None,
+        awaited: None,
+        spawned: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap());
 }
@@ -323,7 +325,7 @@ async fn following_ends_with_the_session() {
         let events = Events::with(store.clone(), NEVER, Bounds::default());
         let (mut told, other) = (follow(&events, &here, 0), follow(&events, &here, 0));
         status(&events, &here, 1).await;
-        assert!(store.sessions().end(&here.workspace, here.session).await.unwrap());
+        assert!(store.sessions().end(&here.workspace, here.session, RunEnd::Ended).await.unwrap());
         assert_eq!(seqs(&mut told).await, Some(vec![1]));
         let (last, ()) = tokio::join!(seqs(&mut told), async {
             tokio::task::yield_now().await;
@@ -352,7 +354,9 @@ async fn a_sweep_removes_what_is_long_over() {
             status(&events, &ended, number).await;
             status(&events, &living, number).await;
         }
-        assert!(store.sessions().end(&ended.workspace, ended.session).await.unwrap());
+        assert!(
+            store.sessions().end(&ended.workspace, ended.session, RunEnd::Ended).await.unwrap()
+        );
         let day = Duration::from_secs(24 * 60 * 60);
         let now = SystemTime::now();
         assert_eq!(events.sweep(now + 29 * day).await.unwrap(), 0);

@@ -296,9 +296,11 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/runs", READ, SEE_RUNS, Target::Runs),
     member("/api/workspaces/{workspace}/runs/{id}", READ, SEE_RUNS, Target::Run),
     member("/api/workspaces/{workspace}/runs/{id}", "DELETE", RUN, Target::Run),
+    member("/api/workspaces/{workspace}/runs/{id}/claim", "POST", RUN, Target::Run),
     member("/api/workspaces/{workspace}/sessions", READ, SEE_RUNS, Target::Sessions),
     member("/api/workspaces/{workspace}/sessions/{id}", READ, SEE_RUNS, Target::Session),
     member("/api/workspaces/{workspace}/sessions/{id}", "DELETE", RUN, Target::Session),
+    member("/api/workspaces/{workspace}/sessions/{id}/usage", "POST", RUN, Target::Session),
     // Of its own session a run sees what happens, and what people say.
     route(
         "/api/workspaces/{workspace}/sessions/{id}/events",

@@ -6,6 +6,7 @@ mod attachments;
 mod audit;
 mod catalog;
 pub(crate) mod changes;
+mod claims;
 mod clients;
 mod definitions;
 mod env_bindings;
@@ -105,9 +106,9 @@ impl Asked<'_> {
             Target::Reload => self.reload().await,
             Target::Files => self.files(),
             Target::Runs => self.workspace_runs(body).await,
-            Target::Run => self.workspace_run().await,
+            Target::Run => self.workspace_run(body).await,
             Target::Sessions => self.sessions().await,
-            Target::Session => self.session().await,
+            Target::Session => self.session(body).await,
             Target::Happening(of) => self.of_events(of, body).await,
             Target::Principals => self.principals(),
             Target::PrincipalCreate => self.create_principal(body).await,

@@ -44,6 +44,8 @@ pub enum RunEnd {
     Ended,
     /// Its time was over.
     Expired,
+    /// The run above it ended its session.
+    Cancelled,
 }
 
 impl RunEnd {
@@ -53,13 +55,14 @@ impl RunEnd {
         match self {
             Self::Ended => "ended",
             Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
         }
     }
 
     /// The end that is spelt so.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Ended, Self::Expired].into_iter().find(|end| end.as_str() == text)
+        [Self::Ended, Self::Expired, Self::Cancelled].into_iter().find(|end| end.as_str() == text)
     }
 }
 

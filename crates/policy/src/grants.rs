@@ -1,5 +1,7 @@
 //! The grants of a workspace, looked up by whom and what they are for.
 
+mod spawn;
+
 use std::{
     sync::{
         Arc,
@@ -13,6 +15,8 @@ use narthex_model::{
     GrantSubject, PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
 use tokio::sync::watch;
+
+pub use self::spawn::{SpawnPermit, SpawnRefusal, Spawning};
 
 /// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use narthex_traffic::RunMeters;
 use crate::{
     DirectServers, OpenSockets, RUNS_MAX, RunError, RunFault, Runs, asked,
     definitions::LookedAt,
-    driver::{Creator, Place},
+    driver::{Awaited, Creator, Place},
     family::Parent,
     frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
     instant,
@@ -68,6 +68,7 @@ pub(crate) struct Draft {
     pub(crate) text: String,
     pub(crate) by: By,
     pub(crate) driver: Option<PrincipalId>,
+    pub(crate) awaited: Option<Awaited>,
     pub(crate) parent: Option<Parent>,
     pub(crate) token: RunToken,
     pub(crate) session: SessionRow,
@@ -148,9 +149,12 @@ impl Runs {
     ) -> Result<Draft, RunError> {
         let parent = self.parent(&workspace, &request, &by).await?;
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
+        let awaited = by.awaited().cloned();
         let by = match by {
             Creator::Operator(by, _) | Creator::Member(by, _) => by,
-            Creator::Run(run) => By::new(ActorKind::Run, run.id.to_text()),
+            Creator::Run(run) | Creator::Spawner(run, _) => {
+                By::new(ActorKind::Run, run.id.to_text())
+            }
         };
         let token = RunToken::generate().map_err(RunError::Randomness)?;
         let life = request.expires_in.map_or(LIFE, Duration::from_secs);
@@ -178,6 +182,7 @@ impl Runs {
             text,
             by,
             driver,
+            awaited,
             parent,
             token,
             session,
@@ -354,6 +359,13 @@ impl Runs {
             }
         };
         self.shared.expiries.add(instant(row.expires_at), id);
+        if draft.awaited.is_some() {
+            // It begins again for whoever claims it.
+            self.shared.gateway.end_run(id).await;
+        }
+        if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
+            permit.used();
+        }
         let token = draft.token;
         Ok(Created {
             row,

@@ -32,7 +32,7 @@ impl Runs {
 
     async fn end_all(&self, workspace: &WorkspaceId, by: &By) -> Result<(), RunError> {
         let store = self.control().catalog_store(workspace).await?;
-        let living = RunFilter { session: None, status: Some(None) };
+        let living = RunFilter { status: Some(None), ..RunFilter::default() };
         for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
             // One that comes to its end meanwhile is as good.
             self.end_stored(workspace, run.id, RunEnd::Ended, by.clone()).await?;

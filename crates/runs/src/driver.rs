@@ -20,6 +20,27 @@ pub enum Creator {
     Member(By, Option<PrincipalId>),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
+    /// The same, where somebody else is to carry the child out, by what is said here.
+    Spawner(Arc<RunView>, Awaited),
+}
+
+/// What is asked of whoever carries a run out that another one began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Awaited {
+    /// The model; `None` if it is theirs to choose.
+    pub model: Option<String>,
+    /// The runtime, likewise.
+    pub runtime: Option<String>,
+}
+
+impl Creator {
+    /// What is asked of whoever carries the new run out, unless that is its creator.
+    pub(crate) fn awaited(&self) -> Option<&Awaited> {
+        match self {
+            Self::Spawner(_, awaited) => Some(awaited),
+            Self::Operator(..) | Self::Member(..) | Self::Run(_) => None,
+        }
+    }
 }
 
 /// Which run it is.
@@ -51,7 +72,7 @@ impl Runs {
         let (human, is_operator) = match by {
             Creator::Operator(_, human) => (human.as_ref(), true),
             Creator::Member(_, human) => (human.as_ref(), false),
-            Creator::Run(_) => (None, false),
+            Creator::Run(_) | Creator::Spawner(..) => (None, false),
         };
         if let Some(parent) = parent {
             let driver = parent.row.driver.clone();

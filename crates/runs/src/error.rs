@@ -31,6 +31,39 @@ pub enum RunError {
         /// Why not.
         message: String,
     },
+    /// Neither the agent of the run above nor a grant allows it.
+    #[error(
+        "this run may not start the agent `{0}`; ask for it with `request_grant`: grant_type \
+         `spawn`, details {{\"child_agent_id\": \"{0}\"}}"
+    )]
+    NotSpawnable(AgentName),
+    /// A grant allows it for other models or runtimes alone.
+    #[error("the grant to start the agent `{0}` is for other models or runtimes")]
+    OtherModels(AgentName),
+    /// There are as many runs above it as there may be.
+    #[error("a run may have {0} others above it at most")]
+    TooDeep(u32),
+    /// The session has begun as many others that go on as it may.
+    #[error("this session has {0} children that go on, which is the most; end some first")]
+    TooManyChildren(u32),
+    /// It is no child of whoever asks, if it is there at all.
+    #[error("there is no child `{0}` of this session")]
+    NotYourChild(String),
+    /// No run began the session.
+    #[error("no run has started this session, so there is nobody to tell")]
+    NoCaller,
+    /// The session of the run above has ended.
+    #[error("the session that started this one has ended")]
+    CallerOver,
+    /// The session has another report of what it has used, of this id.
+    #[error("the session has another report of the id `{0}`; choose another id")]
+    ReportTaken(String),
+    /// The session has as many reports as it may have.
+    #[error("the session has {0} reports, which is the most; report less often")]
+    TooManyReports(u64),
+    /// The run waits for nobody who claims it.
+    #[error("the run `{0}` waits for nobody: {1}")]
+    NotPending(RunId, &'static str),
     /// The run that should be its parent does not live here.
     #[error("`parent_run_id`: there is no such run here that lives")]
     NoParent,
@@ -124,7 +157,13 @@ impl RunError {
                 ErrorKind::Invalid
             }
             Self::Refused(faults) => faults.kind(),
-            Self::Denied { .. } => ErrorKind::Denied,
+            Self::Denied { .. }
+            | Self::NotSpawnable(_)
+            | Self::OtherModels(_)
+            | Self::TooDeep(_) => ErrorKind::Denied,
+            Self::TooManyChildren(_) | Self::TooManyReports(_) => ErrorKind::Exhausted,
+            Self::NotYourChild(_) | Self::NoCaller => ErrorKind::NotFound,
+            Self::CallerOver | Self::ReportTaken(_) | Self::NotPending(..) => ErrorKind::Conflict,
             Self::UnknownSession(_) => ErrorKind::NotFound,
             Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
             Self::Control(error) => error.kind(),
@@ -144,6 +183,24 @@ impl RunError {
         }
     }
 
+    /// Its word for programs, in results of tools (X-E84).
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoAgent(_) => "agent_not_found",
+            Self::NotSpawnable(_) => "permission_required",
+            Self::OtherModels(_) => "model_not_enabled",
+            Self::TooDeep(_) => "too_deep",
+            Self::TooManyChildren(_) => "too_many_children",
+            Self::NoParent => "parent_session_terminal",
+            Self::NotYourChild(_) => "not_your_child",
+            Self::NoCaller => "no_parent",
+            Self::CallerOver => "parent_not_live",
+            Self::SessionOver { .. } => "child_not_live",
+            error => error.kind().as_str(),
+        }
+    }
+
     /// What readers of one error want to see beside it, as members of the answer (O61): `error` and
     /// `code` of the first, what it concerns, and all of them.
     #[must_use]
@@ -155,6 +212,14 @@ impl RunError {
             }
             Self::Denied { field, .. } => {
                 Some(json!({ "error": self.to_string(), "code": "denied", "field": field }))
+            }
+            Self::NotSpawnable(_) | Self::OtherModels(_) => {
+                let error = self.to_string();
+                Some(json!({ "error": error, "code": self.code(), "field": "agent_name" }))
+            }
+            Self::TooDeep(_) => {
+                let error = self.to_string();
+                Some(json!({ "error": error, "code": self.code(), "field": "parent_run_id" }))
             }
             Self::Entries(faults) => {
                 let server = faults.first().map(|fault| &fault.server);

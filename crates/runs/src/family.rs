@@ -1,23 +1,26 @@
 //! What a run takes from an earlier one: a child its parent's scope, the next of a session its
 //! parameters.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
 use narthex_control::{CatalogError, ControlError};
 use narthex_gateway::RunView;
-use narthex_model::{RunId, RunScope, SessionId, WorkspaceId};
+use narthex_model::{AgentName, CatalogKind, RunId, RunScope, SessionId, WorkspaceId};
+use narthex_policy::{SpawnPermit, SpawnRefusal, Spawning};
 use narthex_resolve::{RunKind, RunRequest};
-use narthex_store::{RunRow, SessionRow};
+use narthex_store::{RunRow, SessionRow, Spawned};
 
 use crate::{
     RunError, Runs,
     create::OWN_SERVERS,
-    driver::Creator,
+    driver::{Awaited, Creator},
     frozen::{Frozen, Inputs, Made, run_place, session_place},
 };
 
 /// How many runs may stand above one.
-const DEPTH_MAX: u32 = 8;
+pub(crate) const DEPTH_MAX: u32 = 8;
+/// How many sessions that the runs of one have begun may go on.
+pub(crate) const CHILDREN_MAX: u32 = 32;
 
 /// The run that a new one is a child of.
 pub(crate) struct Parent {
@@ -27,6 +30,19 @@ pub(crate) struct Parent {
     pub(crate) scope: RunScope,
     /// The folder that it was given.
     pub(crate) project_dir: Option<String>,
+    /// Whether it begins the run by itself.
+    is_spawner: bool,
+    /// The grant by which it does; `None` if its agent may.
+    pub(crate) permit: Option<SpawnPermit>,
+}
+
+impl Parent {
+    /// What has to be so still when the run is kept.
+    pub(crate) fn spawned(&self) -> Option<Spawned> {
+        let grant = self.permit.as_ref().and_then(SpawnPermit::single);
+        let (session, children_max) = (self.row.session, CHILDREN_MAX);
+        self.is_spawner.then_some(Spawned { session, children_max, grant })
+    }
 }
 
 fn denied(field: &'static str, message: &str) -> RunError {
@@ -51,6 +67,12 @@ fn check_member(request: &RunRequest) -> Result<(), RunError> {
     Ok(())
 }
 
+/// The agents that one's own may start, as it was when the run was created.
+fn spawnable(frozen: &Frozen) -> BTreeSet<AgentName> {
+    let parts = frozen.of.agent().and_then(|of| of.parts());
+    parts.map(|parts| parts.agent.spawnable_agents).unwrap_or_default()
+}
+
 impl Runs {
     /// The parent of a run that is to be created: the run whose token was shown, or the one that an
     /// operator names (O75, O78).
@@ -65,7 +87,9 @@ impl Runs {
             check_member(request)?;
         }
         match by {
-            Creator::Run(run) => self.of_token(workspace, request, run).await.map(Some),
+            Creator::Run(run) | Creator::Spawner(run, _) => {
+                self.of_token(workspace, request, run, by.awaited()).await.map(Some)
+            }
             Creator::Operator(..) | Creator::Member(..) => match named {
                 None => Ok(None),
                 Some(id) => {
@@ -84,6 +108,7 @@ impl Runs {
         workspace: &WorkspaceId,
         request: &RunRequest,
         run: &Arc<RunView>,
+        awaited: Option<&Awaited>,
     ) -> Result<Parent, RunError> {
         if request.has_scope {
             let text = "a run hands its own scope on, and no other; leave it out";
@@ -104,9 +129,8 @@ impl Runs {
         let Some(agent) = &request.agent_name else {
             return Err(denied("agent_name", "say which agent is to be started"));
         };
-        let no_agent = || denied("agent_name", "this run has no agent that could start others");
         if self.is_local(run) && self.is_home(workspace) {
-            return Err(no_agent());
+            return Err(denied("agent_name", "this run has no agent that could start others"));
         }
         if self.stored(workspace, run.id).await?.is_none() {
             // A workspace of others is not there.
@@ -114,14 +138,74 @@ impl Runs {
             return Err(ControlError::from(absent).into());
         }
         let (parent, frozen) = self.living(workspace, run.id).await?;
-        let Made::Agent(of) = frozen.of else { return Err(no_agent()) };
-        let may_start =
-            of.parts().is_some_and(|parts| parts.agent.spawnable_agents.contains(agent));
-        if !may_start {
-            let text = format!("agent `{}` may not start `{agent}`", of.name);
-            return Err(denied("agent_name", &text));
+        let permit = match spawnable(&frozen).contains(agent) {
+            true => None,
+            false => Some(self.granted(run, agent, awaited)?),
+        };
+        Ok(Parent { is_spawner: true, permit, ..parent })
+    }
+
+    /// The grant by which a run begins one of an agent that its own does not name.
+    fn granted(
+        &self,
+        run: &RunView,
+        child: &AgentName,
+        awaited: Option<&Awaited>,
+    ) -> Result<SpawnPermit, RunError> {
+        let model = awaited.and_then(|awaited| awaited.model.as_deref());
+        let runtime = awaited.and_then(|awaited| awaited.runtime.as_deref());
+        let wanted = Spawning { child, model, runtime };
+        let grants = self.control().grants_of(&run.workspace);
+        let taken = grants.take_spawn(&run.authority.actors, wanted, SystemTime::now());
+        taken.map_err(|refusal| match refusal {
+            SpawnRefusal::NotGranted => RunError::NotSpawnable(child.clone()),
+            SpawnRefusal::OtherModels => RunError::OtherModels(child.clone()),
+        })
+    }
+
+    /// The agents of which a run may begin others, by its own agent and by grants.
+    ///
+    /// # Errors
+    /// When the run does not live, or the store fails.
+    pub async fn spawnable(&self, run: &RunView) -> Result<Vec<AgentName>, RunError> {
+        let grants = self.control().grants_of(&run.workspace);
+        let mut names = grants.spawnable(&run.authority.actors, SystemTime::now());
+        if let Some(row) = self.stored(&run.workspace, run.id).await? {
+            names.extend(spawnable(&self.frozen(&row).await?));
         }
-        Ok(parent)
+        let store = self.store()?;
+        let mut there = Vec::new();
+        for name in names {
+            let found = store.catalog(CatalogKind::Agent).find(&run.workspace, name.as_str()).await;
+            if found.map_err(ControlError::Store)?.is_some() {
+                there.push(name);
+            }
+        }
+        Ok(there)
+    }
+
+    /// Why a run was not kept that another one was to begin.
+    pub(crate) async fn not_kept(&self, workspace: &WorkspaceId, parent: &Parent) -> RunError {
+        match self.why_not_kept(workspace, parent).await {
+            Ok(why) | Err(why) => why,
+        }
+    }
+
+    async fn why_not_kept(
+        &self,
+        workspace: &WorkspaceId,
+        parent: &Parent,
+    ) -> Result<RunError, RunError> {
+        let row = self.stored(workspace, parent.row.id).await?;
+        if row.is_none_or(|row| row.ended.is_some()) {
+            return Ok(RunError::NoParent);
+        }
+        let children = self.store()?.sessions().live_children(workspace, parent.row.session).await;
+        if children.map_err(ControlError::Store)? >= CHILDREN_MAX.into() {
+            return Ok(RunError::TooManyChildren(CHILDREN_MAX));
+        }
+        // A grant that was used up or revoked elsewhere, just now.
+        Ok(parent.permit.as_ref().map_or(RunError::NoParent, |_| RunError::Changed))
     }
 
     /// A run of the workspace that lives, and what it is frozen with.
@@ -139,14 +223,14 @@ impl Runs {
         let session = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
         let depth = session.map_or(0, |session| session.depth);
         if depth >= DEPTH_MAX {
-            let message = format!("a run may have {DEPTH_MAX} others above it at most");
-            return Err(RunError::Denied { field: "parent_run_id", message });
+            return Err(RunError::TooDeep(DEPTH_MAX));
         }
         let project_dir = match &frozen.of {
             Made::Agent(of) => of.inputs.project_dir.clone(),
             Made::Own(_) => None,
         };
-        Ok((Parent { row, depth, scope, project_dir }, frozen))
+        let (is_spawner, permit) = (false, None);
+        Ok((Parent { row, depth, scope, project_dir, is_spawner, permit }, frozen))
     }
 
     /// A session that begins.

@@ -8,7 +8,7 @@ use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
 
-use crate::{DirectServers, RunError, Runs, create::Draft};
+use crate::{DirectServers, RunError, Runs, create::Draft, family::Parent};
 
 /// What whoever creates the run is told of values.
 #[derive(Clone, Copy)]
@@ -37,6 +37,11 @@ impl Runs {
         if let Some(direct) = told.direct {
             let event = event(kind::RUN_DIRECT).with("servers", direct.aliases());
             noted.push(self.control().note(event).await?);
+        }
+        let parent = draft.parent.as_ref();
+        if let Some(grant) = parent.and_then(Parent::spawned).and_then(|of| of.grant) {
+            let used = event(kind::PERMISSION_CONSUMED).on("grant", grant.to_text());
+            noted.push(self.control().note(used).await?);
         }
         let names = told.env.names();
         if !names.is_empty() {
@@ -87,6 +92,10 @@ impl Runs {
     ) -> Result<RunRow, RunError> {
         let id = draft.token.run_id();
         let token = hex::encode(draft.token.hash());
+        let awaited = draft.awaited.as_ref().map(|of| narthex_store::Awaited {
+            model: of.model.as_deref().unwrap_or_default(),
+            runtime: of.runtime.as_deref().unwrap_or_default(),
+        });
         let new = NewRun {
             id,
             workspace: &draft.workspace,
@@ -100,14 +109,17 @@ impl Runs {
             expires_at: draft.expires_at,
             has_sockets: draft.request.has_sockets,
             driver: draft.driver.as_ref(),
+            awaited,
+            spawned: draft.parent.as_ref().and_then(Parent::spawned),
         };
         let is_new = draft.request.kind == RunKind::StartSession;
         let runs = self.store()?.runs();
         let stored = runs.create(new, is_new.then_some(session)).await;
         if !stored.map_err(ControlError::Store)? {
-            return Err(match is_new {
-                true => RunError::NoParent,
-                false => RunError::SessionOver { id: session.id, why: "it has ended" },
+            return Err(match (&draft.parent, is_new) {
+                (Some(parent), true) => self.not_kept(&draft.workspace, parent).await,
+                (None, true) => RunError::NoParent,
+                (_, false) => RunError::SessionOver { id: session.id, why: "it has ended" },
             });
         }
         let row = runs.find(id).await.map_err(ControlError::Store)?;

@@ -14,7 +14,7 @@ use narthex_model::{Alias, RunId};
 use narthex_registry::{FirstLists, HeldBack, MountFault, MountSet};
 use narthex_store::RunRow;
 use narthex_upstream::Inventory;
-use tokio::time::Instant;
+use tokio::{sync::OwnedMutexGuard, time::Instant};
 
 use crate::{
     RunError, Runs, Shared, asked,
@@ -124,6 +124,16 @@ impl Runs {
         stored.map(drop).map_err(|error| ControlError::Store(error).into())
     }
 
+    /// Held by whoever has a run begin again.
+    pub(crate) async fn kept_turn(&self, id: RunId) -> OwnedMutexGuard<()> {
+        self.shared.kept.beginning.take(&id).await
+    }
+
+    /// Takes a run out of the table: it begins again when its token is next shown.
+    pub(crate) async fn end_view(&self, id: RunId) {
+        self.shared.gateway.end_run(id).await;
+    }
+
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
         let _turn = self.shared.kept.beginning.take(&id).await;
@@ -151,7 +161,10 @@ impl Runs {
         }
     }
 
-    async fn begin_again_if_living(&self, row: &RunRow) -> Result<Option<Arc<RunView>>, RunError> {
+    pub(crate) async fn begin_again_if_living(
+        &self,
+        row: &RunRow,
+    ) -> Result<Option<Arc<RunView>>, RunError> {
         let run = self.begin_again(row).await?;
         // It may have been ended meanwhile, by somebody who found nothing in the table.
         if self.living_row(row.id).await?.is_none() {

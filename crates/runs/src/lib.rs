@@ -3,7 +3,10 @@
 
 mod asked;
 mod attended;
+mod children;
+mod claims;
 mod clients;
+mod costs;
 mod create;
 mod definitions;
 mod deleting;
@@ -18,6 +21,7 @@ mod kept;
 mod prepare;
 mod seen;
 mod sockets;
+mod watchdog;
 
 use std::{
     fmt,
@@ -35,18 +39,24 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
-pub use narthex_store::{DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow};
+pub use narthex_store::{
+    Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow, Waiting,
+};
 
 pub use self::{
+    children::{Caller, Child},
+    claims::{Claimed, Claiming},
+    costs::CostOf,
     create::Created,
     definitions::{DefinitionPage, DefinitionReason, DefinitionVerdict, SeenDefinition},
     direct::DirectServers,
-    driver::Creator,
+    driver::{Awaited, Creator},
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     sockets::{OpenSockets, RunSockets, SocketsError},
+    watchdog::QUIET_MAX,
 };
-use self::{expiry::Expiries, kept::Kept};
+use self::{expiry::Expiries, kept::Kept, watchdog::Quiet};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -89,6 +99,7 @@ struct Shared {
     numbers: AtomicU64,
     expiries: Expiries,
     kept: Kept,
+    quiet: Quiet,
     /// Held by whoever keeps new definitions of a server.
     looking: Turns<(WorkspaceId, ServerId)>,
     /// Held by whoever has a run begin for a client.
@@ -107,6 +118,7 @@ impl Runs {
             numbers: AtomicU64::new(1),
             expiries: Expiries::default(),
             kept: Kept::default(),
+            quiet: Quiet::default(),
             looking: Turns::default(),
             clients: Turns::default(),
         });
@@ -131,6 +143,10 @@ impl Runs {
             let (watching, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
+            });
+            let (watching, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(watching.watch_children())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
         }

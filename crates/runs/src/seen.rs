@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::SystemTime,
 };
 
 use narthex_audit::{AuditEvent, kind};
@@ -12,7 +13,7 @@ use narthex_events::EventKind;
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{RunError, Runs, keep, run_ended};
 
@@ -51,6 +52,8 @@ pub struct SessionPage {
 pub enum RunStatus {
     /// It lives.
     Running,
+    /// It waits until somebody claims it.
+    Pending,
     /// It does not any more.
     Over(RunEnd),
 }
@@ -61,7 +64,20 @@ impl RunStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
+            Self::Pending => "pending",
             Self::Over(how) => how.as_str(),
+        }
+    }
+}
+
+impl RunStatus {
+    /// How a run stands.
+    #[must_use]
+    pub fn of(row: &RunRow) -> Self {
+        match (row.ended, &row.waiting) {
+            (Some((_, how)), _) => Self::Over(how),
+            (None, Some(waiting)) if waiting.is_free(SystemTime::now()) => Self::Pending,
+            (None, _) => Self::Running,
         }
     }
 }
@@ -70,9 +86,17 @@ impl SeenRun {
     /// How it stands.
     #[must_use]
     pub fn status(&self) -> RunStatus {
-        let ended = self.row.as_ref().and_then(|row| row.ended);
-        ended.map_or(RunStatus::Running, |(_, how)| RunStatus::Over(how))
+        self.row.as_ref().map_or(RunStatus::Running, RunStatus::of)
     }
+}
+
+/// How a session comes to its end.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) by: By,
+    pub(crate) how: RunEnd,
+    /// What is told of it before.
+    pub(crate) first: Option<(EventKind, Value)>,
 }
 
 impl Runs {
@@ -170,14 +194,26 @@ impl Runs {
         by: &By,
     ) -> Result<(), RunError> {
         let (session, _) = self.session(workspace, id).await?;
-        let (runs, workspace, by) = (self.clone(), workspace.clone(), by.clone());
         let id = session.id;
-        let ending =
-            async move |control: Control| runs.end_with_runs(&control, &workspace, id, by).await;
-        match self.control().to_the_end(ending).await? {
+        let ending = Ending { by: by.clone(), how: RunEnd::Ended, first: None };
+        match self.end_session(workspace, id, ending).await? {
             true => Ok(()),
             false => Err(RunError::SessionOver { id, why: "it has ended" }),
         }
+    }
+
+    /// Ends a session with its runs; `false` if it had ended before.
+    pub(crate) async fn end_session(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+        ending: Ending,
+    ) -> Result<bool, RunError> {
+        let (runs, workspace) = (self.clone(), workspace.clone());
+        let end = async move |control: Control| {
+            runs.end_with_runs(&control, &workspace, id, ending).await
+        };
+        Ok(self.control().to_the_end(end).await?)
     }
 
     /// Ends a session and its runs, in the store at one moment; `false` if it had ended before.
@@ -186,24 +222,25 @@ impl Runs {
         control: &Control,
         workspace: &WorkspaceId,
         id: SessionId,
-        by: By,
+        ending: Ending,
     ) -> Result<bool, ControlError> {
+        let Ending { by, how, first } = ending;
         let store = control.catalog_store(workspace).await?;
         let by_whom = keep::by(&by);
         let event = AuditEvent::new(kind::SESSION_ENDED, by.clone()).in_workspace(workspace);
         let noted = control.note(event.of_session(id.to_text())).await?;
-        let of_run = |run: RunId| run_ended(workspace, run, RunEnd::Ended, by.clone());
+        let of_run = |run: RunId| run_ended(workspace, run, how, by.clone());
         let of_session = RunFilter::of_session(id);
         let living = RunFilter { status: Some(None), ..of_session };
         let mut noted_runs = BTreeMap::new();
         for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
             noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
         }
-        if !store.sessions().end(workspace, id).await.map_err(ControlError::Store)? {
+        if !store.sessions().end(workspace, id, how).await.map_err(ControlError::Store)? {
             return Ok(false);
         }
         let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
-        let at = session.and_then(|session| session.ended_at);
+        let at = session.as_ref().and_then(|session| session.ended_at);
         for run in store.runs().all(workspace, of_session).await.map_err(ControlError::Store)? {
             self.shared.gateway.end_run(run.id).await;
             let noted = match noted_runs.remove(&run.id.to_text()) {
@@ -216,8 +253,14 @@ impl Runs {
             noted.done().await;
         }
         noted.done().await;
-        let ended = (EventKind::SessionEnded, json!({ "how": "ended", "by": by_whom }));
+        if let Some(first) = first {
+            self.tell(workspace, id, None, first).await;
+        }
+        let ended = (EventKind::SessionEnded, json!({ "how": how.as_str(), "by": by_whom }));
         self.tell(workspace, id, None, ended).await;
+        if let Some(session) = &session {
+            self.wake_of_end(session, how).await;
+        }
         Ok(true)
     }
 

@@ -23,6 +23,7 @@ pub use backup::{Backup, BackupError};
 pub use connect::{ConnectError, UrlFault};
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
+pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
 pub use objects::definitions::{
     DefinitionHead, DefinitionRow, DefinitionState, Definitions, KnownDefinition, NewDefinition,
 };
@@ -40,12 +41,14 @@ pub use objects::mcp_clients::{McpClientRow, McpClients};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};
 pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};
-pub use objects::runs::{LiveRun, NewRun, RunFilter, RunRow, RunRows};
+pub use objects::runs::{
+    Awaited, Claim, LiveRun, NewRun, RunFilter, RunRow, RunRows, Spawned, Waiting,
+};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;
 pub use objects::service_tokens::{ServiceTokenRow, ServiceTokens};
-pub use objects::sessions::{SessionRow, SessionRows};
+pub use objects::sessions::{QuietChild, SessionRow, SessionRows};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};

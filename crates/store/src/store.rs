@@ -5,7 +5,7 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, Definitions, EnvBindings, EventRows,
+    Audit, CatalogRows, CatalogStep, ConnectError, CostRows, Definitions, EnvBindings, EventRows,
     GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
     RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError,
     TrafficRows, TrustedFiles, WorkspaceRulesRows, Workspaces, connect, database::Database, open,
@@ -176,6 +176,12 @@ impl Store {
     #[must_use]
     pub fn grants(&self) -> GrantRows<'_> {
         GrantRows::new(&self.database)
+    }
+
+    /// What runs of sessions have used.
+    #[must_use]
+    pub fn costs(&self) -> CostRows<'_> {
+        CostRows::new(&self.database)
     }
 
     /// Answers to writes that came with an idempotency key.

@@ -19,8 +19,20 @@ impl RunToken {
     /// # Errors
     /// When the system has no randomness to give.
     pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut id = [0; ID_BYTES];
+        getrandom::fill(&mut id)?;
+        Self::of_run(RunId::new(id))
+    }
+
+    /// A new token for a run that there is.
+    ///
+    /// # Errors
+    /// When the system has no randomness to give.
+    pub fn of_run(id: RunId) -> Result<Self, getrandom::Error> {
         let mut bytes = [0; ID_BYTES + RANDOM_BYTES];
-        getrandom::fill(&mut bytes)?;
+        let (of, random) = bytes.split_at_mut(ID_BYTES);
+        of.copy_from_slice(&id.bytes());
+        getrandom::fill(random)?;
         Ok(Self(Secret::new(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes)))))
     }
 

@@ -7,15 +7,20 @@ use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_audit::ToolSet;
 use narthex_control::FieldError;
-use narthex_gateway::RunView;
+use narthex_gateway::{RunToken, RunView};
 use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
 use narthex_registry::ServerRow;
-use narthex_runs::{Created, Creator, OpenSockets, RunFilter, RunRow, Runs, SeenRun, SessionRow};
+use narthex_runs::{
+    Created, Creator, OpenSockets, RunFilter, RunRow, RunStatus, Runs, SeenRun, SessionRow, Waiting,
+};
 use serde_json::{Map, Value, json};
 
 use super::{Answered, Asked, document, ok, once::ToldOnce};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
+
+/// How runs may stand, and all of them.
+const STATUSES: [&str; 6] = ["all", "running", "pending", "ended", "expired", "cancelled"];
 
 impl Asked<'_> {
     /// All runs of a workspace, page by page, or a new one.
@@ -29,8 +34,14 @@ impl Asked<'_> {
         }
     }
 
-    /// One run: shown, or ended.
-    pub(super) async fn workspace_run(&self) -> Answered {
+    /// One run: shown, claimed, or ended.
+    pub(super) async fn workspace_run<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.parts.method == Method::POST {
+            return self.claim_run(body).await;
+        }
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         if self.parts.method == Method::DELETE {
@@ -53,8 +64,14 @@ impl Asked<'_> {
         Ok(ok(&json!({ "items": items, "next": page.next.map(SessionId::to_text) })))
     }
 
-    /// One session with its runs: shown, or ended.
-    pub(super) async fn session(&self) -> Answered {
+    /// One session with its runs: shown, or ended; or what it has used, reported.
+    pub(super) async fn session<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.parts.method == Method::POST {
+            return self.report_cost(body).await;
+        }
         let (workspace, id) = (self.workspace()?, self.segment(1));
         self.query(&[])?;
         if self.parts.method == Method::DELETE {
@@ -72,12 +89,15 @@ impl Asked<'_> {
     async fn list_runs(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["after", "limit", "session", "status"])?;
-        let status = match query.word("status", &["all", "running", "ended", "expired"])? {
-            "running" => Some(None),
+        let is_pending = query.text("status") == "pending";
+        let status = match query.word("status", &STATUSES)? {
+            "running" | "pending" => Some(None),
             "ended" => Some(Some(RunEnd::Ended)),
             "expired" => Some(Some(RunEnd::Expired)),
+            "cancelled" => Some(Some(RunEnd::Cancelled)),
             _ => None,
         };
+        let waits = status.is_some_and(|ended| ended.is_none()).then_some(is_pending);
         let unfit = |name, remedy| {
             let fault = FieldError::invalid(name, "this is none", remedy);
             let text = format!("the address cannot be used: {fault}");
@@ -94,7 +114,7 @@ impl Asked<'_> {
             "" => 0,
             text => text.parse().map_err(|_no_number| unfit("after", "write `next` of a page"))?,
         };
-        let filter = RunFilter { session, status };
+        let filter = RunFilter { session, status, waits };
         let page = self.known_runs()?.list(&workspace, filter, after, query.limit()?).await?;
         let items: Result<Vec<_>, _> =
             page.items.iter().map(|run| self.shown_run(run, false)).collect();
@@ -107,15 +127,8 @@ impl Asked<'_> {
     {
         let (runs, workspace) = (self.known_runs()?, self.workspace()?);
         self.query(&[])?;
-        let by = match &self.principal {
-            Principal::Run(run) => Creator::Run(run.clone()),
-            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
-            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
-                Creator::Member(self.by(), self.principal.human())
-            }
-        };
         let text = self.entry(body, &[]).await?;
-        let created = runs.create(&workspace, &text, by).await?;
+        let created = runs.create(&workspace, &text, self.creator()).await?;
         let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
         let mut shown = self.shown_run(&run, false)?;
         self.add_secrets(&created, &mut shown);
@@ -132,6 +145,17 @@ impl Asked<'_> {
         Ok(response)
     }
 
+    /// Who has runs begin, as far as that makes a difference.
+    pub(super) fn creator(&self) -> Creator {
+        match &self.principal {
+            Principal::Run(run) => Creator::Run(run.clone()),
+            principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
+            Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
+                Creator::Member(self.by(), self.principal.human())
+            }
+        }
+    }
+
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {
         self.door.options.runs.as_ref().ok_or_else(|| {
             Problem::new(ErrorKind::Conflict, "this process begins and ends no runs")
@@ -141,17 +165,7 @@ impl Asked<'_> {
     /// What the one who creates a run is told, and nobody later.
     fn add_secrets(&self, created: &Created, shown: &mut Value) {
         let Created { row: _, run, token, faults, skipped, warnings, missing, .. } = created;
-        let base = self.endpoint();
-        let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
-        let aliases = self.door.gateway.aliases(run).into_iter();
-        let endpoints: Map<_, _> = aliases.map(endpoint).collect();
-        shown["token"] = json!(token.expose());
-        shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
-        let entry = |url: &Value| client_entry(url, token.expose());
-        shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
-        let own: Map<_, _> =
-            endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
-        shown["mcpServersByAlias"] = json!(own);
+        self.add_entries(run, token, shown);
         if let Some(sockets) = &created.sockets {
             shown["endpoints"]["sockets"] = json!(sockets.folder);
             shown["socat"] = socat(sockets);
@@ -179,6 +193,21 @@ impl Asked<'_> {
         shown["missing"] = json!(missing);
     }
 
+    /// How a run is reached, with its token.
+    pub(super) fn add_entries(&self, run: &RunView, token: &RunToken, shown: &mut Value) {
+        let base = self.endpoint();
+        let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
+        let aliases = self.door.gateway.aliases(run).into_iter();
+        let endpoints: Map<_, _> = aliases.map(endpoint).collect();
+        shown["token"] = json!(token.expose());
+        shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
+        let entry = |url: &Value| client_entry(url, token.expose());
+        shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
+        let own: Map<_, _> =
+            endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
+        shown["mcpServersByAlias"] = json!(own);
+    }
+
     /// The aggregated endpoint, under the very name by which we were reached, which the guard has
     /// let in.
     pub(super) fn endpoint(&self) -> String {
@@ -186,7 +215,7 @@ impl Asked<'_> {
         format!("http://{host}/mcp")
     }
 
-    fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Value, Problem> {
+    pub(super) fn shown_run(&self, run: &SeenRun, is_whole: bool) -> Result<Value, Problem> {
         let mut shown = match (&run.row, &run.view) {
             (Some(row), _) => shown_row(row),
             (None, Some(view)) => json!({
@@ -265,11 +294,24 @@ fn shown_row(row: &RunRow) -> Value {
         "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
         "user": row.driver,
-        "status": row.ended.map_or("running", |(_, how)| how.as_str()),
+        "status": RunStatus::of(row).as_str(),
+        "claim": row.waiting.as_ref().map(shown_claim),
         "created_at": Timestamp::new(*created_at).to_string(),
         "created_by": created_by,
         "expires_at": Timestamp::new(*expires_at).to_string(),
         "ended_at": row.ended.map(|(at, _)| Timestamp::new(at).to_string()),
+    })
+}
+
+/// What is said of whoever carries a run out that another one began.
+fn shown_claim(waiting: &Waiting) -> Value {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let claim = waiting.claim.as_ref();
+    json!({
+        "model": text(&waiting.model),
+        "runtime_type": text(&waiting.runtime),
+        "claimed_by": claim.map(|(by, _)| by),
+        "claimed_until": claim.map(|(_, until)| Timestamp::new(*until).to_string()),
     })
 }
 

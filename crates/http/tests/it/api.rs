@@ -6,6 +6,7 @@ mod audit;
 mod built_in;
 mod catalog;
 mod changes;
+mod children;
 mod definitions;
 mod env_bindings;
 mod events;

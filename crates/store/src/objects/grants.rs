@@ -148,12 +148,8 @@ impl<'a> GrantRows<'a> {
     ) -> Result<Vec<GrantId>, StatementError> {
         let (now, run) = (now_ms(), run.to_text());
         let ids: Vec<_> = grants.iter().map(|id| id.to_text()).collect();
-        let mut steps = vec![Step::new(COUNT, Vec::new())];
-        for id in &ids {
-            let place = [Value::Text(workspace.as_str()), Value::Text(id)];
-            let values = [&place[..], &[Value::Integer(now), Value::Text(&run)]].concat();
-            steps.push(Step::must_change(CONSUME, values));
-        }
+        let (here, run) = (Value::Text(workspace.as_str()), Value::Text(&run));
+        let steps: Vec<_> = ids.iter().flat_map(|id| consume(here, Value::Text(id), run)).collect();
         if self.database.write_steps(&steps).await? {
             return Ok(Vec::new());
         }
@@ -215,6 +211,12 @@ pub(super) fn create<'v>(row: &'v GrantRow, texts: &'v [String; 4]) -> [Step<'v>
         Value::Integer((*is_advisory).into()),
     ];
     [Step::new(COUNT, Vec::new()), Step::must_change(CREATE, values)]
+}
+
+/// The steps that use up a grant for a single call, of a run.
+pub(super) fn consume<'v>(workspace: Value<'v>, id: Value<'v>, run: Value<'v>) -> [Step<'v>; 2] {
+    let values = vec![workspace, id, Value::Integer(now_ms()), run];
+    [Step::new(COUNT, Vec::new()), Step::must_change(CONSUME, values)]
 }
 
 /// The steps that end what was granted for a run.

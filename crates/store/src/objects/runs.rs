@@ -1,12 +1,16 @@
 //! Runs of workspaces, each with its number, and how they began and ended.
 
+mod claims;
 mod reading;
 
 use std::time::SystemTime;
 
-use narthex_model::{EnvName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{EnvName, GrantId, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
-pub use self::reading::{LiveRun, RunFilter};
+pub use self::{
+    claims::{Awaited, Claim, Waiting},
+    reading::{LiveRun, RunFilter},
+};
 use super::{grants, ms, now_ms, sessions};
 use crate::{
     SessionRow, StatementError,
@@ -22,13 +26,21 @@ const COUNT: Statement = Statement {
 const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver) \
-          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12, $13 \
-          FROM run_counters WHERE workspace = $1",
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, claimable, \
+          model, runtime) \
+          SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12, $13, $14, \
+          $15, $16 FROM run_counters WHERE workspace = $1",
 };
 const PARENT_LIVES: Statement = Statement {
     name: "runs.parent",
     sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0",
+};
+/// Of the sessions that runs of session `$3` have begun, no more than `$4` go on.
+const CHILDREN_FIT: Statement = Statement {
+    name: "runs.children_fit",
+    sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
+          (SELECT COUNT(*) FROM sessions WHERE workspace = $1 AND ended_at = 0 AND parent IN \
+          (SELECT id FROM runs WHERE workspace = $1 AND session = $3)) <= $4",
 };
 const END: Statement = Statement {
     name: "runs.end",
@@ -83,6 +95,8 @@ pub struct RunRow {
     pub has_sockets: bool,
     /// The human who drives it, if one does.
     pub driver: Option<PrincipalId>,
+    /// What is said of whoever carries it out; `None` if that is who began it.
+    pub waiting: Option<Waiting>,
     /// When and how it ended; `None` while it lives.
     pub ended: Option<(SystemTime, RunEnd)>,
 }
@@ -114,6 +128,21 @@ pub struct NewRun<'a> {
     pub has_sockets: bool,
     /// The human who drives it, if one does.
     pub driver: Option<&'a PrincipalId>,
+    /// That somebody is to claim it; `None` if who begins it carries it out.
+    pub awaited: Option<Awaited<'a>>,
+    /// What is asked of the parent besides, if it begins the run by itself.
+    pub spawned: Option<Spawned>,
+}
+
+/// What has to be so for a run to begin another.
+#[derive(Debug, Clone, Copy)]
+pub struct Spawned {
+    /// The parent's session, which must go on.
+    pub session: SessionId,
+    /// How many sessions that its runs have begun may go on, with the new one.
+    pub children_max: u32,
+    /// The grant for a single use that this one is.
+    pub grant: Option<GrantId>,
 }
 
 impl<'a> RunRows<'a> {
@@ -122,7 +151,7 @@ impl<'a> RunRows<'a> {
     }
 
     /// Stores a run, and its session if that is new. `false`, and nothing happens, if the session
-    /// or the parent has ended.
+    /// or the parent has ended, or the parent may not begin it.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
@@ -134,12 +163,14 @@ impl<'a> RunRows<'a> {
     ) -> Result<bool, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
         let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, driver, .. } = run;
+        let NewRun { awaited, spawned, .. } = run;
         let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
         let of_session = new_session.map(|row| (row.id.to_text(), sessions::parent(row)));
         let workspace = Value::Text(workspace.as_str());
-        let mut steps = Vec::with_capacity(4);
+        let by_parent = spawned.map(SpawnTexts::new);
+        let mut steps = Vec::with_capacity(8);
         match (new_session, &of_session) {
             (Some(row), Some((id, parent))) => steps.push(sessions::create(row, id, parent)),
             _ => steps.push(sessions::lives(workspace, Value::Text(&session))),
@@ -147,6 +178,9 @@ impl<'a> RunRows<'a> {
         if !parent.is_empty() {
             let values = vec![workspace, Value::Text(&parent)];
             steps.push(Step::must_change(PARENT_LIVES, values));
+        }
+        if let Some(of) = &by_parent {
+            steps.extend(of.steps(workspace, Value::Text(&parent)));
         }
         steps.push(Step::new(COUNT, vec![workspace]));
         let values = vec![
@@ -163,6 +197,9 @@ impl<'a> RunRows<'a> {
             Value::Text(&agent_env),
             Value::Integer(has_sockets.into()),
             Value::Text(driver.map_or("", PrincipalId::as_str)),
+            Value::Integer(awaited.is_some().into()),
+            Value::Text(awaited.map_or("", |awaited| awaited.model)),
+            Value::Text(awaited.map_or("", |awaited| awaited.runtime)),
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await
@@ -209,8 +246,34 @@ impl<'a> RunRows<'a> {
     }
 }
 
+/// What is asked of a parent, as it is stored.
+struct SpawnTexts {
+    session: String,
+    children_max: i64,
+    grant: Option<String>,
+}
+
+impl SpawnTexts {
+    fn new(of: Spawned) -> Self {
+        let (session, grant) = (of.session.to_text(), of.grant.map(|id| id.to_text()));
+        Self { session, children_max: of.children_max.into(), grant }
+    }
+
+    fn steps<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Vec<Step<'v>> {
+        let session = Value::Text(&self.session);
+        // First: whoever begins another child of the session waits here.
+        let mut steps = vec![sessions::lives(workspace, session)];
+        let values = vec![workspace, parent, session, Value::Integer(self.children_max)];
+        steps.push(Step::must_change(CHILDREN_FIT, values));
+        if let Some(grant) = &self.grant {
+            steps.extend(grants::consume(workspace, Value::Text(grant), parent));
+        }
+        steps
+    }
+}
+
 /// The step that ends all runs of a session, by workspace, session and time.
-pub(super) fn end_all(mut values: Vec<Value<'_>>) -> Step<'_> {
-    values.push(Value::Text(RunEnd::Ended.as_str()));
+pub(super) fn end_all(mut values: Vec<Value<'_>>, how: RunEnd) -> Step<'_> {
+    values.push(Value::Text(how.as_str()));
     Step::new(END_ALL, values)
 }

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use narthex_model::{RunId, SessionId, WorkspaceId};
+use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{grants, id, ms, now_ms, optional_time, runs, time, workspace};
 use crate::{
@@ -30,6 +30,26 @@ const FIND: Statement = Statement {
     name: "sessions.find",
     sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
           FROM sessions WHERE workspace = $1 AND id = $2",
+};
+/// The sessions that runs of a session have begun and that go on.
+const LIVE_CHILDREN: Statement = Statement {
+    name: "sessions.live_children",
+    sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND ended_at = 0 \
+          AND parent IN (SELECT id FROM runs WHERE workspace = $1 AND session = $2)",
+};
+/// The runs that go on of sessions that other runs have begun.
+const CHILDREN: Statement = Statement {
+    name: "sessions.children",
+    sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
+          own.id AS run, own.claimable AS claimable, own.claimed_until AS claimed_until, \
+          COALESCE(event_streams.last_at, sessions.created_at) AS last_at FROM sessions \
+          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
+          JOIN runs own ON own.workspace = sessions.workspace AND own.session = sessions.id \
+          AND own.ended_at = 0 \
+          LEFT JOIN event_streams ON event_streams.workspace = sessions.workspace \
+          AND event_streams.session = sessions.id \
+          WHERE sessions.workspace = $1 AND sessions.ended_at = 0 AND own.id > $2 \
+          ORDER BY own.id LIMIT $3",
 };
 const PAGE: Statement = Statement {
     name: "sessions.page",
@@ -64,6 +84,33 @@ pub struct SessionRow {
     pub created_by: String,
     /// When it ended; `None` while it lives.
     pub ended_at: Option<SystemTime>,
+}
+
+/// A run that goes on, of a session that another one has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuietChild {
+    /// Its session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: String,
+    /// The session that began it.
+    pub above: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// Whether somebody has to claim it.
+    pub is_claimable: bool,
+    /// Until when somebody has claimed it.
+    pub claimed_until: Option<SystemTime>,
+    /// When something was last told of the session.
+    pub last_at: SystemTime,
+}
+
+impl QuietChild {
+    /// Whether it waits until somebody claims it.
+    #[must_use]
+    pub fn is_waiting(&self, now: SystemTime) -> bool {
+        self.is_claimable && self.claimed_until.is_none_or(|until| until <= now)
+    }
 }
 
 impl<'a> SessionRows<'a> {
@@ -102,7 +149,51 @@ impl<'a> SessionRows<'a> {
         rows.iter().map(session).collect()
     }
 
-    /// Notes that a session has ended with all its runs, at one and the same time, and forgets its
+    /// How many sessions go on that runs of this one have begun.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn live_children(
+        &self,
+        workspace: &WorkspaceId,
+        of: SessionId,
+    ) -> Result<u64, StatementError> {
+        let of = of.to_text();
+        let values = [Value::Text(workspace.as_str()), Value::Text(&of)];
+        let rows = self.database.read(LIVE_CHILDREN, &values).await?;
+        let count = rows.first().map(|row| row.integer("children")).transpose()?;
+        Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
+    }
+
+    /// The first `limit` runs of a workspace that go on in sessions that other runs have begun,
+    /// and whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn children(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<Vec<QuietChild>, StatementError> {
+        let values =
+            [Value::Text(workspace.as_str()), Value::Text(after), Value::Integer(limit.into())];
+        let rows = self.database.read(CHILDREN, &values).await?;
+        let child = |row: &Row| {
+            Ok(QuietChild {
+                session: id(row, "session", SessionId::parse)?,
+                agent: row.text("agent")?,
+                above: id(row, "above", SessionId::parse)?,
+                run: id(row, "run", RunId::parse)?,
+                is_claimable: row.integer("claimable")? != 0,
+                claimed_until: optional_time(row, "claimed_until")?,
+                last_at: time(row, "last_at")?,
+            })
+        };
+        rows.iter().map(child).collect()
+    }
+
+    /// Notes that a session has ended with all its runs, so and at one time, and forgets its
     /// parameters and what they were frozen with: no run begins in it any more.
     /// `false`, and nothing happens, if it had before, or there is none.
     ///
@@ -112,12 +203,13 @@ impl<'a> SessionRows<'a> {
         &self,
         workspace: &WorkspaceId,
         id: SessionId,
+        how: RunEnd,
     ) -> Result<bool, StatementError> {
         let id = id.to_text();
         let values =
             vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
         let granted = grants::end_of_session(values[0], values[1]);
-        let runs = runs::end_all(values.clone());
+        let runs = runs::end_all(values.clone(), how);
         let mut steps = vec![Step::must_change(END, values), runs];
         steps.extend(granted);
         self.database.write_steps(&steps).await

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use narthex_model::{RunId, SessionId, WorkspaceId};
+use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
     EventFilter, EventRow, EventsOf, NewEvent, NewRun, SessionRow, StatementError, Store,
     WorkspaceChange,
@@ -44,6 +44,8 @@ async fn begin(store: &Store, of: &EventsOf) {
         expires_at: SystemTime::now() + DAY,
         has_sockets: false,
         driver: None,
+        awaited: None,
+        spawned: None,
     };
     assert!(store.runs().create(run, Some(&row)).await.unwrap());
 }
@@ -214,7 +216,9 @@ async fn events_outlive_their_session_for_as_long_as_is_said() {
             let event = NewEvent { happened_at, ..new(of, "{}", None) };
             store.events().append(event).await.unwrap().unwrap();
         }
-        assert!(store.sessions().end(&ended.workspace, ended.session).await.unwrap());
+        assert!(
+            store.sessions().end(&ended.workspace, ended.session, RunEnd::Ended).await.unwrap()
+        );
         let overdue = async |days: u32| {
             let found = store.events().overdue(SystemTime::now() + days * DAY, 10).await.unwrap();
             found.into_iter().map(|(of, _)| of).collect::<Vec<_>>()
@@ -234,8 +238,12 @@ async fn events_outlive_their_session_for_as_long_as_is_said() {
             spare.push(of);
         }
         assert_eq!(spare, [ended, silent.clone()]);
-        assert!(store.sessions().end(&silent.workspace, silent.session).await.unwrap());
-        assert!(store.sessions().end(&living.workspace, living.session).await.unwrap());
+        assert!(
+            store.sessions().end(&silent.workspace, silent.session, RunEnd::Ended).await.unwrap()
+        );
+        assert!(
+            store.sessions().end(&living.workspace, living.session, RunEnd::Ended).await.unwrap()
+        );
         let page = store.events().page(&living, after(0)).await.unwrap().unwrap();
         assert_eq!((page.events.len(), page.has_ended), (1, true));
         assert!(store.workspaces().delete(&living.workspace, true).await.unwrap());

@@ -80,6 +80,8 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
         expires_at: SystemTime::now() + Duration::from_secs(1000),
         has_sockets: false,
         driver: Some(&driver),
+        awaited: None,
+        spawned: None,
     };
     assert!(store.runs().create(new_run, Some(&new)).await.unwrap());
     let kept = store.runs().find(run(number)).await.unwrap().unwrap();
@@ -179,7 +181,7 @@ async fn x_e77_grants_end_with_what_they_are_for() {
         let ids: Vec<_> = changed.rows.iter().map(|row| row.grant.id).collect();
         assert_eq!(ids, [grant_id(3)]);
         assert!(changed.rows[0].revoked.is_some() && changed.last > seen);
-        assert!(store.sessions().end(&here, session(1)).await.unwrap());
+        assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
         let left: Vec<_> =
             grants.live().await.unwrap().rows.iter().map(|row| row.grant.id).collect();
         assert_eq!(left, [grant_id(1), grant_id(2), grant_id(9)]);

@@ -47,6 +47,8 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         expires_at: SystemTime::UNIX_EPOCH + Duration::from_secs(1000),
         has_sockets: number % 2 == 1,
         driver: None,
+        awaited: None,
+        spawned: None,
     }
 }
 
@@ -96,8 +98,8 @@ async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
         assert_eq!((found.ended.unwrap().1, found.sealed.as_str()), (RunEnd::Expired, ""));
         assert!(store.runs().live(None, 9).await.unwrap().is_empty());
 
-        assert!(store.sessions().end(&here, session(1)).await.unwrap());
-        assert!(!store.sessions().end(&here, session(1)).await.unwrap());
+        assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
+        assert!(!store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
         let found = store.sessions().find(&here, session(1)).await.unwrap().unwrap();
         assert!(found.ended_at.is_some() && found.sealed.is_empty());
         let first = store.runs().find(run(1)).await.unwrap().unwrap();
@@ -116,7 +118,7 @@ async fn a_session_ends_with_its_runs() {
         create(&store, &here, 1).await;
         assert!(store.runs().create(new(&here, 2, 1), None).await.unwrap());
         create(&store, &here, 3).await;
-        assert!(store.sessions().end(&here, session(1)).await.unwrap());
+        assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
         let at = store.sessions().find(&here, session(1)).await.unwrap().unwrap().ended_at;
         for number in [1, 2] {
             let ended = store.runs().find(run(number)).await.unwrap().unwrap();
@@ -170,7 +172,7 @@ async fn s18_ids_of_other_workspaces_do_not_fit() {
         create(&store, &here, 1).await;
         assert_eq!(store.sessions().find(&there, session(1)).await.unwrap(), None);
         assert!(!store.runs().end(&there, run(1), RunEnd::Ended).await.unwrap());
-        assert!(!store.sessions().end(&there, session(1)).await.unwrap());
+        assert!(!store.sessions().end(&there, session(1), RunEnd::Ended).await.unwrap());
         assert!(!store.runs().create(new(&there, 2, 1), None).await.unwrap());
         let of_parent = NewRun { parent: Some(run(1)), ..new(&there, 2, 2) };
         assert!(!store.runs().create(of_parent, Some(&row(&there, 2))).await.unwrap());

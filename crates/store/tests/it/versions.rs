@@ -184,4 +184,7 @@ async fn check_run(store: &Store, version: u32) {
     let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
     let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
     assert_eq!(run, kept);
+    let session = SessionId::parse("ses_0a1b2c3d4e5f").unwrap();
+    let costs = store.costs().of_session(&id("team"), session).await.unwrap();
+    assert_eq!(costs.iter().map(|sum| sum.cost).sum::<u64>(), if version >= 24 { 300 } else { 0 });
 }

@@ -12,6 +12,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .gives("RunPage"),
     get("/api/workspaces/{workspace}/runs/{id}", "run_show", "Shows one run").gives("Run"),
     delete("/api/workspaces/{workspace}/runs/{id}", "run_end", "Ends a run").ends(),
+    post(
+        "/api/workspaces/{workspace}/runs/{id}/claim",
+        "run_claim",
+        "Takes over a run that waits, or holds it for longer",
+    )
+    .takes("ClaimNew")
+    .gives("RunClaimed"),
     get("/api/workspaces/{workspace}/sessions", "session_list", "Lists the sessions")
         .asks(&["after", "limit"])
         .gives("SessionPage"),
@@ -23,4 +30,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Ends a session and its runs",
     )
     .ends(),
+    post(
+        "/api/workspaces/{workspace}/sessions/{id}/usage",
+        "session_usage_report",
+        "Reports what a session has used",
+    )
+    .takes("SessionUsage")
+    .gives("SessionUsage"),
 ];

@@ -66,6 +66,8 @@ fn body(template: &str, method: &str) -> String {
         "PUT" => json!([]),
         "PATCH" => json!({ "name": "x" }),
         "POST" if template.ends_with("/messages") => json!({ "text": "x" }),
+        "POST" if template.ends_with("/claim") => json!({}),
+        "POST" if template.ends_with("/usage") => json!({ "id": "x", "model": "x" }),
         _ => return String::new(),
     };
     body.to_string()

@@ -154,6 +154,8 @@ const ORDER: [&str; 38] = [
     "installation_audit_settings_set",
     "server_put",
     "server_change",
+    "run_claim",
+    "session_usage_report",
 ];
 
 /// An operation of the API.
@@ -225,6 +227,17 @@ impl Asked {
     }
 }
 
+/// A run of the agent of another one, which waits to be claimed.
+async fn child(api: &Api, of: &Value) -> Value {
+    let agent = of["agent_name"].as_str().unwrap();
+    let caller = serde_json::json!({ "spawnable_agents": [agent] }).to_string();
+    api.send("PUT", "/api/workspaces/default/agents/caller", caller).await.succeeded();
+    let caller = super::built_in::Run::of(api, "caller").await;
+    let asked = serde_json::json!({ "child_agent_id": agent });
+    let child = caller.called("spawn_session", asked).await["session"].clone();
+    serde_json::json!({ "run_id": child["run_id"], "session_id": child["id"] })
+}
+
 /// The examples are sent to a daemon with nothing in it, and all of them are taken; then everything
 /// is read. That the answers are those that are described, each test of the door sees.
 #[tokio::test]
@@ -247,6 +260,9 @@ async fn examples_are_taken() {
         }
         if id.starts_with("grant_request") {
             made.request = place.api.asked_by(&made.run, id).await;
+        }
+        if id == "run_claim" {
+            made.run = child(&place.api, &made.run).await;
         }
         let answer = place.api.send(&asked.method, &asked.path(&made), body.to_string()).await;
         let answer = answer.succeeded();

@@ -35,6 +35,7 @@ pub(crate) struct Api {
     pub(super) dir: TempDir,
     pub(crate) world: World,
     pub(crate) control: Control,
+    pub(super) runs: Runs,
     fixture: Running,
 }
 
@@ -150,11 +151,12 @@ impl Api {
         let platform = Platform { control: control.clone(), runs: runs.clone() };
         gateway.set_built_in_tools(Arc::new(Tools::new(platform).unwrap()));
         runs.start().await.unwrap();
+        let begun = runs.clone();
         let world = World::around(gateway, |options| {
             options.control = Some(given);
             options.runs = Some(runs);
         });
-        let api = Self { dir, world, control, fixture };
+        let api = Self { dir, world, control, runs: begun, fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
         assert!(settled.is_settled());

@@ -2,18 +2,18 @@
 
 use narthex_model::{Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
-use super::{RunRow, RunRows};
+use super::{RunRow, RunRows, Waiting};
 use crate::{
     StatementError,
-    objects::{env_bindings::env_names, id, optional_time, time, workspace},
+    objects::{env_bindings::env_names, id, now_ms, optional_time, time, workspace},
     statement::{Row, Statement, Value},
 };
 
 const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver \
-          FROM runs WHERE id = $1",
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
+          claimable, claimed_by, claimed_until, model, runtime FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
     name: "runs.live",
@@ -23,16 +23,20 @@ const LIVE: Statement = Statement {
 const PAGE: Statement = Statement {
     name: "runs.page",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver FROM runs \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
+          claimable, claimed_by, claimed_until, model, runtime FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
-          ORDER BY pid LIMIT $3",
+          AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
+          THEN 'waits' ELSE 'begun' END) ORDER BY pid LIMIT $3",
 };
 const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver FROM runs \
-          WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) AND session = $5 \
-          ORDER BY pid LIMIT $3",
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
+          claimable, claimed_by, claimed_until, model, runtime FROM runs \
+          WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
+          AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
+          THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
 };
 
 /// Which runs of a workspace are wanted.
@@ -42,25 +46,35 @@ pub struct RunFilter {
     pub session: Option<SessionId>,
     /// Those that live, or that have ended so.
     pub status: Option<Option<RunEnd>>,
+    /// Those that wait until somebody claims them, or those that do not.
+    pub waits: Option<bool>,
 }
 
 impl RunFilter {
     /// All runs of a session.
     #[must_use]
     pub fn of_session(session: SessionId) -> Self {
-        Self { session: Some(session), status: None }
+        Self { session: Some(session), ..Self::default() }
     }
 
     /// Whether runs are wanted that live.
     #[must_use]
     pub fn is_of_living(&self) -> bool {
-        matches!(self.status, None | Some(None))
+        matches!(self.status, None | Some(None)) && self.waits != Some(true)
     }
 
     fn outcome(&self) -> &'static str {
         match self.status {
             None => "all",
             Some(how) => how.map_or("", RunEnd::as_str),
+        }
+    }
+
+    fn waiting(&self) -> &'static str {
+        match self.waits {
+            None => "all",
+            Some(true) => "waits",
+            Some(false) => "begun",
         }
     }
 }
@@ -152,6 +166,8 @@ impl RunRows<'_> {
             Value::Integer(after),
             Value::Integer(limit.into()),
             Value::Text(filter.outcome()),
+            Value::Text(filter.waiting()),
+            Value::Integer(now_ms()),
         ];
         let session = filter.session.map(SessionId::to_text);
         let rows = match &session {
@@ -195,6 +211,16 @@ fn run(row: &Row) -> Result<RunRow, StatementError> {
         has_sockets: row.integer("has_sockets")? != 0,
         driver: driver.transpose().map_err(|_invalid| row.damaged())?,
         expires_at: time(row, "expires_at")?,
+        waiting: waiting(row)?,
         ended,
     })
+}
+
+fn waiting(row: &Row) -> Result<Option<Waiting>, StatementError> {
+    if row.integer("claimable")? == 0 {
+        return Ok(None);
+    }
+    let claimed_by = row.text("claimed_by")?;
+    let claim = optional_time(row, "claimed_until")?.map(|until| (claimed_by, until));
+    Ok(Some(Waiting { model: row.text("model")?, runtime: row.text("runtime")?, claim }))
 }

@@ -29,6 +29,7 @@ INSERT INTO "_sqlx_migrations" VALUES(20,'events','2026-11-23 00:20:00',1,X'F27D
 INSERT INTO "_sqlx_migrations" VALUES(22,'names of grant requests','2026-11-23 01:05:00',1,X'003EA7DEE0A3054D8206BFA7DF3418B280102520E056F9FCA43244CED727C50B31589627936970CE89F396025A3ABBD2',100000);
 INSERT INTO "_sqlx_migrations" VALUES(26,'mcp clients','2026-11-23 01:30:00',1,X'9C74E5D020F44D1AD58DCF75786B70CD6E4E48F04D2E54B11CD681962D93914ECE0FF52F9228BE94AB67FDBB4FFAA2F3',100000);
 INSERT INTO "_sqlx_migrations" VALUES(23,'definitions','2026-11-23 03:10:00',1,X'94CA519E1763E197F2585A49D999B9E5BFD7BF42B1ABB313B104D8B2FEB8A92B1C8FFADC59772C89F3F802CBD6D98792',100000);
+INSERT INTO "_sqlx_migrations" VALUES(24,'children','2026-11-23 03:55:00',1,X'DE35803CB15CA496CF73764F8EC4B41EFBE7921E33DA0154B7186E4AB55A9811F45E1BF717C7A9ADF385A925D0BC6B5E',100000);
 INSERT INTO "_sqlx_migrations" VALUES(27,'workspace rules','2026-11-23 02:55:00',1,X'784FBF76785447F68A3F99BAB0D7DC30D25A6E3261C0ADD79E022380FCCC950AF23B39F40443B71001924A231257F4B8',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
@@ -295,10 +296,10 @@ CREATE TABLE runs (
     created_by TEXT NOT NULL,
     expires_at BIGINT NOT NULL,
     ended_at BIGINT NOT NULL,
-    outcome TEXT NOT NULL, has_sockets BIGINT NOT NULL DEFAULT 0, agent_env TEXT NOT NULL DEFAULT '', driver TEXT NOT NULL DEFAULT '',
+    outcome TEXT NOT NULL, has_sockets BIGINT NOT NULL DEFAULT 0, agent_env TEXT NOT NULL DEFAULT '', driver TEXT NOT NULL DEFAULT '', claimable BIGINT NOT NULL DEFAULT 0, claim TEXT NOT NULL DEFAULT '', claimed_by TEXT NOT NULL DEFAULT '', claimed_until BIGINT NOT NULL DEFAULT 0, model TEXT NOT NULL DEFAULT '', runtime TEXT NOT NULL DEFAULT '',
     FOREIGN KEY (workspace, session) REFERENCES sessions (workspace, id) ON DELETE CASCADE
 );
-INSERT INTO "runs" VALUES('run_0a1b2c3d4e5f','team','ses_0a1b2c3d4e5f',1,'reader','','00ff','c2VhbGVk',1790000000000,'admin',1890000000000,0,'',1,'GITHUB_TOKEN','');
+INSERT INTO "runs" VALUES('run_0a1b2c3d4e5f','team','ses_0a1b2c3d4e5f',1,'reader','','00ff','c2VhbGVk',1790000000000,'admin',1890000000000,0,'',1,'GITHUB_TOKEN','',1,'clm','svc',1790000000000,'m','r');
 CREATE TABLE secret_versions (
     workspace TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -349,6 +350,21 @@ CREATE TABLE service_tokens (
     last_used_at BIGINT
 );
 INSERT INTO "service_tokens" VALUES('tok_00000000000000cc','team','prn_00000000000000bb','00ff','build',1790000000000,'ada',1890000000000,NULL,1790000001000);
+CREATE TABLE session_costs (
+    workspace TEXT NOT NULL,
+    session TEXT NOT NULL,
+    id TEXT NOT NULL,
+    model TEXT NOT NULL,
+    input_tokens BIGINT NOT NULL,
+    output_tokens BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    currency TEXT NOT NULL,
+    reported_at BIGINT NOT NULL,
+    reported_by TEXT NOT NULL,
+    PRIMARY KEY (workspace, session, id),
+    FOREIGN KEY (workspace, session) REFERENCES sessions (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "session_costs" VALUES('team','ses_0a1b2c3d4e5f','u1','small',10,20,300,'EUR',1790000000000,'svc');
 CREATE TABLE session_events (
     workspace TEXT NOT NULL,
     session TEXT NOT NULL,
@@ -428,4 +444,5 @@ CREATE UNIQUE INDEX session_events_by_message
     ON session_events (workspace, session, kind, message_id) WHERE message_id <> '';
 CREATE UNIQUE INDEX definitions_pinned ON definitions (workspace, server, kind, name)
     WHERE state = 'pinned';
+CREATE INDEX sessions_by_parent ON sessions (workspace, parent);
 COMMIT;

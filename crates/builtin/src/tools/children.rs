@@ -1,0 +1,363 @@
+//! Sessions that an agent begins, and the one that began its own (D5, X-E84–X-E93). Which they are
+//! follows from the run; an argument only says which of the children.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_control::Message;
+use narthex_events::{EventKind, EventRow, Wanted};
+use narthex_gateway::BuiltInResult;
+use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
+use narthex_runs::{Awaited, Child, QUIET_MAX, RunError, RunStatus};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::object;
+use crate::{
+    Called, Effect, Tool,
+    called::{coded, failed, kind_of, of_events},
+    said,
+};
+
+/// How many events are read if nothing is said, and at most.
+const EVENTS: i64 = 500;
+const EVENTS_MAX: i64 = 5_000;
+/// How many bytes of events a result has; one event is always in it.
+const OUTPUT_BYTES: usize = 512 * 1024;
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![spawnable(), spawn(), output(), inject(), cancel(), message(), quiet()]
+}
+
+/// The argument that names a child.
+fn child_argument() -> Value {
+    json!({"type": "string", "maxLength": 100,
+           "description": "The session, as `spawn_session` gave it."})
+}
+
+fn spawnable() -> Tool {
+    Tool {
+        title: "List agents to start",
+        description: "Lists the agents that you may start with `spawn_session`. Others can be \
+                      asked for with `request_grant` (grant_type spawn).",
+        schema: object(json!({}), &[]),
+        ..Tool::new("list_spawnable_agents", Effect::Reads, |called| Box::pin(list(called)))
+    }
+}
+
+async fn list(called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let names = called.platform.runs.spawnable(called.run).await;
+    let names = names.map_err(|error| of_runs(&error))?;
+    let agents: Vec<_> = names.iter().map(|name| json!({ "id": name, "name": name })).collect();
+    let text = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let text = if text.is_empty() { "none".to_owned() } else { text };
+    Ok(said(text, json!({ "spawnable": agents })))
+}
+
+fn spawn() -> Tool {
+    Tool {
+        title: "Start an agent",
+        description: "Starts a session of another agent as your child. Returns at once: the child \
+                      is `pending` until somebody carries it out. Read what it does with \
+                      `read_child_output`, talk to it with `inject_message`, end it with \
+                      `cancel_session`.",
+        schema: object(
+            json!({
+                "child_agent_id": {"type": "string", "minLength": 1, "maxLength": 200,
+                    "description": "The agent, as `list_spawnable_agents` names it."},
+                "prompt": {"type": "string", "maxLength": 100_000,
+                    "description": "What the child is to do."},
+                "params": {"type": "object",
+                    "description": "The parameters that the agent asks for."},
+                "model": {"type": "string", "minLength": 1, "maxLength": 200},
+                "runtime_type": {"type": "string", "minLength": 1, "maxLength": 200},
+            }),
+            &["child_agent_id"],
+        ),
+        ..Tool::new("spawn_session", Effect::Adds, |called| Box::pin(start(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Spawn {
+    child_agent_id: String,
+    prompt: Option<String>,
+    params: Option<Map<String, Value>>,
+    model: Option<String>,
+    runtime_type: Option<String>,
+}
+
+async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: Spawn = called.arguments()?;
+    let own = called.session()?;
+    let mut request = json!({ "type": "start_session", "agent_name": asked.child_agent_id });
+    if let Some(prompt) = asked.prompt {
+        request["prompt"] = prompt.into();
+    }
+    if let Some(params) = asked.params {
+        request["params"] = params.into();
+    }
+    let awaited = Awaited { model: asked.model, runtime: asked.runtime_type };
+    let row = called.platform.runs.spawn(called.run, &request, awaited).await;
+    let row = row.map_err(|error| of_runs(&error))?;
+    let text = format!("started `{}` as the session {}, which is pending", row.agent, row.session);
+    let agent = called.run.authority.actors.agent.as_ref();
+    let session = json!({
+        "id": row.session.to_text(),
+        "run_id": row.id.to_text(),
+        "agent_id": row.agent,
+        "parent_session_id": own.to_text(),
+        "parent_agent_id": agent,
+        "triggered_by": "agent",
+        "status": RunStatus::of(&row).as_str(),
+        "triggered_at": Timestamp::new(row.created_at).to_string(),
+    });
+    Ok(said(text, json!({ "ok": true, "session": session })))
+}
+
+fn output() -> Tool {
+    Tool {
+        title: "Read what a child does",
+        description: "Reads the events of a child from a number on: its status, artifacts, \
+                      questions, messages and end. Go on with the `next_seq` of the answer.",
+        schema: object(
+            json!({
+                "child_session_id": child_argument(),
+                "after_seq": {"type": "integer", "minimum": 0, "default": 0},
+                "limit": {"type": "integer", "default": EVENTS,
+                    "description": "From 1 to 5000; what is beyond counts as the nearest."},
+            }),
+            &["child_session_id"],
+        ),
+        ..Tool::new("read_child_output", Effect::Reads, |called| Box::pin(read(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Output {
+    child_session_id: String,
+    #[serde(default)]
+    after_seq: u64,
+    limit: Option<i64>,
+}
+
+async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: Output = called.arguments()?;
+    let child = called.platform.runs.child(called.run, &asked.child_session_id).await;
+    let child = child.map_err(|error| of_runs(&error))?;
+    let limit = asked.limit.unwrap_or(EVENTS).clamp(1, EVENTS_MAX).unsigned_abs();
+    let wanted = Wanted { after: asked.after_seq, limit, kinds: &[] };
+    let events = called.events()?;
+    let page = events.read(&called.run.workspace, child.session.id, wanted).await;
+    let page = page.map_err(|error| of_events(&error))?;
+    let (mut told, mut bytes, mut next) = (Vec::new(), 0, page.next);
+    for event in &page.events {
+        let one = shown(event);
+        bytes += one.to_string().len();
+        if bytes > OUTPUT_BYTES && !told.is_empty() {
+            break;
+        }
+        next = event.seq;
+        told.push(one);
+    }
+    if told.len() == page.events.len() {
+        next = page.next;
+    }
+    let text = format!("{}: {} events", child.status().as_str(), told.len());
+    Ok(said(
+        text,
+        json!({
+            "child": { "id": child.session.id.to_text(), "status": child.status().as_str() },
+            "events": told,
+            "next_seq": next,
+            "oldest_seq": page.oldest,
+            "last_seq": page.last,
+        }),
+    ))
+}
+
+fn shown(event: &EventRow) -> Value {
+    json!({
+        "seq": event.seq,
+        "type": event.kind,
+        "payload": event.payload,
+        "timestamp": Timestamp::new(event.at).to_string(),
+    })
+}
+
+fn inject() -> Tool {
+    Tool {
+        title: "Tell a child something",
+        description: "Sends a message to a child that goes on; it comes as a message of this \
+                      session. The same message_id twice is one message.",
+        schema: object(
+            json!({
+                "child_session_id": child_argument(),
+                "text": {"type": "string", "minLength": 1, "maxLength": 20_000},
+                "message_id": {"type": "string", "minLength": 1, "maxLength": 100},
+            }),
+            &["child_session_id", "text"],
+        ),
+        ..Tool::new("inject_message", Effect::Adds, |called| Box::pin(tell_child(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Injected {
+    child_session_id: String,
+    text: String,
+    message_id: Option<String>,
+}
+
+async fn tell_child(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: Injected = called.arguments()?;
+    let child = called.platform.runs.live_child(called.run, &asked.child_session_id).await;
+    let child = child.map_err(|error| of_runs(&error))?;
+    let own = called.session()?.to_text();
+    // Of another sender the same id is another message.
+    let message_id = asked.message_id.map(|id| format!("{own}-{id}"));
+    let more = vec![("from_session_id", json!(own))];
+    let message = Message { text: asked.text, message_id, more, ..Message::default() };
+    let row = send(&called, child.session.id, message).await?;
+    Ok(said("sent", json!({ "ok": true, "sequence": row.seq })))
+}
+
+async fn send(called: &Called<'_>, to: SessionId, message: Message) -> Result<EventRow, CallError> {
+    let (control, workspace) = (&called.platform.control, &called.run.workspace);
+    let sent = control.session_tell(workspace, to, message, &called.actor()).await;
+    sent.map_err(|error| failed(&error))
+}
+
+fn cancel() -> Tool {
+    Tool {
+        title: "End a child",
+        description: "Ends a child for good with all its runs. A second time changes nothing.",
+        schema: object(
+            json!({
+                "child_session_id": child_argument(),
+                "reason": {"type": "string", "maxLength": 2000},
+            }),
+            &["child_session_id"],
+        ),
+        ..Tool::new("cancel_session", Effect::Settles, |called| Box::pin(end(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Cancelled {
+    child_session_id: String,
+    reason: Option<String>,
+}
+
+async fn end(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: Cancelled = called.arguments()?;
+    let (runs, id) = (&called.platform.runs, &asked.child_session_id);
+    let done = runs.cancel(called.run, id, asked.reason.as_deref()).await;
+    let (cancelled, child) = done.map_err(|error| of_runs(&error))?;
+    let text = if cancelled { "ended" } else { "it had ended before" };
+    let session = ended(&child);
+    Ok(said(text, json!({ "ok": true, "cancelled": cancelled, "session": session })))
+}
+
+fn ended(child: &Child) -> Value {
+    let at = child.session.ended_at;
+    json!({
+        "id": child.session.id.to_text(),
+        "status": child.status().as_str(),
+        "completed_at": at.map(|at: SystemTime| Timestamp::new(at).to_string()),
+    })
+}
+
+fn message() -> Tool {
+    Tool {
+        title: "Tell your caller something",
+        description: "Sends a message to the session that started yours, while that goes on.",
+        schema: object(
+            json!({
+                "summary": {"type": "string", "minLength": 1, "maxLength": 2000},
+                "body": {"type": "string", "maxLength": 20_000},
+                "needs_response": {"type": "boolean", "default": false},
+            }),
+            &["summary"],
+        ),
+        ..Tool::new("message_caller", Effect::Adds, |called| Box::pin(tell_caller(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct ToCaller {
+    summary: String,
+    body: Option<String>,
+    #[serde(default)]
+    needs_response: bool,
+}
+
+async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: ToCaller = called.arguments()?;
+    let caller = called.platform.runs.caller(called.run).await;
+    let caller = caller.map_err(|error| of_runs(&error))?;
+    let mut more = vec![
+        ("from_session_id", json!(caller.child.to_text())),
+        ("needs_response", json!(asked.needs_response)),
+    ];
+    more.extend(asked.body.map(|body| ("body", json!(body))));
+    let message = Message { text: asked.summary, more, ..Message::default() };
+    let row = send(&called, caller.session, message).await?;
+    Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
+}
+
+fn quiet() -> Tool {
+    Tool {
+        title: "Announce a quiet time",
+        description: "Says that nothing will be heard of you for so many seconds, so that nobody \
+                      takes you for lost. The newest counts; 0 takes it back. For agents that \
+                      another one has started.",
+        schema: object(
+            json!({
+                "seconds": {"type": "number"},
+                "reason": {"type": "string", "maxLength": 2000},
+            }),
+            &["seconds"],
+        ),
+        ..Tool::new("expect_quiet_for", Effect::Settles, |called| Box::pin(expect(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct QuietTime {
+    seconds: f64,
+    reason: Option<String>,
+}
+
+async fn expect(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: QuietTime = called.arguments()?;
+    let lasts = Duration::try_from_secs_f64(asked.seconds.min(QUIET_MAX.as_secs_f64()));
+    let lasts = lasts.ok().filter(|lasts| !lasts.is_zero());
+    let until = called.platform.runs.expect_quiet(called.run, lasts).await;
+    let until = until.map_err(|error| of_runs(&error))?;
+    let until = until.map(|until| Timestamp::new(until).to_string());
+    if until.is_some() {
+        let payload = json!({ "status": "waiting", "detail": asked.reason, "quiet_until": until });
+        called.tell(EventKind::AgentStatus, payload, None).await?;
+    }
+    Ok(said("noted", json!({ "ok": true, "quiet_until": until })))
+}
+
+/// A failure of runs, with the word that documents have for it.
+pub(super) fn of_runs(error: &RunError) -> CallError {
+    match error {
+        RunError::Control(error) => failed(error),
+        RunError::NotSpawnable(agent) | RunError::OtherModels(agent) => {
+            let details = json!({ "code": error.code(), "grant_type": "spawn",
+                                  "child_agent_id": agent });
+            let kind = CallErrorKind::PermissionRequired;
+            CallError { details: Some(details), ..CallError::new(kind, error.to_string()) }
+        }
+        error => {
+            let mut told = coded(kind_of(error.kind()), error.code(), error.to_string());
+            if let (Some(details), Some(members)) = (&mut told.details, error.members()) {
+                details["errors"] = members;
+            }
+            told
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Runs that wait until somebody carries them out, and what whoever does reports of them.
+
+use std::{fmt, time::SystemTime};
+
+use bytes::Bytes;
+use http::{HeaderValue, header};
+use http_body::Body;
+use narthex_model::Timestamp;
+use narthex_runs::{Claiming, SeenRun};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, ok};
+
+impl Asked<'_> {
+    /// Gives a run to whoever claims it, or has a claim last longer.
+    pub(super) async fn claim_run<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.query(&[])?;
+        let text = self.entry(body, &[]).await?;
+        let runs = self.known_runs()?;
+        let claimed = match runs.claim(&workspace, &id, text.as_bytes(), &self.creator()).await? {
+            Claiming::Held { claim, until } => return Ok(ok(&lease(&claim, until))),
+            Claiming::New(claimed) => claimed,
+        };
+        let seen = SeenRun { row: Some(claimed.row), view: Some(claimed.run.clone()) };
+        let mut shown = lease(&claimed.claim, claimed.until);
+        let mut run = self.shown_run(&seen, false)?;
+        self.add_entries(&claimed.run, &claimed.token, &mut run);
+        shown["prompt"] = json!(claimed.prompt);
+        shown["run"] = run;
+        let mut response = ok(&shown);
+        let no_store = HeaderValue::from_static("no-store");
+        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+        Ok(response)
+    }
+
+    /// Keeps what a session has used.
+    pub(super) async fn report_cost<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.query(&[])?;
+        let text = self.entry(body, &[]).await?;
+        let runs = self.known_runs()?;
+        let kept = runs.cost_report(&workspace, &id, text.as_bytes(), &self.by()).await?;
+        Ok(ok(&json!({
+            "id": kept.id,
+            "model": kept.model,
+            "input_tokens": kept.input_tokens,
+            "output_tokens": kept.output_tokens,
+            "cost_micros": kept.cost,
+            "currency": kept.currency,
+        })))
+    }
+}
+
+fn lease(claim: &str, until: SystemTime) -> Value {
+    json!({ "claim": claim, "claimed_until": Timestamp::new(until).to_string() })
+}

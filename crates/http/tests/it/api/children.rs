@@ -1,0 +1,448 @@
+//! Agents that start agents, and whoever carries them out.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use narthex_control::By;
+use narthex_model::{ErrorKind, PrincipalId, RunId, WorkspaceId};
+use narthex_runs::Creator;
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use super::{built_in::Run, world::Api};
+
+const HERE: &str = "/api/workspaces/default";
+
+/// A daemon with `lead`, whose agent may start `reader`, and `loner`, who is named nowhere.
+async fn daemon(place: &TempDir) -> (Api, Store) {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let keys = place.path().join("master.key");
+    let api = Api::with_all(&json!({}), store.clone(), &keys).await;
+    for (name, agent) in [
+        ("reader", json!({})),
+        ("loner", json!({})),
+        ("lead", json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader"] })),
+    ] {
+        let path = format!("{HERE}/agents/{name}");
+        api.send("PUT", &path, agent.to_string()).await.succeeded();
+    }
+    (api, store)
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap().to_owned()
+}
+
+/// The run that waits for this session, claimed by an operator.
+async fn claimed<'a>(api: &'a Api, child: &Value) -> (Run<'a>, Value) {
+    let path = format!("{HERE}/runs/{}/claim", text(child, "run_id"));
+    let claim = api.send("POST", &path, "{}").await.succeeded();
+    let (token, session) = (text(&claim["run"], "token"), text(&claim["run"], "session_id"));
+    (Run { api, token, session }, claim)
+}
+
+async fn start(lead: &Run<'_>, agent: &str) -> Value {
+    let asked = json!({ "child_agent_id": agent, "prompt": "count the words", "model": "small" });
+    lead.called("spawn_session", asked).await["session"].clone()
+}
+
+async fn granted(api: &Api, duration: &str) {
+    let grant = json!({ "grant_type": "spawn", "details": { "child_agent_id": "loner" },
+                        "scope": duration, "agent_subject_id": "lead" });
+    api.send("POST", &format!("{HERE}/grants"), grant.to_string()).await.succeeded();
+}
+
+/// X-M3: an agent starts another, which waits until a platform claims it; both talk, and the
+/// child's end is the parent's to say.
+#[tokio::test]
+async fn x_m3_an_agent_starts_another_and_follows_it() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let listed = lead.called("list_spawnable_agents", json!({})).await;
+    assert_eq!(listed["spawnable"], json!([{ "id": "reader", "name": "reader" }]));
+    let child = start(&lead, "reader").await;
+    assert_eq!(child["status"], "pending");
+    assert_eq!(child["parent_session_id"], lead.session.as_str());
+    assert_eq!(child["parent_agent_id"], "lead");
+    let pending = api.get(&format!("{HERE}/runs?status=pending")).await;
+    assert_eq!(pending["items"].as_array().unwrap().len(), 1, "{pending}");
+    assert_eq!(pending["items"][0]["run_id"], child["run_id"]);
+    assert_eq!(pending["items"][0]["claim"]["model"], "small");
+
+    let (run, claim) = claimed(&api, &child).await;
+    assert_eq!((&claim["prompt"], &run.session), (&json!("count the words"), &text(&child, "id")));
+    assert_eq!(api.get(&format!("{HERE}/runs?status=pending")).await["items"], json!([]));
+    run.called("emit_status", json!({ "status": "done" })).await;
+    let child_id = json!({ "child_session_id": child["id"] });
+    let output = lead.called("read_child_output", child_id.clone()).await;
+    assert_eq!(output["child"]["status"], "running");
+    let types = |output: &Value| {
+        let events = output["events"].as_array().unwrap().iter();
+        events.map(|event| text(event, "type")).collect::<Vec<_>>()
+    };
+    assert_eq!(types(&output), ["session.created", "agent.status"]);
+    // What is beyond counts as the nearest.
+    let first = json!({ "child_session_id": child["id"], "limit": -3 });
+    let first = lead.called("read_child_output", first).await;
+    assert_eq!((types(&first).len(), &first["next_seq"]), (1, &json!(1)));
+
+    let said = json!({ "child_session_id": child["id"], "text": "faster", "message_id": "m1" });
+    let sent = lead.called("inject_message", said.clone()).await;
+    assert_eq!(lead.called("inject_message", said).await["sequence"], sent["sequence"]);
+    let events = run.events().await;
+    let heard: Vec<_> = events.iter().filter(|one| one["type"] == "user.message").collect();
+    assert_eq!(heard.len(), 1, "X-E93: one message is one");
+    assert_eq!(heard[0]["payload"]["from_session_id"], lead.session.as_str());
+    run.called("message_caller", json!({ "summary": "42 words" })).await;
+    let told = lead.events().await;
+    let told = told.iter().find(|one| one["type"] == "user.message").unwrap();
+    assert_eq!(told["payload"]["text"], "42 words");
+    assert_eq!(told["payload"]["from_session_id"], child["id"]);
+
+    // X-E92: once.
+    let ending = json!({ "child_session_id": child["id"], "reason": "enough" });
+    let ended = lead.called("cancel_session", ending.clone()).await;
+    assert_eq!(
+        (&ended["cancelled"], &ended["session"]["status"]),
+        (&json!(true), &"cancelled".into())
+    );
+    assert!(ended["session"]["completed_at"].is_string());
+    assert_eq!(lead.called("cancel_session", ending).await["cancelled"], false);
+    let output = lead.called("read_child_output", child_id).await;
+    assert_eq!(output["child"]["status"], "cancelled");
+    let types = types(&output);
+    let count = |kind: &str| types.iter().filter(|one| *one == kind).count();
+    assert_eq!((count("session.cancelled_by_parent"), count("session.ended")), (1, 1), "{types:?}");
+    let late = json!({ "child_session_id": child["id"], "text": "still there?" });
+    assert_eq!(lead.refused("inject_message", late).await["details"]["code"], "child_not_live");
+}
+
+/// S18: only the children of one's own session are children; any other is as good as absent, be it
+/// one's own session, that of another run, a grandchild, or none at all.
+#[tokio::test]
+async fn s18_only_own_children_are_children() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let (lead, other) = (Run::of(&api, "lead").await, Run::of(&api, "lead").await);
+    let child = start(&lead, "reader").await;
+    let (run, _) = claimed(&api, &child).await;
+    let tried = |who: &'static str, id: String| (who, id);
+    for (who, id) in [
+        tried("other", text(&child, "id")),
+        tried("other", other.session.clone()),
+        tried("other", "ses_000000000000".to_owned()),
+        tried("child", lead.session.clone()),
+        tried("child", run.session.clone()),
+        tried("child", "no id".to_owned()),
+    ] {
+        let run = if who == "other" { &other } else { &run };
+        for (tool, more) in [
+            ("read_child_output", json!({})),
+            ("inject_message", json!({ "text": "mine now" })),
+            ("cancel_session", json!({})),
+        ] {
+            let mut asked = json!({ "child_session_id": id });
+            asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let error = run.refused(tool, asked).await;
+            assert_eq!(error["details"]["code"], "not_your_child", "{tool} {error}");
+            let message = error["message"].as_str().unwrap().replace(&id, "ID");
+            assert_eq!(message, "there is no child `ID` of this session");
+        }
+    }
+    assert_eq!(run.events().await.len(), 1, "nothing came of it");
+    // A child that nothing allows to start anybody.
+    let error = run.refused("spawn_session", json!({ "child_agent_id": "reader" })).await;
+    assert_eq!(error["kind"], "permission_required");
+    assert_eq!(error["details"]["code"], "permission_required");
+    assert_eq!(error["details"]["grant_type"], "spawn");
+    // An agent that is not there is like one that may not be started.
+    let error = lead.refused("spawn_session", json!({ "child_agent_id": "nobody" })).await;
+    assert_eq!(error["details"]["code"], "permission_required");
+    let error = lead.refused("message_caller", json!({ "summary": "hello?" })).await;
+    assert_eq!(error["details"]["code"], "no_parent");
+    let path = format!("{HERE}/sessions/{}", lead.session);
+    assert_eq!(api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
+    let error = run.refused("message_caller", json!({ "summary": "hello?" })).await;
+    assert_eq!(error["details"]["code"], "parent_not_live");
+}
+
+/// X-M54, D25: of a hundred at once, one uses a grant for a single use up; the others are refused,
+/// and so are all later ones.
+#[tokio::test]
+async fn x_m54_one_spawn_grant_is_one_child() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let view = api.world.gateway.runs().identify(&lead.token).unwrap();
+    let asked = json!({ "child_agent_id": "loner" });
+    assert_eq!(lead.refused("spawn_session", asked.clone()).await["kind"], "permission_required");
+    granted(&api, "once").await;
+    let listed = lead.called("list_spawnable_agents", json!({})).await;
+    assert_eq!(listed["spawnable"].as_array().unwrap().len(), 2, "{listed}");
+    let runs = api.runs.clone();
+    let mut spawning = JoinSet::new();
+    for _ in 0..100 {
+        let (runs, view) = (runs.clone(), view.clone());
+        let request = json!({ "agent_name": "loner" });
+        spawning.spawn(async move { runs.spawn(&view, &request, Default::default()).await });
+    }
+    let mut begun = 0;
+    for spawned in spawning.join_all().await {
+        match spawned {
+            Ok(_) => begun += 1,
+            Err(error) => assert_eq!(error.code(), "permission_required", "{error}"),
+        }
+    }
+    assert_eq!(begun, 1);
+    assert_eq!(lead.refused("spawn_session", asked.clone()).await["kind"], "permission_required");
+    let grants = api.get(&format!("{HERE}/grants")).await;
+    assert!(grants["items"][0]["consumed_at"].is_string(), "{grants}");
+    granted(&api, "persistent").await;
+    lead.called("spawn_session", asked.clone()).await;
+    lead.called("spawn_session", asked).await;
+}
+
+/// What fails on its way uses no grant up.
+#[tokio::test]
+async fn a_child_that_does_not_begin_leaves_its_grant() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    granted(&api, "once").await;
+    let unfit = json!({ "params_schema": { "topic": { "type": "string", "required": true } } });
+    let path = format!("{HERE}/agents/loner");
+    api.send("PUT", &path, unfit.to_string()).await.succeeded();
+    let error = lead.refused("spawn_session", json!({ "child_agent_id": "loner" })).await;
+    assert_eq!(error["kind"], "invalid_arguments", "{error}");
+    let asked = json!({ "child_agent_id": "loner", "params": { "topic": "birds" } });
+    lead.called("spawn_session", asked.clone()).await;
+    assert_eq!(lead.refused("spawn_session", asked).await["kind"], "permission_required");
+}
+
+/// How often a session was told something that its platform says.
+async fn woken(run: &Run<'_>, kind: &str) -> usize {
+    let events = run.events().await;
+    let of_kind = |one: &&Value| one["type"] == "session.wake" && one["payload"]["kind"] == kind;
+    events.iter().filter(of_kind).count()
+}
+
+fn in_minutes(minutes: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_secs(minutes * 60)
+}
+
+/// X-E88, X-E89: an orchestrator is told of a silent child at each step of the ladder once; other
+/// agents are not.
+#[tokio::test]
+async fn x_e89_an_orchestrator_hears_of_silent_children() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let worker = json!({ "spawnable_agents": ["reader"] }).to_string();
+    api.send("PUT", &format!("{HERE}/agents/worker"), worker).await.succeeded();
+    let (lead, worker) = (Run::of(&api, "lead").await, Run::of(&api, "worker").await);
+    let child = start(&lead, "reader").await;
+    start(&worker, "reader").await;
+    for (minutes, told) in [(4, 0), (6, 1), (6, 1), (12, 2), (25, 3), (26, 3), (45, 4), (90, 5)] {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        assert_eq!(woken(&lead, "watchdog").await, told, "after {minutes} minutes");
+    }
+    assert_eq!(woken(&worker, "watchdog").await, 0);
+    // What comes from the child begins it anew.
+    let said = json!({ "child_session_id": child["id"], "text": "hello?" });
+    lead.called("inject_message", said).await;
+    api.runs.look_at_children(in_minutes(6)).await.unwrap();
+    assert_eq!(woken(&lead, "watchdog").await, 6);
+    // Nobody has claimed it, so it does not end.
+    api.runs.look_at_children(in_minutes(60)).await.unwrap();
+    assert_eq!(woken(&lead, "state_change").await, 0);
+    lead.called("cancel_session", json!({ "child_session_id": child["id"] })).await;
+    assert_eq!(woken(&lead, "state_change").await, 1);
+}
+
+/// X-E90, X-E91: a worker that somebody carries out and that says nothing for half an hour ends,
+/// unless it has said that it would; the newest such note counts.
+#[tokio::test]
+async fn x_e90_a_silent_worker_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
+    api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await.succeeded();
+    let id = RunId::parse(&text(&child, "run_id")).unwrap();
+    let view = api.world.gateway.runs().get(id).unwrap();
+    let status = async || {
+        let asked = json!({ "child_session_id": child["id"] });
+        text(&lead.called("read_child_output", asked).await["child"], "status")
+    };
+    api.runs.expect_quiet(&view, Some(Duration::from_secs(3600))).await.unwrap();
+    api.runs.look_at_children(in_minutes(40)).await.unwrap();
+    assert_eq!((status().await.as_str(), woken(&lead, "watchdog").await), ("running", 0));
+    assert_eq!(api.runs.expect_quiet(&view, None).await.unwrap(), None);
+    api.runs.look_at_children(in_minutes(29)).await.unwrap();
+    assert_eq!((status().await.as_str(), woken(&lead, "watchdog").await), ("running", 1));
+    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    assert_eq!((status().await.as_str(), woken(&lead, "state_change").await), ("expired", 1));
+    let error = lead.refused("expect_quiet_for", json!({ "seconds": 60 })).await;
+    assert_eq!(error["details"]["code"], "no_parent");
+    let (run, _) = claimed(&api, &start(&lead, "reader").await).await;
+    let noted = run.called("expect_quiet_for", json!({ "seconds": 60, "reason": "a build" })).await;
+    assert!(noted["quiet_until"].is_string(), "{noted}");
+    let cleared = run.called("expect_quiet_for", json!({ "seconds": -1 })).await;
+    assert_eq!(cleared["quiet_until"], Value::Null);
+}
+
+/// X-E81: the token of a run is worth what was granted to its driver, so no other human claims it.
+#[tokio::test]
+async fn x_e81_no_other_human_claims_a_run() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let (here, id) = (WorkspaceId::default(), text(&child, "run_id"));
+    let other = PrincipalId::new("prn_00000000000000aa").unwrap();
+    let other = Creator::Member(By::system(), Some(other));
+    let view = api.world.gateway.runs().identify(&lead.token).unwrap();
+    for by in [other, Creator::Run(view)] {
+        let refused = api.runs.claim(&here, &id, b"{}", &by).await;
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Denied);
+    }
+    let driver = Creator::Member(By::system(), Some(PrincipalId::local_admin()));
+    api.runs.claim(&here, &id, b"{}", &driver).await.unwrap();
+}
+
+/// What runners report adds up, for the session, for what it has begun, and for the agent; a report
+/// that comes twice is one, and no run reports anything.
+#[tokio::test]
+async fn what_sessions_cost_adds_up() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let (run, _) = claimed(&api, &child).await;
+    let path = |session: &str| format!("{HERE}/sessions/{session}/usage");
+    let report = json!({ "id": "t1", "model": "small", "input_tokens": 10, "output_tokens": 4,
+                         "cost_micros": 300, "currency": "EUR" });
+    for _ in 0..2 {
+        let kept = api.send("POST", &path(&lead.session), report.to_string()).await.succeeded();
+        assert_eq!(kept, report);
+    }
+    let mut other = report.clone();
+    other["cost_micros"] = json!(1);
+    let taken = api.send("POST", &path(&lead.session), other.to_string()).await;
+    taken.problem(StatusCode::CONFLICT, "conflict");
+    // Of another session the same id is another report.
+    api.send("POST", &path(&run.session), other.to_string()).await.succeeded();
+    let large = json!({ "id": "t2", "model": "large", "input_tokens": 1, "cost_micros": 5 });
+    api.send("POST", &path(&run.session), large.to_string()).await.succeeded();
+    let unknown = api.send("POST", &path("ses_000000000000"), large.to_string()).await;
+    unknown.problem(StatusCode::NOT_FOUND, "not_found");
+    let request = api.world.request(http::Method::POST, &path(&run.session));
+    let refused = request.header("authorization", &format!("Bearer {}", run.token)).send().await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+
+    let own = lead.called("get_session_cost", json!({})).await;
+    let euro = |cost: u64, input: u64, output: u64| {
+        json!({ "currency": "EUR", "cost_micros": cost, "input_tokens": input,
+                "output_tokens": output })
+    };
+    assert_eq!(
+        (&own["totals"], &own["session_id"]),
+        (&json!([euro(300, 10, 4)]), &json!(lead.session))
+    );
+    let tree = lead.called("get_session_tree_cost", json!({})).await;
+    let dollar =
+        json!({ "currency": "USD", "cost_micros": 5, "input_tokens": 1, "output_tokens": 0 });
+    assert_eq!(tree["totals"], json!([euro(301, 20, 8), dollar]));
+    assert_eq!(tree["models"].as_array().unwrap().len(), 2, "{tree}");
+    let below = run.called("get_session_tree_cost", json!({})).await;
+    assert_eq!(below["totals"], json!([euro(1, 10, 4), dollar]));
+    start(&lead, "reader").await;
+    for window in ["24h", "7d", "30d", "all"] {
+        let agent = run.called("get_agent_cost", json!({ "window": window })).await;
+        assert_eq!((&agent["totals"], &agent["agent_id"]), (&below["totals"], &json!("reader")));
+    }
+    let second = Run::of(&api, "lead").await;
+    assert_eq!(second.called("get_session_cost", json!({})).await["totals"], json!([]));
+    assert_eq!(second.called("get_agent_cost", json!({})).await["totals"], own["totals"]);
+}
+
+/// A session has so many children that go on, and no more; one that ends makes room.
+#[tokio::test]
+async fn a_session_has_so_many_children_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let mut last = Value::Null;
+    for _ in 0..32 {
+        last = start(&lead, "reader").await;
+    }
+    let asked = json!({ "child_agent_id": "reader" });
+    let error = lead.refused("spawn_session", asked.clone()).await;
+    assert_eq!(error["details"]["code"], "too_many_children", "{error}");
+    let ended = json!({ "child_session_id": last["id"] });
+    assert_eq!(lead.called("cancel_session", ended).await["cancelled"], true);
+    lead.called("spawn_session", asked.clone()).await;
+    assert_eq!(lead.refused("spawn_session", asked).await["kind"], "limit_exceeded");
+}
+
+/// A run that waits is claimed by one; the token of a claim that is over opens nothing once the run
+/// is claimed anew.
+#[tokio::test]
+async fn a_run_is_claimed_by_one_at_a_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let child = start(&lead, "reader").await;
+    let runs = api.runs.clone();
+    let mut claiming = JoinSet::new();
+    for _ in 0..20 {
+        let (runs, id) = (runs.clone(), text(&child, "run_id"));
+        claiming.spawn(async move {
+            let by = Creator::Member(By::system(), None);
+            runs.claim(&WorkspaceId::default(), &id, b"{}", &by).await.is_ok()
+        });
+    }
+    let claims = claiming.join_all().await.into_iter().filter(|done| *done).count();
+    assert_eq!(claims, 1);
+    let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
+    api.send("POST", &path, "{}").await.problem(StatusCode::CONFLICT, "conflict");
+    let forged = r#"{"claim": "clm_000000000000000000000000"}"#;
+    api.send("POST", &path, forged).await.problem(StatusCode::CONFLICT, "conflict");
+
+    let other = start(&lead, "reader").await;
+    let (first, claim) = claimed(&api, &other).await;
+    let path = format!("{HERE}/runs/{}/claim", text(&other, "run_id"));
+    let held = json!({ "claim": claim["claim"], "lease_seconds": 3600 }).to_string();
+    let longer = api.send("POST", &path, held.clone()).await.succeeded();
+    assert!(text(&longer, "claimed_until") > text(&claim, "claimed_until"));
+    first.called("emit_status", json!({ "status": "starting" })).await;
+    // Its time is over.
+    let id = RunId::parse(&text(&other, "run_id")).unwrap();
+    let past = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    let name = text(&claim, "claim");
+    assert!(store.runs().hold(&WorkspaceId::default(), id, &name, past).await.unwrap());
+    api.send("POST", &path, held).await.problem(StatusCode::CONFLICT, "conflict");
+    let (second, _) = claimed(&api, &other).await;
+    second.called("emit_status", json!({ "status": "starting" })).await;
+    let status = |run: &Run<'_>| {
+        let request = api.world.modern("/mcp/narthex", "tools/list", json!({}));
+        request.header("authorization", &format!("Bearer {}", run.token)).send()
+    };
+    assert_eq!(status(&first).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(status(&second).await.status, StatusCode::OK);
+    // What its creator carries out is nobody's to claim, and what has ended neither.
+    let own = api.get(&format!("{HERE}/runs?session={}", lead.session)).await;
+    let own = text(&own["items"][0], "run_id");
+    let path = format!("{HERE}/runs/{own}/claim");
+    api.send("POST", &path, "{}").await.problem(StatusCode::CONFLICT, "conflict");
+    let path = format!("{HERE}/runs/run_000000000000/claim");
+    api.send("POST", &path, "{}").await.problem(StatusCode::NOT_FOUND, "not_found");
+    // A run claims nothing, not even its child.
+    let path = format!("{HERE}/runs/{}/claim", text(&child, "run_id"));
+    let request = api.world.request(http::Method::POST, &path);
+    let refused = request.header("authorization", &format!("Bearer {}", lead.token)).send().await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text());
+}

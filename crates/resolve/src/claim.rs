@@ -1,0 +1,60 @@
+//! The request to carry out a run that waits.
+
+use std::time::Duration;
+
+use crate::{
+    fault::Faults,
+    reader::{Object, Parsed, Reader, parse},
+};
+
+/// What whoever claims a run says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimRequest {
+    /// The claim that is to last longer; `None` for a new one.
+    pub claim: Option<String>,
+    /// For how long nobody else may claim it, from now on.
+    pub lasts: Duration,
+}
+
+/// For how long, in seconds, if nothing is said, and at most.
+const LASTS: u64 = 300;
+const LASTS_MAX: u64 = 24 * 60 * 60;
+
+impl ClaimRequest {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// All faults at once, each with its place in the text.
+    pub fn parse(text: &[u8]) -> Result<Parsed<Self>, Faults> {
+        parse(text, read)
+    }
+}
+
+fn read(reader: &mut Reader, object: &Object<'_>) -> Option<ClaimRequest> {
+    reader.only(object, &["claim", "lease_seconds"]);
+    let claim = reader.owned(object, "claim");
+    let seconds = reader.amount(object, "lease_seconds").unwrap_or(LASTS);
+    if seconds > LASTS_MAX {
+        let at = object.at.key("lease_seconds");
+        let message = format!("a claim lasts {LASTS_MAX} seconds at most");
+        reader.invalid(&at, message, "ask for less, and claim again before it is over");
+    }
+    Some(ClaimRequest { claim, lasts: Duration::from_secs(seconds) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_lasts_as_long_as_is_said() {
+        let read = |text: &str| ClaimRequest::parse(text.as_bytes()).map(|parsed| parsed.value);
+        let plain = read("{}").unwrap();
+        assert_eq!((plain.claim, plain.lasts), (None, Duration::from_secs(300)));
+        let again = read(r#"{"claim": "clm_1", "lease_seconds": 60}"#).unwrap();
+        assert_eq!((again.claim.as_deref(), again.lasts), (Some("clm_1"), Duration::from_secs(60)));
+        for bad in [r#"{"lease_seconds": 0}"#, r#"{"lease_seconds": 86401}"#, r#"{"more": 1}"#] {
+            assert_eq!(read(bad).unwrap_err().iter().count(), 1, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! What a run sees of the sessions that it has begun, and of the one that began it. Who asks is
+//! always the run itself; whatever is no child of its session is as good as absent (S18).
+
+use std::sync::Arc;
+
+use narthex_audit::{Actor, ActorKind};
+use narthex_events::EventKind;
+use narthex_gateway::RunView;
+use narthex_model::{RunEnd, SessionId, json::shortened};
+use narthex_store::{RunRow, SessionRow};
+use serde_json::{Value, json};
+
+use crate::{
+    RunError, RunStatus, Runs,
+    driver::{Awaited, Creator},
+    seen::Ending,
+};
+
+/// A session that a run of another one has begun.
+#[derive(Debug, Clone)]
+pub struct Child {
+    /// The session.
+    pub session: SessionRow,
+    /// Its newest run.
+    pub run: Option<RunRow>,
+}
+
+/// The session of the run that began another.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Which one.
+    pub session: SessionId,
+    /// The session that it began.
+    pub child: SessionId,
+}
+
+impl Child {
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        let status = self.run.as_ref().map_or(RunStatus::Running, RunStatus::of);
+        match (self.session.ended_at, status) {
+            (Some(_), RunStatus::Running | RunStatus::Pending) => RunStatus::Over(RunEnd::Ended),
+            (_, status) => status,
+        }
+    }
+
+    /// Whether something may begin in it still.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.session.ended_at.is_none()
+    }
+}
+
+impl Runs {
+    /// Begins a session of another agent, as a child of a run, by a document of the form of a
+    /// creation. It waits until somebody claims it: nobody is told its token.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub async fn spawn(
+        &self,
+        run: &Arc<RunView>,
+        request: &Value,
+        awaited: Awaited,
+    ) -> Result<RunRow, RunError> {
+        let by = Creator::Spawner(run.clone(), awaited);
+        let created = self.create(&run.workspace, &request.to_string(), by).await?;
+        Ok(created.row)
+    }
+
+    /// A child of the session of a run.
+    ///
+    /// # Errors
+    /// When it is none, or the store fails.
+    pub async fn child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
+        let none = || RunError::NotYourChild(shortened(id));
+        let own = run.authority.actors.session.ok_or_else(none)?;
+        let (session, runs) = match self.session(&run.workspace, id).await {
+            Ok(found) => found,
+            Err(RunError::UnknownSession(_)) => return Err(none()),
+            Err(error) => return Err(error),
+        };
+        let parent = self.stored(&run.workspace, session.parent.ok_or_else(none)?).await?;
+        if parent.is_none_or(|parent| parent.session != own) {
+            return Err(none());
+        }
+        Ok(Child { session, run: runs.into_iter().next_back() })
+    }
+
+    /// The same, if something may begin in it still.
+    ///
+    /// # Errors
+    /// When it is none, it has ended, or the store fails.
+    pub async fn live_child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
+        let child = self.child(run, id).await?;
+        match child.is_live() {
+            true => Ok(child),
+            false => Err(RunError::SessionOver { id: child.session.id, why: "it has ended" }),
+        }
+    }
+
+    /// Ends a child for its parent (X-E92). `false` if it had ended before.
+    ///
+    /// # Errors
+    /// When it is none, or the store fails.
+    pub async fn cancel(
+        &self,
+        run: &RunView,
+        id: &str,
+        reason: Option<&str>,
+    ) -> Result<(bool, Child), RunError> {
+        let child = self.child(run, id).await?;
+        let payload = json!({
+            "cancelled_by_parent": true,
+            "parent_session_id": run.authority.actors.session.map(SessionId::to_text),
+            "parent_run_id": run.id.to_text(),
+            "reason": reason,
+        });
+        let ending = Ending {
+            by: Actor::new(ActorKind::Run, run.id.to_text()),
+            how: RunEnd::Cancelled,
+            first: Some((EventKind::SessionCancelledByParent, payload)),
+        };
+        let ended = match child.is_live() {
+            true => self.end_session(&run.workspace, child.session.id, ending).await?,
+            false => false,
+        };
+        Ok((ended, self.child(run, id).await?))
+    }
+
+    /// The session of the run that began the session of this one.
+    ///
+    /// # Errors
+    /// When no run did, its session has ended, or the store fails.
+    pub async fn caller(&self, run: &RunView) -> Result<Caller, RunError> {
+        let own = run.authority.actors.session.ok_or(RunError::NoCaller)?;
+        let (session, _) = self.session(&run.workspace, &own.to_text()).await?;
+        let parent = session.parent.ok_or(RunError::NoCaller)?;
+        let parent = self.stored(&run.workspace, parent).await?.ok_or(RunError::CallerOver)?;
+        let (above, _) = self.session(&run.workspace, &parent.session.to_text()).await?;
+        match above.ended_at {
+            None => Ok(Caller { session: above.id, child: own }),
+            Some(_) => Err(RunError::CallerOver),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What sessions have used, as whoever carries them out reports it.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, Control, ControlError};
+use narthex_gateway::RunView;
+use narthex_model::{ErrorKind, SessionId, WorkspaceId};
+use narthex_resolve::CostRequest;
+use narthex_store::{Cost, CostSum, REPORTS_MAX};
+
+use crate::{RunError, Runs};
+
+/// Of what the cost is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CostOf {
+    /// One session.
+    Session(SessionId),
+    /// A session with all that it has begun, and that these have.
+    Tree(SessionId),
+}
+
+impl Runs {
+    /// Keeps what somebody reports that a session has used. The same report twice is one.
+    ///
+    /// # Errors
+    /// When the report is faulty, there is no such session, it has another report of this id, or as
+    /// many as it may have; or the store fails.
+    pub async fn cost_report(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        text: &[u8],
+        by: &By,
+    ) -> Result<Cost, RunError> {
+        let (session, _) = self.session(workspace, id).await?;
+        let session = session.id;
+        let asked = CostRequest::parse(text).map_err(RunError::Refused)?.value;
+        let CostRequest { id, model, input_tokens, output_tokens, cost, currency } = asked;
+        let cost = Cost { id, model, input_tokens, output_tokens, cost, currency };
+        if let Some(kept) = self.cost_kept(workspace, session, &cost).await? {
+            return Ok(kept);
+        }
+        let costs = self.store()?.costs();
+        if costs.count(workspace, session).await.map_err(ControlError::Store)? >= REPORTS_MAX {
+            return Err(RunError::TooManyReports(REPORTS_MAX));
+        }
+        let (here, by, new) = (workspace.clone(), by.clone(), cost.clone());
+        let keep = async move |control: Control| {
+            let store = control.catalog_store(&here).await?;
+            let event = AuditEvent::new(kind::SESSION_COST_REPORTED, by.clone());
+            let event = event.in_workspace(&here).of_session(session.to_text());
+            let noted = control.note(event.on("session", session.to_text())).await?;
+            let kept = store.costs().create(&here, session, &new, &by.id).await;
+            kept.map_err(ControlError::Store)?;
+            noted.done().await;
+            Ok(())
+        };
+        match self.control().to_the_end(keep).await {
+            Ok(()) => Ok(cost),
+            // Somebody was faster.
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                let kept = self.cost_kept(workspace, session, &cost).await?;
+                kept.ok_or(RunError::Control(error))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The report of the same id, if there is one; it has to be the same.
+    async fn cost_kept(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        cost: &Cost,
+    ) -> Result<Option<Cost>, RunError> {
+        let kept = self.store()?.costs().find(workspace, session, &cost.id).await;
+        match kept.map_err(ControlError::Store)? {
+            Some(kept) if kept != *cost => Err(RunError::ReportTaken(cost.id.clone())),
+            kept => Ok(kept),
+        }
+    }
+
+    /// What was used, by model and currency.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn cost(
+        &self,
+        workspace: &WorkspaceId,
+        of: CostOf,
+    ) -> Result<Vec<CostSum>, RunError> {
+        let costs = self.store()?.costs();
+        let sums = match of {
+            CostOf::Session(session) => costs.of_session(workspace, session).await,
+            CostOf::Tree(session) => costs.of_tree(workspace, session).await,
+        };
+        Ok(sums.map_err(ControlError::Store)?)
+    }
+
+    /// What the agent of a run has used in all its sessions, as far back as is said; nothing of a
+    /// run without an agent.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn agent_cost(
+        &self,
+        run: &RunView,
+        window: Option<Duration>,
+    ) -> Result<Vec<CostSum>, RunError> {
+        let Some(agent) = &run.authority.actors.agent else { return Ok(Vec::new()) };
+        let since = window.and_then(|window| SystemTime::now().checked_sub(window));
+        let since = since.unwrap_or(SystemTime::UNIX_EPOCH);
+        let sums = self.store()?.costs().of_agent(&run.workspace, agent.as_str(), since).await;
+        Ok(sums.map_err(ControlError::Store)?)
+    }
+}

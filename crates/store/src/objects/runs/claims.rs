@@ -1,0 +1,114 @@
+//! Who carries out the runs that somebody else began.
+
+use std::time::SystemTime;
+
+use narthex_model::{RunId, WorkspaceId};
+
+use super::RunRows;
+use crate::{
+    StatementError,
+    database::Step,
+    objects::{ms, now_ms},
+    statement::{Statement, Value},
+};
+
+const CLAIM: Statement = Statement {
+    name: "runs.claim",
+    sql: "UPDATE runs SET claim = $3, claimed_by = $4, claimed_until = $5, token = $6 \
+          WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND claimable = 1 \
+          AND claimed_until <= $7 AND expires_at > $7",
+};
+const HOLD: Statement = Statement {
+    name: "runs.hold",
+    sql: "UPDATE runs SET claimed_until = $4 WHERE workspace = $1 AND id = $2 AND ended_at = 0 \
+          AND claim = $3 AND claim <> '' AND claimed_until > $5",
+};
+
+/// What is asked of whoever claims a run.
+#[derive(Debug, Clone, Copy)]
+pub struct Awaited<'a> {
+    /// The model; empty if it is theirs to choose.
+    pub model: &'a str,
+    /// The runtime; empty likewise.
+    pub runtime: &'a str,
+}
+
+/// The same of a run that is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The model; empty if it is theirs to choose.
+    pub model: String,
+    /// The runtime; empty likewise.
+    pub runtime: String,
+    /// Who has claimed it last, and until when; `None` before that.
+    pub claim: Option<(String, SystemTime)>,
+}
+
+/// Somebody who takes a run over.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim<'a> {
+    /// By what the claim is known.
+    pub id: &'a str,
+    /// Who.
+    pub by: &'a str,
+    /// Until when nobody else does.
+    pub until: SystemTime,
+    /// The SHA-256 of the token that opens the run from now on, in hexadecimal digits.
+    pub token: &'a str,
+}
+
+impl Waiting {
+    /// Whether nobody has claimed it, or not for long enough.
+    #[must_use]
+    pub fn is_free(&self, now: SystemTime) -> bool {
+        self.claim.as_ref().is_none_or(|(_, until)| *until <= now)
+    }
+}
+
+impl RunRows<'_> {
+    /// Gives a run to whoever claims it. `false`, and nothing happens, if it waits for nobody.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn claim(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        claim: Claim<'_>,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Text(claim.id),
+            Value::Text(claim.by),
+            Value::Integer(ms(claim.until)),
+            Value::Text(claim.token),
+            Value::Integer(now_ms()),
+        ];
+        self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
+    }
+
+    /// Has a claim last until another time. `false`, and nothing happens, if it is over, or another
+    /// one.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn hold(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        claim: &str,
+        until: SystemTime,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Text(claim),
+            Value::Integer(ms(until)),
+            Value::Integer(now_ms()),
+        ];
+        self.database.write_steps(&[Step::must_change(HOLD, values)]).await
+    }
+}
