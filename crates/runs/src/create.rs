@@ -149,7 +149,7 @@ impl Runs {
         let parent = self.parent(&workspace, &request, &by).await?;
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let by = match by {
-            Creator::Operator(by, _) | Creator::Member(by, _) => by,
+            Creator::Operator(by, _) | Creator::Member(by, _) | Creator::Unproved { by, .. } => by,
             Creator::Run(run) => By::new(ActorKind::Run, run.id.to_text()),
         };
         let token = RunToken::generate().map_err(RunError::Randomness)?;
