@@ -60,8 +60,8 @@ impl Timestamp {
         (Self::new(time).to_string() == text).then_some(time)
     }
 
-    /// Reads a time as people and programs write it (RFC 3339): with or without a fraction, of which
-    /// what is finer than a millisecond does not count, and with any offset.
+    /// Reads a time as people and programs write it (RFC 3339): with or without a fraction, of
+    /// which what is finer than a millisecond does not count, and with any offset.
     #[must_use]
     pub fn parse(text: &str) -> Option<SystemTime> {
         let (whole, mut rest) = text.split_at_checked(WHOLE)?;

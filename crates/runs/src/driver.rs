@@ -60,14 +60,14 @@ impl Runs {
             Creator::Operator(_, human) => (human.as_ref(), true),
             Creator::Member(_, human) => (human.as_ref(), false),
             Creator::Unproved { .. } if named.is_some() => {
-                let message = "only a human who has signed in with a passkey or at a provider, or a \
-                               service, says who drives a run here (`grants.require_proof`)";
+                let message = "only a human who has signed in with a passkey or at a provider, \
+                               or a service, says who drives a run (`grants.require_proof`)";
                 return Err(denied(message));
             }
             // A child of a run that somebody drives would be driven by them.
             Creator::Unproved { .. } if parent.is_some_and(|one| one.row.driver.is_some()) => {
-                let message = "a human drives the parent, and only who has proved to be one goes on \
-                               there (`grants.require_proof`); use the run's own token";
+                let message = "a human drives the parent, and only who has proved to be one goes \
+                               on there (`grants.require_proof`); use the run's own token";
                 return Err(denied(message));
             }
             Creator::Unproved { .. } | Creator::Run(_) => (None, false),
