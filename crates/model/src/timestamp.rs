@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+/// So many characters has a time to the second, without its zone.
+const WHOLE: usize = "2027-01-31T12:00:00".len();
 const DAY_SECONDS: u64 = 86_400;
 /// From the first of March of the year 0 to 1970.
 const DAYS_BEFORE_1970: u64 = 719_468;
@@ -56,6 +58,41 @@ impl Timestamp {
         let time = UNIX_EPOCH + Duration::from_millis(seconds * 1000 + number(20..23)?);
         // Whatever is no day of the calendar, or written in another way, prints differently.
         (Self::new(time).to_string() == text).then_some(time)
+    }
+
+    /// Reads a time as people and programs write it (RFC 3339): with or without a fraction, of
+    /// which what is finer than a millisecond does not count, and with any offset.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<SystemTime> {
+        let (whole, mut rest) = text.split_at_checked(WHOLE)?;
+        let mut millis = "000".to_owned();
+        if let Some(after) = rest.strip_prefix('.') {
+            let count = after.bytes().take_while(u8::is_ascii_digit).count();
+            let (digits, end) = after.split_at_checked(count)?;
+            if !(1..=9).contains(&count) {
+                return None;
+            }
+            millis = format!("{digits:0<3}");
+            millis.truncate(3);
+            rest = end;
+        }
+        let local = Self::read(&format!("{whole}.{millis}Z"))?;
+        if rest == "Z" {
+            return Some(local);
+        }
+        let (is_ahead, clock) = match rest.split_at_checked(1)? {
+            ("+", clock) => (true, clock),
+            ("-", clock) => (false, clock),
+            _ => return None,
+        };
+        let (hours, minutes) = clock.split_once(':')?;
+        let number = |text: &str, end: u64| -> Option<u64> {
+            let is_pair = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_pair.then(|| text.parse().ok())?.filter(|number| *number < end)
+        };
+        let offset = number(hours, 24)? * 3600 + number(minutes, 60)? * 60;
+        let offset = Duration::from_secs(offset);
+        if is_ahead { local.checked_sub(offset) } else { local.checked_add(offset) }
     }
 
     fn clock(self) -> (u64, u64, u64) {
@@ -151,6 +188,40 @@ mod tests {
         ];
         for text in bad {
             assert_eq!(Timestamp::read(text), None, "{text}");
+        }
+    }
+
+    /// RFC 3339, section 5.6.
+    #[test]
+    fn times_are_read_as_they_are_written() {
+        let noon = Timestamp::read("2027-01-31T12:00:00.000Z");
+        assert!(noon.is_some());
+        for text in [
+            "2027-01-31T12:00:00Z",
+            "2027-01-31T12:00:00.0Z",
+            "2027-01-31T12:00:00.000999999Z",
+            "2027-01-31T13:30:00+01:30",
+            "2027-01-31T02:00:00.00-10:00",
+            "2027-01-31T12:00:00-00:00",
+        ] {
+            assert_eq!(Timestamp::parse(text), noon, "{text}");
+        }
+        let tenth = Timestamp::parse("2027-01-31T12:00:00.1Z");
+        assert_eq!(tenth, Timestamp::read("2027-01-31T12:00:00.100Z"));
+        for text in [
+            "",
+            "2027-01-31",
+            "2027-01-31T12:00:00",
+            "2027-01-31T12:00:00.Z",
+            "2027-01-31T12:00:00.0000000000Z",
+            "2027-02-30T12:00:00Z",
+            "2027-01-31T12:00:00+1:30",
+            "2027-01-31T12:00:00+24:00",
+            "2027-01-31T12:00:00+0100",
+            "2027-01-31T12:00:00 Z",
+            "2027-01-31T12:00:0ä",
+        ] {
+            assert_eq!(Timestamp::parse(text), None, "{text}");
         }
     }
 }

@@ -148,6 +148,11 @@ fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
         Creator::Member(_, Some(_)) => {
             Err(denied("another person drives this run; they, a service or an operator claims it"))
         }
+        Creator::Unproved { by, .. } if row.driver.is_none() => Ok(by),
+        Creator::Unproved { .. } => Err(denied(
+            "a human drives this run, and only who has proved to be one, or a service, claims it \
+             (`grants.require_proof`)",
+        )),
         Creator::Run(_) | Creator::Spawner(..) => Err(denied("a run claims no others")),
     }
 }

@@ -151,7 +151,7 @@ impl Runs {
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let awaited = by.awaited().cloned();
         let by = match by {
-            Creator::Operator(by, _) | Creator::Member(by, _) => by,
+            Creator::Operator(by, _) | Creator::Member(by, _) | Creator::Unproved { by, .. } => by,
             Creator::Run(run) | Creator::Spawner(run, _) => {
                 By::new(ActorKind::Run, run.id.to_text())
             }

@@ -18,6 +18,14 @@ pub enum Creator {
     Operator(By, Option<PrincipalId>),
     /// A runner or admin of the workspace: what reaches beyond it is not theirs to say.
     Member(By, Option<PrincipalId>),
+    /// A human who has not proved to be one, where that is asked for (D15): else whoever holds the
+    /// operator's token would have what was granted to others.
+    Unproved {
+        /// Who they say they are.
+        by: By,
+        /// Whether they are an operator.
+        is_operator: bool,
+    },
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
     /// The same, where somebody else is to carry the child out, by what is said here.
@@ -38,7 +46,7 @@ impl Creator {
     pub(crate) fn awaited(&self) -> Option<&Awaited> {
         match self {
             Self::Spawner(_, awaited) => Some(awaited),
-            Self::Operator(..) | Self::Member(..) | Self::Run(_) => None,
+            Self::Operator(..) | Self::Member(..) | Self::Unproved { .. } | Self::Run(_) => None,
         }
     }
 }
@@ -72,7 +80,18 @@ impl Runs {
         let (human, is_operator) = match by {
             Creator::Operator(_, human) => (human.as_ref(), true),
             Creator::Member(_, human) => (human.as_ref(), false),
-            Creator::Run(_) | Creator::Spawner(..) => (None, false),
+            Creator::Unproved { .. } if named.is_some() => {
+                let message = "only a human who has signed in with a passkey or at a provider, \
+                               or a service, says who drives a run (`grants.require_proof`)";
+                return Err(denied(message));
+            }
+            // A child of a run that somebody drives would be driven by them.
+            Creator::Unproved { .. } if parent.is_some_and(|one| one.row.driver.is_some()) => {
+                let message = "a human drives the parent, and only who has proved to be one goes \
+                               on there (`grants.require_proof`); use the run's own token";
+                return Err(denied(message));
+            }
+            Creator::Unproved { .. } | Creator::Run(_) | Creator::Spawner(..) => (None, false),
         };
         if let Some(parent) = parent {
             let driver = parent.row.driver.clone();

@@ -83,14 +83,14 @@ impl Runs {
         by: &Creator,
     ) -> Result<Option<Parent>, RunError> {
         let named = request.parent_run_id.as_deref();
-        if let Creator::Member(..) = by {
+        if let Creator::Member(..) | Creator::Unproved { is_operator: false, .. } = by {
             check_member(request)?;
         }
         match by {
             Creator::Run(run) | Creator::Spawner(run, _) => {
                 self.of_token(workspace, request, run, by.awaited()).await.map(Some)
             }
-            Creator::Operator(..) | Creator::Member(..) => match named {
+            Creator::Operator(..) | Creator::Member(..) | Creator::Unproved { .. } => match named {
                 None => Ok(None),
                 Some(id) => {
                     let id = RunId::parse(id).ok_or(RunError::NoParent)?;

@@ -67,7 +67,7 @@ impl ClientRequest {
         let name = fields.named("client", |name| PrincipalName::of_service(workspace, name));
         let agent = fields.named("agent_name", AgentName::new);
         let origins = origins(&mut fields);
-        let expires_at = fields.text("expires_at").map(|text| Timestamp::read(&text));
+        let expires_at = fields.text("expires_at").map(|text| Timestamp::parse(&text));
         if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
             let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
             fields.fault("expires_at", "it is no time to come", remedy);
@@ -250,7 +250,10 @@ impl Control {
     ) -> Result<PrincipalId, ControlError> {
         let table = self.access();
         match table.accounts.values().find(|one| one.name == name) {
-            Some(found) if found.kind == PrincipalKind::Client => Ok(found.id.clone()),
+            Some(found) if found.kind == PrincipalKind::Client => match found.disabled_at {
+                None => Ok(found.id.clone()),
+                Some(_) => Err(AccessError::NameDisabled(found.name.clone()).into()),
+            },
             Some(found) => Err(AccessError::NameTaken(found.name.clone()).into()),
             None => {
                 let id = new_id()?;

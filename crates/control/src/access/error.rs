@@ -14,6 +14,12 @@ pub enum AccessError {
     /// Somebody has the name.
     #[error("there is `{0}` already; choose another name")]
     NameTaken(PrincipalName),
+    /// Somebody has it who may not come in.
+    #[error(
+        "`{0}` is disabled; choose another name, or let it in again with `narthex users disable \
+         {0} --undo`"
+    )]
+    NameDisabled(PrincipalName),
     /// A workspace has the id.
     #[error("there is the workspace `{0}` already; choose another id")]
     WorkspaceTaken(WorkspaceId),
@@ -84,6 +90,7 @@ impl AccessError {
             | Self::UnknownClient(_)
             | Self::UnknownBinding(_) => ErrorKind::NotFound,
             Self::NameTaken(_)
+            | Self::NameDisabled(_)
             | Self::WorkspaceTaken(_)
             | Self::BindingTaken(_)
             | Self::Living { .. }

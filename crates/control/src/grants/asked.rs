@@ -80,7 +80,7 @@ pub(super) fn read(text: &[u8]) -> Result<Asked, CatalogError> {
     if let Some(Err(error)) = &agent {
         faults.push(FieldError::invalid("agent_subject_id", error.to_string(), "name an agent"));
     }
-    let expires_at = fields.text("expires_at").map(|text| Timestamp::read(&text));
+    let expires_at = fields.text("expires_at").map(|text| Timestamp::parse(&text));
     if expires_at.is_some_and(|at| at.is_none_or(|at| at <= SystemTime::now())) {
         let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
         faults.push(FieldError::invalid("expires_at", "it is no time to come", remedy));

@@ -43,6 +43,12 @@ pub enum LoginError {
          sign in with a passkey or at a provider to add another"
     )]
     NotTheFirst,
+    /// What proves humans is not for whoever may be none to remove.
+    #[error(
+        "passkeys prove humans here (`grants.require_proof`), so that only who has signed in with \
+         one, or at a provider, removes one; sign in so, or turn the setting off for it"
+    )]
+    NotProved,
     /// The passkey was used at the same time, which an honest one is not.
     #[error("this passkey was used twice at once; try again")]
     PasskeyRaced,
@@ -100,7 +106,7 @@ impl LoginError {
             | Self::Unreachable(_)
             | Self::Status(_)
             | Self::Randomness(_) => ErrorKind::Unavailable,
-            Self::Disabled | Self::NotTheFirst => ErrorKind::Denied,
+            Self::Disabled | Self::NotTheFirst | Self::NotProved => ErrorKind::Denied,
             Self::Ended(end) => end.kind(),
         }
     }

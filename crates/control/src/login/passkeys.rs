@@ -75,7 +75,8 @@ impl Control {
             used_at: None,
         };
         let (by, signed_in) = (account.actor(), signed_in.clone());
-        let add = async move |this: Self| {
+        // In turn, so that of many at once only one is the first.
+        self.change_access(async move |this: Self, _store| {
             this.may_add(&signed_in).await?;
             let proofs = this.access_store()?.proofs();
             if proofs.find_passkey(&row.id).await.map_err(ControlError::Store)?.is_some() {
@@ -89,8 +90,8 @@ impl Control {
             })?;
             noted.done().await;
             Ok(row)
-        };
-        self.to_the_end(add).await
+        })
+        .await
     }
 
     /// Whether anybody can prove to be a human: by a passkey, or at a provider (D15).
@@ -163,16 +164,28 @@ impl Control {
         all.map_err(ControlError::Store)
     }
 
-    /// Takes a passkey away from somebody. Sessions that it has begun go on.
+    /// Whether humans have to prove that they are some before what they grant counts (D15).
+    #[must_use]
+    pub fn needs_proof(&self) -> bool {
+        self.shared.granting.needs_proof
+    }
+
+    /// Takes a passkey away from somebody, as somebody who `is_proved` to be human or not. Sessions
+    /// that it has begun go on.
     ///
     /// # Errors
-    /// When they have none of this id, or the store fails.
+    /// When they have none of this id, who takes it away has to prove to be human, or the store
+    /// fails.
     pub async fn passkey_remove(
         &self,
         principal: &PrincipalId,
         id: &str,
         by: &By,
+        is_proved: bool,
     ) -> Result<(), ControlError> {
+        if self.needs_proof() && !is_proved {
+            return Err(LoginError::NotProved.into());
+        }
         let (principal, id, by) = (principal.clone(), id.to_owned(), by.clone());
         let remove = async move |this: Self| {
             let proofs = this.access_store()?.proofs();

@@ -56,7 +56,8 @@ impl Asked<'_> {
         self.query(&[])?;
         let control = self.control()?;
         let account = control.principal(&self.segment(0))?;
-        control.passkey_remove(&account.id, &self.segment(1), &self.by()).await?;
+        let is_proved = self.principal.is_authenticated_human();
+        control.passkey_remove(&account.id, &self.segment(1), &self.by(), is_proved).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_audit::ToolSet;
-use narthex_control::FieldError;
+use narthex_control::{Control, FieldError};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{Alias, EnvName, ErrorKind, RunEnd, RunId, SessionId, Timestamp};
 use narthex_policy::RunPolicy;
@@ -149,11 +149,21 @@ impl Asked<'_> {
     pub(super) fn creator(&self) -> Creator {
         match &self.principal {
             Principal::Run(run) => Creator::Run(run.clone()),
+            Principal::Human(_) | Principal::LocalAdmin if self.is_unproved() => {
+                let is_operator = self.principal.is_operator();
+                Creator::Unproved { by: self.by(), is_operator }
+            }
             principal if principal.is_operator() => Creator::Operator(self.by(), principal.human()),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => {
                 Creator::Member(self.by(), self.principal.human())
             }
         }
+    }
+
+    /// Whether this may be no human, where humans have to prove that they are some.
+    fn is_unproved(&self) -> bool {
+        let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
+        is_asked && !self.principal.is_authenticated_human()
     }
 
     pub(super) fn known_runs(&self) -> Result<&Runs, Problem> {

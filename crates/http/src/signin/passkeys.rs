@@ -66,7 +66,8 @@ impl Visitor<'_> {
         let form = self.form(body).await?;
         let (_, signed_in) = self.checked_session(form.csrf.as_deref())?;
         let account = &signed_in.account;
-        self.control.passkey_remove(&account.id, &self.segment(), &account.actor()).await?;
+        let (by, is_proved) = (account.actor(), signed_in.method.is_authenticated());
+        self.control.passkey_remove(&account.id, &self.segment(), &by, is_proved).await?;
         redirect("/signin")
     }
 

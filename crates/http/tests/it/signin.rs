@@ -297,6 +297,21 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let begun = thief.script("/signin/passkeys/new", &json!({})).await;
     begun.problem(StatusCode::FORBIDDEN, "denied");
 
+    // What proves humans stays, and nobody is driven by a human who need not be here.
+    let keys = site.api.get("/api/principals/ada/passkeys").await;
+    let key = keys["items"][0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/principals/ada/passkeys/{key}");
+    let removed = site.api.ask("DELETE", &path).send().await;
+    removed.problem(StatusCode::FORBIDDEN, "denied");
+    let path = format!("/signin/passkeys/{key}/remove");
+    let removed = thief.form(&path, &format!("csrf={}", thief.csrf)).await;
+    assert_eq!(removed.status, StatusCode::FORBIDDEN, "{}", removed.text());
+    let run = json!({ "agent_name": "writer", "user": "ada" });
+    const RUNS: &str = "/api/workspaces/default/runs";
+    let driven = site.api.send("POST", RUNS, run.to_string()).await;
+    driven.problem(StatusCode::FORBIDDEN, "denied");
+    thief.script(RUNS, &run).await.problem(StatusCode::FORBIDDEN, "denied");
+
     let mut human = Browser::new(&site);
     human.passkey(&mut authenticator).await.succeeded();
     human.page().await;

@@ -1,21 +1,28 @@
 //! `narthex grants pending --watch`: what runs ask for and what is decided, while it happens.
 
-use std::{collections::BTreeSet, process::ExitCode};
+use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
 use http::Method;
 use narthex_cli::WorkspaceArgs;
+use narthex_model::ErrorKind;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::{request_row, waiting};
 use crate::{
     cli::Context,
-    daemon_client::{DaemonClient, workspace_path},
-    failure::Failure,
+    daemon_client::{DaemonClient, EventReader, workspace_path},
+    failure::{Failure, FailureKind},
     output::{self, harmless},
     table,
 };
 
 const WATCHED: &str = "/events?type=agent.permission_request,permission.granted,permission.denied";
+
+const UNAVAILABLE: FailureKind = FailureKind::Operation(ErrorKind::Unavailable);
+/// How long is waited for a daemon that is away, at first and at most.
+const PAUSE: Duration = Duration::from_millis(500);
+const PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// Shows what waits, and what comes. A stream that is cut off is gone on with, and shows nothing
 /// that waits twice.
@@ -26,9 +33,9 @@ pub(super) async fn requests(
 ) -> Result<ExitCode, Failure> {
     let path = workspace_path(&place.workspace, WATCHED);
     let mut shown = BTreeSet::new();
+    let mut stream = client.api_events(Method::GET, path.clone()).await?;
     loop {
-        let mut stream = client.api_events(Method::GET, path.clone()).await?;
-        while let Some(event) = stream.next().await? {
+        while let Some(event) = stream.next().await.unwrap_or_else(told) {
             match event["type"].as_str() {
                 // The stream stands before the first list is read: nothing falls between them.
                 Some("stream.begin" | "agent.permission_request") => {
@@ -36,6 +43,28 @@ pub(super) async fn requests(
                 }
                 _ => show_decision(&event, context)?,
             }
+        }
+        stream = again(client, &path).await?;
+    }
+}
+
+/// That a stream was cut off: it is begun again.
+fn told(failure: Failure) -> Option<Value> {
+    tracing::info!("the stream was cut off: {failure}");
+    None
+}
+
+/// The stream anew, also of a daemon that was started again meanwhile.
+async fn again(client: &DaemonClient, path: &str) -> Result<EventReader, Failure> {
+    let mut pause = PAUSE;
+    loop {
+        match client.api_events(Method::GET, path.to_owned()).await {
+            Err(failure) if failure.kind == UNAVAILABLE => {
+                output::notice(&format!("{failure}; trying again"));
+                sleep(pause).await;
+                pause = (pause * 2).min(PAUSE_MAX);
+            }
+            done => return done,
         }
     }
 }

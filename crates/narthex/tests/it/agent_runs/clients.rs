@@ -275,6 +275,15 @@ async fn i_d2_what_does_not_fit_is_not_registered() {
     assert_eq!(disabled.status, StatusCode::OK, "{disabled:?}");
     assert_eq!(operator.echoes(token(&made)).await.status, StatusCode::UNAUTHORIZED);
     assert_ne!(token(&made), ADMIN);
+    // Under the name of who may not come in nobody is registered anew.
+    assert_eq!(operator.revoke(&made).await.status, StatusCode::NO_CONTENT);
+    let again = operator.ask("POST", CLIENTS, &desktop().to_string()).await;
+    assert_eq!(again.status, StatusCode::CONFLICT, "{again:?}");
+    assert!(String::from_utf8_lossy(&again.body).contains("--undo"), "{again:?}");
+    // A time as help texts write it.
+    let mut other = desktop();
+    (other["client"], other["expires_at"]) = (json!("other"), json!("2100-01-31T12:00:00Z"));
+    assert_eq!(operator.register(&other).await["expires_at"], "2100-01-31T12:00:00.000Z");
 }
 
 /// The example of `docs/clients.md`, from the command line; what is done is in the audit, by whom.
