@@ -150,12 +150,7 @@ impl Runs {
         let parent = self.parent(&workspace, &request, &by).await?;
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let awaited = by.awaited().cloned();
-        let by = match by {
-            Creator::Operator(by, _) | Creator::Member(by, _) | Creator::Unproved { by, .. } => by,
-            Creator::Run(run) | Creator::Spawner(run, _) => {
-                By::new(ActorKind::Run, run.id.to_text())
-            }
-        };
+        let by = by.by();
         let token = RunToken::generate().map_err(RunError::Randomness)?;
         let life = request.expires_in.map_or(LIFE, Duration::from_secs);
         let mut expires_at = SystemTime::now() + life;

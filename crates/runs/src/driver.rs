@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use narthex_audit::ActorKind;
 use narthex_control::By;
 use narthex_gateway::RunView;
 use narthex_model::{AgentName, AgentType, PrincipalId, RunId, SessionId, WorkspaceId};
@@ -47,6 +48,14 @@ impl Creator {
         match self {
             Self::Spawner(_, awaited) => Some(awaited),
             Self::Operator(..) | Self::Member(..) | Self::Unproved { .. } | Self::Run(_) => None,
+        }
+    }
+
+    /// Who the record says began it.
+    pub(crate) fn by(self) -> By {
+        match self {
+            Self::Operator(by, _) | Self::Member(by, _) | Self::Unproved { by, .. } => by,
+            Self::Run(run) | Self::Spawner(run, _) => By::new(ActorKind::Run, run.id.to_text()),
         }
     }
 }

@@ -142,6 +142,8 @@ mod tests {
             agent: Some(name("lead")),
             session: Some(SessionId::new([1; 6])),
             run: Some(RunId::new([1; 6])),
+            agent_type: None,
+            is_child: false,
         }
     }
 

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 38] = [
+const ORDER: [&str; 40] = [
     "secret_set",
     "principal_create",
     "principal_change",
