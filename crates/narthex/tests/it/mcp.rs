@@ -153,7 +153,9 @@ fn test_tells_each_stage() {
         assert!(line.starts_with(head), "{line}");
     }
     assert!(lines[0].ends_with("ms)") && lines[1].contains(" tools, "), "{done:?}");
-    assert_eq!(crate::support::descendants(daemon.pid()), before);
+    // What failed to start may still be ending at first.
+    let left = crate::support::descendants(daemon.pid());
+    assert!(left.iter().all(|one| before.contains(one)), "{left:?} of {before:?}");
     let done = place.run(["mcp", "test", "shell"]).succeeded();
     assert!(done.stdout.contains("[3/4] resources/list ... N/A (not supported)"), "{done:?}");
     assert!(done.stdout.ends_with("OK shell 3 (2025-11-25)\n"), "{done:?}");
