@@ -71,6 +71,8 @@ kinds! {
     OAUTH_UPDATED = "workspace.oauth_on_orchestrators.updated";
     /// For how many days events of sessions are kept; `details.value` says it.
     EVENTS_KEPT_UPDATED = "workspace.events_kept_days.updated";
+    /// Whether runs of a workspace may ask humans for grants.
+    RUNTIME_REQUESTS_UPDATED = "workspace.runtime_requests.updated";
     /// Somebody has sent a message to a session.
     SESSION_MESSAGE_SENT = "session.message.sent";
     /// Somebody has reported what a session has used.

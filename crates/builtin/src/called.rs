@@ -1,12 +1,13 @@
 //! One call of a tool, and what tools say.
 
-use std::{fmt::Display, sync::Arc};
+use std::{borrow::Cow, fmt::Display, sync::Arc};
 
 use narthex_audit::{Actor, ActorKind};
 use narthex_control::{By, CatalogError, ControlError};
 use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
-use narthex_gateway::{BuiltInResult, Caller, RunView};
+use narthex_gateway::{BuiltInCall, BuiltInResult, RunView};
 use narthex_model::{CallError, CallErrorKind, ErrorKind, SessionId};
+use narthex_wire::Raw;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -18,17 +19,23 @@ pub(crate) struct Called<'a> {
     pub(crate) run: &'a Arc<RunView>,
     /// The arguments as they were sent; absent ones are `{}`.
     pub(crate) text: Vec<u8>,
+    /// Whether the client can lead its user to a page.
+    pub(crate) leads_to_pages: bool,
+    /// What was asked for by the page that the client has led its user to before, as it says.
+    pub(crate) asked: Option<String>,
     value: Value,
 }
 
 impl<'a> Called<'a> {
     pub(crate) fn new(
         platform: &'a Platform,
-        caller: &'a Caller,
+        call: &BuiltInCall<'a>,
         text: Vec<u8>,
         value: Value,
     ) -> Self {
-        Self { platform, run: &caller.run, text, value }
+        let asked = call.asked.and_then(Raw::as_str).map(Cow::into_owned);
+        let (run, leads_to_pages) = (&call.caller.run, call.leads_to_pages);
+        Self { platform, run, text, leads_to_pages, asked, value }
     }
 
     /// The arguments, which fit the tool's schema.
@@ -79,7 +86,7 @@ impl<'a> Called<'a> {
 
 /// A result that says the same in words and for programs.
 pub(crate) fn said(text: impl Into<String>, structured: Value) -> BuiltInResult {
-    BuiltInResult { text: text.into(), structured }
+    BuiltInResult { text: text.into(), structured, to_page: None }
 }
 
 /// A failure with a code for programs.

@@ -12,7 +12,7 @@ use std::{collections::HashMap, fmt};
 
 use bytes::Bytes;
 use narthex_control::Control;
-use narthex_gateway::{BuiltInAnswer, BuiltInResult, BuiltInTools, Caller};
+use narthex_gateway::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTools};
 use narthex_model::{CallError, CallErrorKind};
 use narthex_runs::Runs;
 use narthex_wire::Raw;
@@ -69,23 +69,19 @@ impl Tools {
         self.all.iter().map(|(tool, ..)| tool)
     }
 
-    async fn answer(
-        &self,
-        caller: &Caller,
-        name: &str,
-        arguments: Option<Raw<'_>>,
-    ) -> Result<BuiltInResult, CallError> {
+    async fn answer(&self, call: BuiltInCall<'_>) -> Result<BuiltInResult, CallError> {
+        let name = call.name;
         let found = self.by_name.get(name).map(|index| &self.all[*index]);
         let Some((tool, _, validator)) = found else {
             let text = format!("there is no tool `{name}`");
             return Err(CallError::new(CallErrorKind::ToolNotFound, text));
         };
-        let (text, value) = read(arguments)?;
+        let (text, value) = read(call.arguments)?;
         let faults = registration::faults(validator, &value);
         if !faults.is_empty() {
             return Err(invalid(faults));
         }
-        let called = Called::new(&self.platform, caller, text, value);
+        let called = Called::new(&self.platform, &call, text, value);
         let result = (tool.handler)(called).await?;
         match result.structured.to_string().len() > tool.result_max {
             true => {
@@ -122,13 +118,8 @@ impl BuiltInTools for Tools {
         tools::INSTRUCTIONS
     }
 
-    fn call<'a>(
-        &'a self,
-        caller: &'a Caller,
-        name: &'a str,
-        arguments: Option<Raw<'a>>,
-    ) -> BuiltInAnswer<'a> {
-        Box::pin(self.answer(caller, name, arguments))
+    fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a> {
+        Box::pin(self.answer(call))
     }
 }
 

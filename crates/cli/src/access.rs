@@ -47,6 +47,9 @@ pub struct ChangeWorkspaceArgs {
     /// For how many days events of a session are kept after its end; 0 is for ever
     #[arg(long, value_name = "DAYS", group = "change")]
     pub events_kept_days: Option<u32>,
+    /// Let runs ask humans for grants, or not
+    #[arg(long, value_name = "SWITCH", group = "change")]
+    pub runtime_requests: Option<Switch>,
 }
 
 /// When agents that are no workers may use servers that each person signs in to.

@@ -41,10 +41,10 @@ impl Default for GrantOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The workspace has no such grant.
-    #[error("there is no grant `{0}`")]
+    #[error("there is no grant `{0}`; `narthex grants list --all` tells which there are")]
     Unknown(String),
     /// The workspace has no such request.
-    #[error("there is no request `{0}` for a grant")]
+    #[error("there is no request `{0}` for a grant; `narthex grants pending` tells which wait")]
     UnknownRequest(String),
     /// Somebody has decided before, or nobody did in time.
     #[error("the request `{0}` waits for nobody any more: it is {1}")]
@@ -61,6 +61,12 @@ pub enum GrantError {
          sign in with a passkey or at a provider, and not by the operator's token or a link"
     )]
     NoProof,
+    /// Runs ask nobody here (X-E80).
+    #[error(
+        "runs of this workspace ask humans for nothing (`runtime_requests` is off); go on without \
+         it, or have a human grant it before the run begins"
+    )]
+    RequestsOff,
     /// The run asks too much.
     #[error("the run waits for {0} decisions already; wait for some of them")]
     TooMany(i64),
@@ -74,7 +80,7 @@ impl GrantError {
         match self {
             Self::Unknown(_) | Self::UnknownRequest(_) => ErrorKind::NotFound,
             Self::Decided(..) | Self::SubjectGone => ErrorKind::Conflict,
-            Self::NoHuman(_) | Self::NoProof => ErrorKind::Denied,
+            Self::NoHuman(_) | Self::NoProof | Self::RequestsOff => ErrorKind::Denied,
             Self::TooMany(_) => ErrorKind::Exhausted,
         }
     }
@@ -89,6 +95,7 @@ impl GrantError {
             Self::SubjectGone => "grant_subject_gone",
             Self::NoHuman(_) => "admin_denied",
             Self::NoProof => "proof_required",
+            Self::RequestsOff => "runtime_requests_disabled",
             Self::TooMany(_) => "too_many_grant_requests",
         }
     }
@@ -124,9 +131,15 @@ impl Control {
         self.grant_store(row, by).await
     }
 
+    /// Whether humans have to prove that they are some before what they grant counts (D15).
+    #[must_use]
+    pub fn needs_proof(&self) -> bool {
+        self.shared.granting.needs_proof
+    }
+
     /// Refuses a grant that would count for nothing.
     fn proved(&self, by: &Granter) -> Result<(), GrantError> {
-        match by.is_advisory && self.shared.granting.needs_proof {
+        match by.is_advisory && self.needs_proof() {
             true => Err(GrantError::NoProof),
             false => Ok(()),
         }

@@ -45,6 +45,8 @@ pub struct Answering {
 #[derive(Debug)]
 enum State {
     Ready(Option<Answer>),
+    /// The answer is known, and something comes before it.
+    Preceded(Payload, Answer),
     Forwarded(Box<ForwardedCall>),
     Listening(Box<Listening>),
     Done,
@@ -78,6 +80,16 @@ impl Answering {
         self
     }
 
+    /// The same, after a message to the caller.
+    pub(crate) fn after(mut self, first: Option<Payload>) -> Self {
+        if let Some(first) = first
+            && let Some(answer) = self.take_answer()
+        {
+            self.state = State::Preceded(first, answer);
+        }
+        self
+    }
+
     /// No answer: the caller has taken its request back.
     pub(crate) fn nothing() -> Self {
         Self { state: State::Done }
@@ -87,7 +99,7 @@ impl Answering {
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         match &mut self.state {
             State::Ready(answer) => answer.take(),
-            State::Forwarded(_) | State::Listening(_) | State::Done => None,
+            State::Preceded(..) | State::Forwarded(_) | State::Listening(_) | State::Done => None,
         }
     }
 
@@ -104,6 +116,7 @@ impl Answering {
     pub async fn next(&mut self) -> Option<Step> {
         let step = match &mut self.state {
             State::Ready(answer) => answer.take().map(Step::Answer),
+            State::Preceded(..) => self.first(),
             State::Forwarded(call) => call.next().await,
             State::Listening(listening) => listening.next().await,
             State::Done => None,
@@ -112,6 +125,20 @@ impl Answering {
             self.state = State::Done;
         }
         step
+    }
+
+    /// What comes before the answer.
+    fn first(&mut self) -> Option<Step> {
+        match std::mem::replace(&mut self.state, State::Done) {
+            State::Preceded(first, answer) => {
+                self.state = State::Ready(Some(answer));
+                Some(Step::Message(first))
+            }
+            other => {
+                self.state = other;
+                None
+            }
+        }
     }
 }
 

@@ -14,10 +14,11 @@ use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
 use serde_json::Value;
 
 use crate::{
-    Answering, Caller, Endpoint,
+    Answering, Caller, Endpoint, ToPage,
     gateway::Shared,
     grants::Target,
     method::Handling,
+    pages::leads_to_pages,
     pipeline::{result, unrecorded},
     record::CallRecord,
     refusal::Refusal,
@@ -46,14 +47,23 @@ pub trait BuiltInTools: fmt::Debug + Send + Sync {
     /// What a model should know before it calls any of them.
     fn instructions(&self) -> &str;
 
-    /// Calls one of them; `arguments` are JSON of any kind, or absent. What was begun goes on to
-    /// its end if nobody waits for it.
-    fn call<'a>(
-        &'a self,
-        caller: &'a Caller,
-        name: &'a str,
-        arguments: Option<Raw<'a>>,
-    ) -> BuiltInAnswer<'a>;
+    /// Calls one of them. What was begun goes on to its end if nobody waits for it.
+    fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
+}
+
+/// A call of a built-in tool.
+#[derive(Debug, Clone, Copy)]
+pub struct BuiltInCall<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// The tool's own name.
+    pub name: &'a str,
+    /// JSON of any kind, or absent.
+    pub arguments: Option<Raw<'a>>,
+    /// Whether the client can lead its user to a page, and was not asked to in this call before.
+    pub leads_to_pages: bool,
+    /// What [`ToPage::id`] was when it was asked, as the client repeats it: it proves nothing.
+    pub asked: Option<Raw<'a>>,
 }
 
 /// The answer of a built-in tool.
@@ -61,12 +71,14 @@ pub type BuiltInAnswer<'a> =
     Pin<Box<dyn Future<Output = Result<BuiltInResult, CallError>> + Send + 'a>>;
 
 /// What a built-in tool gives.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct BuiltInResult {
     /// For a model.
     pub text: String,
     /// For programs: an object.
     pub structured: Value,
+    /// Where the client shall lead its user besides; only for one that can.
+    pub to_page: Option<ToPage>,
 }
 
 /// The tools, and what is made of their definitions once.
@@ -213,12 +225,27 @@ impl Shared {
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;
-        let answered = built_in.tools.call(caller, &name, request.get("arguments")).await;
-        let BuiltInResult { text, structured } = answered.map_err(Refusal::Call)?;
-        let body = rpc::tool_result(&text, &structured, caller.era() == Era::Modern);
-        let id = request.id().unwrap_or(Raw::new(b"null"));
-        let payload = rpc::result_response(id, &Bytes::from(body));
+        let call = BuiltInCall {
+            caller,
+            name: &name,
+            arguments: request.get("arguments"),
+            leads_to_pages: leads_to_pages(caller, request),
+            asked: request.get("requestState"),
+        };
+        let answered = built_in.tools.call(call).await.map_err(Refusal::Call)?;
+        let BuiltInResult { text, structured, to_page } = answered;
+        let (is_modern, id) = (caller.era() == Era::Modern, request.id());
+        let (body, first) = match (to_page, &caller.session) {
+            (Some(page), None) => (page.result(), None),
+            (Some(page), Some(session)) => {
+                let first = page.question(session);
+                self.tell_when_done(session, page);
+                (rpc::tool_result(&text, &structured, is_modern), Some(first))
+            }
+            (None, _) => (rpc::tool_result(&text, &structured, is_modern), None),
+        };
+        let payload = rpc::result_response(id.unwrap_or(Raw::new(b"null")), &Bytes::from(body));
         record.answered(Outcome::Ok, &payload);
-        Ok(Answering::ready(payload, 200))
+        Ok(Answering::ready(payload, 200).after(first))
     }
 }

@@ -182,6 +182,15 @@ impl Principal {
         }
     }
 
+    /// Why it is nobody who decides for people (D15); `None` if they are a human.
+    pub(crate) fn no_human(&self) -> Option<&'static str> {
+        match self {
+            Self::Run(_) => Some("this is the token of a run, which can only ask for it"),
+            Self::Known(_) => Some("this is the token of a service"),
+            Self::Human(_) | Self::LocalAdmin => None,
+        }
+    }
+
     /// Whether a human is proved to be here (D15): by a passkey or a provider, and not by what lies
     /// in a file or was made with it.
     pub(crate) fn is_authenticated_human(&self) -> bool {

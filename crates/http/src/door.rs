@@ -143,6 +143,10 @@ impl Door {
         let route = place.route(&parts.method).unwrap_or_else(|| place.first());
         let run = match (route.access, caller) {
             (Access::Client, Caller::Principal(Principal::Run(run))) => run,
+            // What can be no call begins no run.
+            (Access::Client, Caller::Client(_)) if place.route(&parts.method).is_none() => {
+                return wrong_method(&place.allowed());
+            }
             (Access::Client, Caller::Client(client)) => match self.run_of(&client).await {
                 Ok(run) => run,
                 Err(refused) => return refused,

@@ -51,7 +51,7 @@ pub enum Access {
 }
 
 /// All there is in a workspace.
-const ADMIN: &[Role] = &[Role::Admin];
+pub(crate) const ADMIN: &[Role] = &[Role::Admin];
 /// What agents are made of.
 const AUTHOR: &[Role] = &[Role::Admin, Role::Author];
 /// Which secrets there are and who may what, which tells no value.
@@ -156,6 +156,8 @@ const POLICY: &str = "/api/workspaces/{workspace}/policy";
 const CHECK: &str = "/api/workspaces/{workspace}/policy/check";
 const LINKS: &str = "/api/principals/{principal}/sign-in-links";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
+/// The page of one of them.
+const DECIDE: &str = "/workspaces/{workspace}/grant-requests/{id}";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
 const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
@@ -181,6 +183,8 @@ pub const ROUTES: &[Route] = &[
     own("/signin/oidc/{provider}", READ, "none: it leads to the provider", SignInTarget::OidcBegin),
     own("/signin/oidc/{provider}/callback", READ, STATE, SignInTarget::OidcCallback),
     own("/signout", "POST", SESSION, SignInTarget::SignOut),
+    own(DECIDE, READ, "the session's cookie; without it, the ways in", SignInTarget::Decision),
+    own(DECIDE, "POST", SESSION, SignInTarget::Decide),
     route("/metrics", READ, Access::Whole, Target::Metrics),
     route("/api/status", READ, Access::Shared, Target::Status),
     route("/api/tools", READ, Access::Shared, Target::Tools),

@@ -5,6 +5,7 @@
 //! (`Origin`), and where a session is needed it repeats what only our page can read.
 
 mod cookie;
+mod decision;
 mod page;
 mod passkeys;
 
@@ -51,6 +52,9 @@ pub(crate) enum SignInTarget {
     OidcBegin,
     OidcCallback,
     SignOut,
+    /// What a run asks a human for.
+    Decision,
+    Decide,
 }
 
 impl SignInTarget {
@@ -68,7 +72,9 @@ impl SignInTarget {
             | Self::PasskeyAdd
             | Self::PasskeyRemove
             | Self::OidcBegin
-            | Self::SignOut => None,
+            | Self::SignOut
+            | Self::Decision
+            | Self::Decide => None,
         }
     }
 }
@@ -126,6 +132,8 @@ impl Visitor<'_> {
             SignInTarget::OidcBegin => self.begin_oidc().await,
             SignInTarget::OidcCallback => self.finish_oidc().await,
             SignInTarget::SignOut => self.sign_out(body).await,
+            SignInTarget::Decision => self.decision().await,
+            SignInTarget::Decide => self.decide(body).await,
             SignInTarget::Script | SignInTarget::Style => Err(nothing()),
         }
     }
@@ -163,16 +171,15 @@ impl Visitor<'_> {
     }
 
     async fn page(&self) -> Answered {
-        let Some((token, signed_in)) = self.session()? else {
-            return Ok(page::sign_in(
-                &self.control.sign_in_providers(),
-                self.control.has_passkeys(),
-            ));
-        };
+        let Some((token, signed_in)) = self.session()? else { return Ok(self.ways_in()) };
         let passkeys = self.control.passkeys(&signed_in.account.id).await?;
         let csrf = self.control.form_token(token);
         let has_passkeys = self.control.has_passkeys();
         Ok(page::account(&page::Shown { signed_in: &signed_in, passkeys, csrf, has_passkeys }))
+    }
+
+    fn ways_in(&self) -> Response {
+        page::sign_in(&self.control.sign_in_providers(), self.control.has_passkeys())
     }
 
     /// Shows whom a link would sign in, and a button: a preview of the link uses nothing up.
@@ -187,7 +194,7 @@ impl Visitor<'_> {
     {
         self.form(body).await?;
         let new = self.control.sign_in_link_use(&self.segment()).await?;
-        let mut response = redirect("/signin")?;
+        let mut response = redirect(&self.onward())?;
         self.open_session(&mut response, &new).await?;
         Ok(response)
     }
@@ -207,7 +214,7 @@ impl Visitor<'_> {
         })?;
         let query = self.parts.uri.query().unwrap_or_default();
         let new = self.control.oidc_finish(&self.segment(), kept, query).await?;
-        let mut response = redirect("/signin")?;
+        let mut response = redirect(&self.onward())?;
         self.jar().clear(&mut response, Kept::Attempt);
         self.open_session(&mut response, &new).await?;
         Ok(response)
@@ -218,7 +225,7 @@ impl Visitor<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let form = self.form(body).await?;
-        let (token, _) = self.checked_session(form.csrf.as_deref())?;
+        let (token, _) = self.checked_session(form.get("csrf"))?;
         self.control.sign_out(token).await?;
         let mut response = redirect("/signin")?;
         self.jar().clear(&mut response, Kept::Session);
@@ -236,6 +243,9 @@ impl Visitor<'_> {
         }
         let life = new.expires_at.duration_since(std::time::SystemTime::now()).unwrap_or_default();
         self.jar().set(response, Kept::Session, new.token.expose(), life);
+        if self.jar().find(&self.parts.headers, Kept::Onward).is_some() {
+            self.jar().clear(response, Kept::Onward);
+        }
         Ok(())
     }
 
@@ -272,9 +282,8 @@ impl Visitor<'_> {
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let bytes = self.read(body).await?;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let csrf = text.split('&').find_map(|pair| pair.strip_prefix("csrf="));
-        Ok(Form { csrf: csrf.map(str::to_owned) })
+        let pairs = form_urlencoded::parse(&bytes);
+        Ok(Form(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect()))
     }
 
     async fn read<B>(&self, body: B) -> Result<Bytes, Problem>
@@ -290,13 +299,22 @@ impl Visitor<'_> {
     }
 
     fn segment(&self) -> String {
-        percent_decode_str(self.segments[0]).decode_utf8_lossy().into_owned()
+        self.nth_segment(0)
+    }
+
+    fn nth_segment(&self, index: usize) -> String {
+        percent_decode_str(self.segments[index]).decode_utf8_lossy().into_owned()
     }
 }
 
-struct Form {
-    /// Base64url, which a form sends as it is.
-    csrf: Option<String>,
+/// The fields of a form.
+struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// The first of this name.
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// Whether somebody may do by cookie what they ask for: reading must not come from another site,

@@ -1,8 +1,8 @@
 //! How a run asks humans for what it may not do (D15). Nothing here grants anything.
 
-use narthex_control::{GrantRequested, RequestOf};
-use narthex_gateway::BuiltInResult;
-use narthex_model::{CallError, GrantOf, Timestamp, ToolScope, ToolScopeGrant};
+use narthex_control::{GrantRequestRow, GrantRequestStatus, GrantRequested, RequestOf};
+use narthex_gateway::{BuiltInResult, ToPage};
+use narthex_model::{CallError, ErrorKind, GrantId, GrantOf, Timestamp, ToolScope, ToolScopeGrant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -42,26 +42,71 @@ fn request_grant() -> Tool {
 
 async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let asked = RequestOf::read(&called.text).map_err(|error| failed(&error.into()))?;
-    let wanted = asked.asked_as.clone();
-    let done = ask(&called, asked).await?;
-    let id = done.row.asked_as.clone();
-    let place = done.row.id.to_text();
-    let mut text = format!(
-        "asked; nothing is granted yet. A human decides, and the decision comes as a message with \
-         the request_id `{id}`"
-    );
-    if id != wanted {
-        text.push_str("; the same was asked before, under that request_id");
+    if let Some(row) = asked_before(&called, &asked).await? {
+        return Ok(standing(&row));
     }
-    let expires_at = Timestamp::new(done.row.expires_at).to_string();
+    let wanted = asked.asked_as.clone();
+    let row = ask(&called, asked).await?.row;
+    let mut result = standing(&row);
+    if row.asked_as != wanted {
+        result.text.push_str("; the same was asked before, under that request_id");
+    }
+    result.to_page = to_page(&called, &row);
+    Ok(result)
+}
+
+/// What this call has asked for before its client led its user to the page. What the client says
+/// of it is believed as far as it is this run's and the same.
+async fn asked_before(
+    called: &Called<'_>,
+    asked: &RequestOf,
+) -> Result<Option<GrantRequestRow>, CallError> {
+    let Some(id) = called.asked.as_deref() else { return Ok(None) };
+    let found = called.platform.control.grant_request(&called.run.workspace, id).await;
+    match found {
+        Ok(row) => Ok(Some(row).filter(|row| row.run == called.run.id && row.of == asked.of)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
+}
+
+/// How a request stands, in words and for programs.
+fn standing(row: &GrantRequestRow) -> BuiltInResult {
+    let id = &row.asked_as;
+    let text = match row.status {
+        GrantRequestStatus::Pending => format!(
+            "asked; nothing is granted yet. A human decides, and the decision comes as a message \
+             with the request_id `{id}`"
+        ),
+        GrantRequestStatus::Approved => "granted; make the call again".to_owned(),
+        GrantRequestStatus::Denied => "a human has refused it; go on without it".to_owned(),
+        GrantRequestStatus::Expired => "nobody has decided in time; go on without it".to_owned(),
+    };
     let answer = json!({
         "ok": true,
-        "status": "pending",
+        "status": row.status.as_str(),
         "request_id": id,
-        "grant_request_id": place,
-        "expires_at": expires_at,
+        "grant_request_id": row.id.to_text(),
+        "grant_id": row.grant.map(GrantId::to_text),
+        "expires_at": Timestamp::new(row.expires_at).to_string(),
     });
-    Ok(said(text, answer))
+    said(text, answer)
+}
+
+/// The page where a human decides, if the client can lead one there.
+fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
+    let control = &called.platform.control;
+    if !called.leads_to_pages || row.status != GrantRequestStatus::Pending {
+        return None;
+    }
+    let path = format!("/workspaces/{}/grant-requests/{}", row.workspace, row.id.to_text());
+    let url = control.sign_in_origin()?.at(&path);
+    let who = row.agent.as_ref().map_or("An agent", |agent| agent.as_str());
+    let message = format!("{who} asks for a permission. Decide about it on this page.");
+    let (control, row) = (control.clone(), row.clone());
+    let id = row.id.to_text();
+    let done = Box::pin(async move { control.grant_request_settled(&row).await });
+    Some(ToPage { id, url, message, done })
 }
 
 /// Asks; who follows the session is told once.

@@ -6,7 +6,7 @@ use narthex_model::{EnvBindingId, ErrorKind, PrincipalName, WorkspaceId};
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// Nobody of this id or name, as far as whoever asks may know.
-    #[error("there is no principal `{0}` here")]
+    #[error("there is no principal `{0}` here; `narthex users list` tells which users there are")]
     UnknownPrincipal(String),
     /// No such token in the workspace.
     #[error("there is no token `{0}` that opens anything")]
@@ -52,7 +52,9 @@ pub enum AccessError {
     #[error("`{0}` is an MCP client, which acts for its run and has no roles")]
     NoMember(PrincipalName),
     /// No such client in the workspace.
-    #[error("there is no client `{0}` that may come in")]
+    #[error(
+        "there is no client `{0}` that may come in; `narthex clients list` tells which there are"
+    )]
     UnknownClient(String),
     /// A client of this name may come in.
     #[error("there is the client `{0}` already; revoke it first, or choose another name")]

@@ -8,8 +8,8 @@ use super::{AccessError, change::of_statement, fields::Fields};
 use crate::{By, CatalogError, Control, ControlError};
 
 /// What can be changed of one.
-const CHANGEABLE: [&str; 4] =
-    ["name", "audits_contents", "oauth_on_orchestrators", "events_kept_days"];
+const CHANGEABLE: [&str; 5] =
+    ["name", "audits_contents", "oauth_on_orchestrators", "events_kept_days", "runtime_requests"];
 
 impl Control {
     /// All of them, in the order of their ids.
@@ -58,8 +58,9 @@ impl Control {
 
     /// Gives one another name; has its audit have what calls carry from now on or not, also of runs
     /// that live; says which agents may have servers that each person signs in to, for what is
-    /// saved and for runs that begin from now on; for how many days events of sessions are kept:
-    /// `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …, "events_kept_days": …}`.
+    /// saved and for runs that begin from now on; for how many days events of sessions are kept;
+    /// and whether runs may ask humans for grants: `{"name": …, "audits_contents": …,
+    /// "oauth_on_orchestrators": …, "events_kept_days": …, "runtime_requests": …}`.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -77,6 +78,7 @@ impl Control {
             audits_contents: fields.flag("audits_contents"),
             oauth_on_orchestrators: fields.word("oauth_on_orchestrators", &words),
             events_kept_days: fields.days("events_kept_days"),
+            runtime_requests: fields.flag("runtime_requests"),
         };
         if change == WorkspaceChange::default() {
             let remedy = format!("say some of `{}`", CHANGEABLE.join("`, `"));
@@ -152,22 +154,24 @@ impl Control {
 
 /// An event for each thing that is different.
 fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEvent<'static>> {
-    let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, events_kept_days } =
-        change;
     let event = |kind, field| {
         let event = event(kind, of, by.clone()).in_workspace(of);
         event.changing([field])
     };
-    let renamed = name.as_ref().map(|_| event(kind::WORKSPACE_UPDATED, "name"));
-    let switched = audits_contents.map(|is_on| {
+    let renamed = change.name.as_ref().map(|_| event(kind::WORKSPACE_UPDATED, "name"));
+    let switched = change.audits_contents.map(|is_on| {
         event(if is_on { kind::CONTENTS_ON } else { kind::CONTENTS_OFF }, "audits_contents")
     });
-    let oauth = oauth_on_orchestrators.map(|now| {
+    let oauth = change.oauth_on_orchestrators.map(|now| {
         event(kind::OAUTH_UPDATED, "oauth_on_orchestrators").with("value", now.as_str())
     });
-    let events = events_kept_days
+    let events = change
+        .events_kept_days
         .map(|days| event(kind::EVENTS_KEPT_UPDATED, "events_kept_days").with("value", days));
-    [renamed, switched, oauth, events].into_iter().flatten().collect()
+    let asking = change.runtime_requests.map(|is_on| {
+        event(kind::RUNTIME_REQUESTS_UPDATED, "runtime_requests").with("value", is_on)
+    });
+    [renamed, switched, oauth, events, asking].into_iter().flatten().collect()
 }
 
 /// What is done to a workspace: of the installation, where it can be read when that is gone.

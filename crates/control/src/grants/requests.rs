@@ -57,13 +57,16 @@ impl Control {
     /// would be for the run's agent, or, if it has none, for who drives it.
     ///
     /// # Errors
-    /// When the run waits for too much, has neither agent nor user, or is none of a workspace with
-    /// a store; when the store fails.
+    /// When the workspace lets no runs ask, the run waits for too much, has neither agent nor user,
+    /// or is none of a workspace with a store; when the store fails.
     pub async fn request_grant(
         &self,
         run: &RunView,
         asked: RequestOf,
     ) -> Result<GrantRequested, ControlError> {
+        if !self.workspace(&run.workspace)?.settings.runtime_requests {
+            return Err(GrantError::RequestsOff.into());
+        }
         let actors = run.authority.actors.clone();
         if actors.agent.is_none() && actors.user.is_none() {
             return Err(GrantError::NoHuman("nobody drives this run, and it has no agent").into());
@@ -252,6 +255,26 @@ impl Control {
         let id = GrantRequestId::parse(id).ok_or_else(unknown)?;
         let found = store.grant_requests().find(workspace, id).await;
         Ok(found.map_err(ControlError::Store)?.ok_or_else(unknown)?)
+    }
+
+    /// Waits until nobody waits for a request any more: it is decided, or its time is over.
+    pub async fn grant_request_settled(&self, row: &GrantRequestRow) {
+        let (Some(events), Some(session)) = (self.events(), row.session) else { return };
+        let kinds = vec![EventKind::PermissionGranted, EventKind::PermissionDenied];
+        let mut follower = events.follow(&row.workspace, session, 0, kinds);
+        let left = row.expires_at.duration_since(SystemTime::now()).unwrap_or_default();
+        let mut late = std::pin::pin!(tokio::time::sleep(left));
+        loop {
+            match self.grant_request(&row.workspace, &row.id.to_text()).await {
+                Ok(now) if now.status == GrantRequestStatus::Pending => {}
+                Ok(_) => return,
+                Err(error) => return tracing::debug!(%error, "a request is not followed further"),
+            }
+            tokio::select! {
+                () = &mut late => return,
+                told = follower.next() => if !matches!(told, Ok(Some(_))) { return },
+            }
+        }
     }
 
     /// The same, if it waits for a decision.

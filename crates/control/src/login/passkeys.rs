@@ -164,12 +164,6 @@ impl Control {
         all.map_err(ControlError::Store)
     }
 
-    /// Whether humans have to prove that they are some before what they grant counts (D15).
-    #[must_use]
-    pub fn needs_proof(&self) -> bool {
-        self.shared.granting.needs_proof
-    }
-
     /// Takes a passkey away from somebody, as somebody who `is_proved` to be human or not. Sessions
     /// that it has begun go on.
     ///

@@ -64,6 +64,11 @@ impl Session {
         Some(rewrite.apply(question))
     }
 
+    /// An id for a question of our own, whose answer nobody waits for; as JSON.
+    pub(crate) fn new_ask(&self) -> String {
+        self.next_ask.fetch_add(1, Ordering::Relaxed).to_string()
+    }
+
     /// The question that a response answers; each is answered once.
     pub(crate) fn answered(&self, response: &Message) -> Option<Ask> {
         let ours = response.id().and_then(Raw::as_u64)?;

@@ -185,6 +185,7 @@ fn workspace(workspace: &Workspace) -> Value {
         "audits_contents": settings.audits_contents,
         "oauth_on_orchestrators": settings.oauth_on_orchestrators,
         "events_kept_days": settings.events_kept_days,
+        "runtime_requests": settings.runtime_requests,
     })
 }
 

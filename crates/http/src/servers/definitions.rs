@@ -9,7 +9,7 @@ use narthex_runs::{DefinitionHead, DefinitionState, DefinitionVerdict, SeenDefin
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, ok};
-use crate::{auth::Principal, problem::Problem};
+use crate::problem::Problem;
 
 impl Asked<'_> {
     /// Definitions of a server: listed, or decided on.
@@ -47,14 +47,9 @@ impl Asked<'_> {
     {
         self.query(&[])?;
         let (workspace, server) = (self.workspace()?, self.segment(1));
-        let refused = |who: &str| {
+        if let Some(who) = self.principal.no_human() {
             let text = format!("only a human decides on definitions: {who}");
-            Problem::new(ErrorKind::Denied, text)
-        };
-        match &self.principal {
-            Principal::Run(_) => return Err(refused("this is the token of a run")),
-            Principal::Known(_) => return Err(refused("this is the token of a service")),
-            Principal::Human(_) | Principal::LocalAdmin => {}
+            return Err(Problem::new(ErrorKind::Denied, text));
         }
         let text = self.entry(body, &[]).await?;
         let (runs, decision) = (self.known_runs()?, (text.as_bytes(), verdict));

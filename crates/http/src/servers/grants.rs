@@ -5,7 +5,9 @@ use std::{fmt, time::SystemTime};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use http_body::Body;
-use narthex_control::{GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter};
+use narthex_control::{
+    ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
+};
 use narthex_model::{GrantId, GrantSubject, RunId, SessionId, Timestamp};
 use serde_json::{Value, json};
 
@@ -56,7 +58,7 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         self.query(&[])?;
-        let (workspace, by) = (self.workspace()?, self.granter()?);
+        let (workspace, by) = (self.workspace()?, self.principal.granter()?);
         let text = self.entry(body, &[]).await?;
         let made = self.control()?.grant_create(&workspace, text.as_bytes(), by).await?;
         let place = format!("/api/workspaces/{workspace}/grants/{}", made.grant.id);
@@ -71,7 +73,7 @@ impl Asked<'_> {
 
     async fn revoke_grant(&self) -> Answered {
         self.query(&[])?;
-        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.granter()?);
+        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.principal.granter()?);
         self.control()?.grant_revoke(&workspace, &id, &by.by).await?;
         Ok(respond::empty(StatusCode::NO_CONTENT))
     }
@@ -95,7 +97,7 @@ impl Asked<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         self.query(&[])?;
-        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.granter()?);
+        let (workspace, id, by) = (self.workspace()?, self.segment(1), self.principal.granter()?);
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
         let decided = match is_approved {
@@ -104,18 +106,14 @@ impl Asked<'_> {
         };
         Ok(ok(&request(&decided)))
     }
+}
 
+impl Principal {
     /// Whoever asks, if they are a human (X-M58, D15).
-    fn granter(&self) -> Result<Granter, Problem> {
-        let refused =
-            |why| Problem::from(narthex_control::ControlError::from(GrantError::NoHuman(why)));
-        match &self.principal {
-            Principal::Run(_) => Err(refused("a run can only ask for it")),
-            Principal::Known(_) => Err(refused("this is the token of a service")),
-            Principal::Human(_) | Principal::LocalAdmin => {
-                let is_advisory = !self.principal.is_authenticated_human();
-                Ok(Granter { by: self.by(), is_advisory })
-            }
+    pub(crate) fn granter(&self) -> Result<Granter, Problem> {
+        match self.no_human() {
+            Some(why) => Err(ControlError::from(GrantError::NoHuman(why)).into()),
+            None => Ok(Granter { by: self.actor(), is_advisory: !self.is_authenticated_human() }),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The two cookies of a browser: its session, and a sign-in that waits at a provider.
+//! The cookies of a browser: its session, a sign-in that waits at a provider, and where it goes on
+//! once somebody has signed in.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 use crate::respond::Response;
 
-/// How long a browser keeps a sign-in that waits at a provider.
+/// How long a browser keeps a sign-in that waits.
 pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
 
 /// Which cookie.
@@ -14,6 +15,7 @@ pub(super) const ATTEMPT: Duration = Duration::from_mins(15);
 pub(super) enum Kept {
     Session,
     Attempt,
+    Onward,
 }
 
 /// Where cookies are, and under which names.
@@ -40,6 +42,8 @@ impl Jar {
             (Kept::Session, false) => "narthex",
             (Kept::Attempt, true) => "__Host-narthex-oidc",
             (Kept::Attempt, false) => "narthex-oidc",
+            (Kept::Onward, true) => "__Host-narthex-onward",
+            (Kept::Onward, false) => "narthex-onward",
         }
     }
 
@@ -59,7 +63,7 @@ impl Jar {
         let life = life.as_secs();
         let line =
             format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={life}{secure}");
-        let mut line = HeaderValue::from_str(&line).expect("tokens are base64url");
+        let mut line = HeaderValue::from_str(&line).expect("tokens are base64url, and ids plain");
         line.set_sensitive(true);
         response.headers_mut().append(header::SET_COOKIE, line);
     }

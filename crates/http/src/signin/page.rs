@@ -145,7 +145,7 @@ pub(super) fn guarded(mut response: Response) -> Response {
     response
 }
 
-fn html(status: StatusCode, title: &str, attributes: &str, main: &str) -> Response {
+pub(super) fn html(status: StatusCode, title: &str, attributes: &str, main: &str) -> Response {
     let page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -164,7 +164,7 @@ fn html(status: StatusCode, title: &str, attributes: &str, main: &str) -> Respon
 }
 
 /// Text, also for attributes in double quotes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -179,7 +179,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-fn put(main: &mut String, text: std::fmt::Arguments<'_>) {
+pub(super) fn put(main: &mut String, text: std::fmt::Arguments<'_>) {
     main.write_fmt(text).expect("a string takes everything");
 }
 
@@ -196,7 +196,10 @@ mod tests {
     /// What the policy forbids would not work anyway.
     #[test]
     fn pages_have_nothing_inline() {
-        for text in [include_str!("page.rs").split("#[cfg(test)]").next().unwrap()] {
+        for text in [
+            include_str!("page.rs").split("#[cfg(test)]").next().unwrap(),
+            include_str!("decision.rs"),
+        ] {
             for word in
                 ["<style", "onclick", "onload", "javascript:", "style=", "http://", "https://"]
             {

@@ -35,7 +35,7 @@ impl Visitor<'_> {
         let Answer { ceremony, credential, .. } = self.ceremony(body).await?;
         let answer = credential.get().as_bytes();
         let new = self.control.passkey_sign_in_finish(&ceremony, answer).await?;
-        let mut response = document(StatusCode::OK, &json!({ "location": "/signin" }));
+        let mut response = document(StatusCode::OK, &json!({ "location": self.onward() }));
         self.open_session(&mut response, &new).await?;
         Ok(response)
     }
@@ -64,7 +64,7 @@ impl Visitor<'_> {
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
         let form = self.form(body).await?;
-        let (_, signed_in) = self.checked_session(form.csrf.as_deref())?;
+        let (_, signed_in) = self.checked_session(form.get("csrf"))?;
         let account = &signed_in.account;
         let (by, is_proved) = (account.actor(), signed_in.method.is_authenticated());
         self.control.passkey_remove(&account.id, &self.segment(), &by, is_proved).await?;

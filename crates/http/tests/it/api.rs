@@ -3,7 +3,7 @@
 mod access;
 mod attachments;
 mod audit;
-mod built_in;
+pub(crate) mod built_in;
 mod catalog;
 mod changes;
 mod children;

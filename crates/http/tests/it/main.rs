@@ -5,6 +5,10 @@ mod api;
 #[cfg(test)]
 mod boundary;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
+mod decision;
+#[cfg(test)]
 mod legacy;
 #[cfg(test)]
 mod listener;

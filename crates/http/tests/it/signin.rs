@@ -8,138 +8,15 @@ use narthex_control::LoginOptions;
 use narthex_http::{Access, ROUTES};
 use narthex_login::{PublicOrigin, TokenHash};
 use narthex_model::{PrincipalId, WorkspaceId};
-use narthex_store::{NewSignInLink, Store};
+use narthex_store::NewSignInLink;
 use narthex_testkit::authenticator::Authenticator;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::{
     api::world::Api,
-    world::{Answer, Builder, whole},
+    browser::{Browser, ORIGIN, Site, options},
+    world::Builder,
 };
-
-const ORIGIN: &str = "http://localhost:7717";
-const HOST: &str = "localhost:7717";
-
-/// A door at which humans sign in, and one of them.
-struct Site {
-    api: Api,
-    store: Store,
-    ada: String,
-    _dir: TempDir,
-}
-
-impl Site {
-    async fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
-        let api = Api::with_login(store.clone(), options()).await;
-        let body = json!({"name": "ada", "is_operator": true}).to_string();
-        let made = api.send("POST", "/api/principals", body).await.succeeded();
-        let ada = made["id"].as_str().unwrap().to_owned();
-        Self { api, store, ada, _dir: dir }
-    }
-
-    /// The path of a new link.
-    async fn link(&self, name: &str) -> String {
-        let made = self.api.post(&format!("/api/principals/{name}/sign-in-links")).await;
-        let url = made.succeeded()["url"].as_str().unwrap().to_owned();
-        url.strip_prefix(ORIGIN).unwrap().to_owned()
-    }
-
-    async fn browser(&self, name: &str) -> Browser<'_> {
-        let mut browser = Browser::new(self);
-        let link = self.link(name).await;
-        assert_eq!(browser.form(&link, "").await.status, StatusCode::SEE_OTHER);
-        browser
-    }
-}
-
-fn options() -> LoginOptions {
-    LoginOptions::new(PublicOrigin::parse(ORIGIN).unwrap())
-}
-
-/// A browser with its cookies, on pages of the site.
-struct Browser<'s> {
-    site: &'s Site,
-    cookie: Option<String>,
-    csrf: String,
-}
-
-impl<'s> Browser<'s> {
-    fn new(site: &'s Site) -> Self {
-        Self { site, cookie: None, csrf: String::new() }
-    }
-
-    fn request(&self, method: Method, path: &str) -> Builder<'s> {
-        let request = self.site.api.world.request(method, path).header("authorization", "");
-        let request = request.header("host", HOST).header("sec-fetch-site", "same-origin");
-        match &self.cookie {
-            Some(cookie) => request.header("cookie", cookie),
-            None => request,
-        }
-    }
-
-    /// Remembers the cookie of an answer.
-    fn keep(&mut self, answer: Answer) -> Answer {
-        for line in answer.headers.get_all("set-cookie") {
-            let line = line.to_str().unwrap();
-            assert!(line.contains("; HttpOnly; SameSite=Lax; "), "{line}");
-            let pair = line.split(';').next().unwrap();
-            self.cookie = (!pair.ends_with('=')).then(|| pair.to_owned());
-        }
-        answer
-    }
-
-    /// Loads the sign-in page, and with it what forms have to repeat.
-    async fn page(&mut self) -> String {
-        let answer = self.request(Method::GET, "/signin").send().await;
-        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
-        let text = answer.text().to_owned();
-        if let Some((_, rest)) = text.split_once("data-csrf=\"") {
-            self.csrf = rest.split('"').next().unwrap().to_owned();
-        }
-        text
-    }
-
-    fn post(&self, path: &str, kind: &str, body: String) -> Builder<'s> {
-        let request = self.request(Method::POST, path).header("origin", ORIGIN);
-        request.header("content-type", kind).body(whole(body))
-    }
-
-    async fn form(&mut self, path: &str, body: &str) -> Answer {
-        let kind = "application/x-www-form-urlencoded";
-        let answer = self.post(path, kind, body.to_owned()).send().await;
-        self.keep(answer)
-    }
-
-    async fn script(&mut self, path: &str, body: &Value) -> Answer {
-        let request = self.post(path, "application/json", body.to_string());
-        let answer = request.header("x-narthex-csrf", &self.csrf).send().await;
-        self.keep(answer)
-    }
-
-    /// Makes a passkey, as the script of the page does.
-    async fn add(&mut self, authenticator: &mut Authenticator) -> Answer {
-        self.page().await;
-        let begun = self.script("/signin/passkeys/new", &json!({})).await.succeeded();
-        let credential = authenticator.create(&begun["options"]);
-        let ceremony = &begun["ceremony"];
-        let body = json!({"ceremony": ceremony, "credential": credential, "label": "<phone>"});
-        self.script("/signin/passkeys", &body).await
-    }
-
-    async fn passkey(&mut self, authenticator: &mut Authenticator) -> Answer {
-        let begun = self.script("/signin/passkey/begin", &json!({})).await.succeeded();
-        let credential = authenticator.get(&begun["options"]);
-        let body = json!({"ceremony": begun["ceremony"], "credential": credential});
-        self.script("/signin/passkey/finish", &body).await
-    }
-
-    async fn me(&self) -> Answer {
-        self.request(Method::GET, "/api/me").send().await
-    }
-}
 
 #[tokio::test]
 async fn a_link_shows_a_button_and_signs_in_once() {
@@ -490,7 +367,7 @@ async fn a_session_outlives_the_daemon() {
     assert_eq!(stored.len(), 1);
     assert_eq!(stored[0].hash, TokenHash::of(&token).as_str());
     let login = LoginOptions::new(PublicOrigin::parse(ORIGIN).unwrap());
-    let again = Api::with_login(site.store.clone(), login).await;
+    let again = Api::with_login(site.store.clone(), login, None).await;
     let signed_in = again.control.signed_in(&token).unwrap().unwrap();
     assert_eq!(signed_in.account.name.as_str(), "ada");
 }
@@ -500,7 +377,7 @@ async fn a_session_outlives_the_daemon() {
 fn d4_routes_without_a_token_are_listed_with_their_proof() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/signing-in.md");
     let document = fs_err::read_to_string(document).unwrap();
-    let listed: Vec<_> = document.lines().filter(|line| line.starts_with("| `/sign")).collect();
+    let listed: Vec<_> = document.lines().filter(|line| line.starts_with("| `/")).collect();
     let own: Vec<_> = ROUTES
         .iter()
         .filter_map(|route| match route.access {

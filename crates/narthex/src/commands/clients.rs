@@ -74,9 +74,11 @@ async fn register(
     let snippet = json!({ "mcpServers": made["mcpServers"] });
     output::line(&format!("{snippet:#}"))?;
     let id = table::text(&made, "id");
-    output::notice(&format!(
-        "{id} may come in; paste this into the client's configuration: it is shown this once"
-    ));
+    let paste = "paste this into the client's configuration: it is shown this once";
+    output::notice(&match made["is_live"].as_bool() {
+        Some(false) => format!("{id} may not come in now, as its principal is disabled; {paste}"),
+        _ => format!("{id} may come in; {paste}"),
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -72,6 +72,9 @@ async fn change(
     if let Some(days) = args.events_kept_days {
         body["events_kept_days"] = json!(days);
     }
+    if let Some(switch) = args.runtime_requests {
+        body["runtime_requests"] = json!(switch == Switch::On);
+    }
     let request = ApiRequest::new(Method::PATCH, workspace_path(id, ""));
     let asked = client.api(request.entry(&body.to_string()));
     let changed = waiting("changing the workspace", context, asked).await?;
@@ -92,7 +95,11 @@ async fn change(
         Some(0) | None => "events of sessions are kept for ever".to_owned(),
         Some(days) => format!("events of sessions are kept for {days} days after their end"),
     };
-    let sentence = format!("{} ({name}): {contents}; {oauth}; {events}", harmless(id));
+    let asking = match changed["runtime_requests"].as_bool() {
+        Some(false) => "runs ask humans for nothing",
+        _ => "runs may ask humans for grants",
+    };
+    let sentence = format!("{} ({name}): {contents}; {oauth}; {events}; {asking}", harmless(id));
     output::told(&changed, &sentence, context.format)
 }
 

@@ -12,18 +12,18 @@ use crate::{
 const CREATE: Statement = Statement {
     name: "workspaces.create",
     sql: "INSERT INTO workspaces \
-          (id, name, audits_contents, oauth_on_orchestrators, events_kept_days) \
-          VALUES ($1, $2, $3, $4, $5)",
+          (id, name, audits_contents, oauth_on_orchestrators, events_kept_days, \
+          runtime_requests) VALUES ($1, $2, $3, $4, $5, $6)",
 };
 const FIND: Statement = Statement {
     name: "workspaces.find",
-    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days \
-          FROM workspaces WHERE id = $1",
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days, \
+          runtime_requests FROM workspaces WHERE id = $1",
 };
 const ALL: Statement = Statement {
     name: "workspaces.all",
-    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days \
-          FROM workspaces",
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days, \
+          runtime_requests FROM workspaces",
 };
 const RENAME: Statement =
     Statement { name: "workspaces.rename", sql: "UPDATE workspaces SET name = $2 WHERE id = $1" };
@@ -38,6 +38,10 @@ const SET_OAUTH: Statement = Statement {
 const KEEP_EVENTS: Statement = Statement {
     name: "workspaces.keep_events",
     sql: "UPDATE workspaces SET events_kept_days = $2 WHERE id = $1",
+};
+const LET_ASK: Statement = Statement {
+    name: "workspaces.let_ask",
+    sql: "UPDATE workspaces SET runtime_requests = $2 WHERE id = $1",
 };
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
@@ -99,6 +103,8 @@ pub struct WorkspaceSettings {
     pub oauth_on_orchestrators: OauthOnOrchestrators,
     /// For how many days events are kept after the end of their session; 0 is for ever.
     pub events_kept_days: u32,
+    /// Whether its runs may ask humans for grants (X-E80).
+    pub runtime_requests: bool,
 }
 
 impl Default for WorkspaceSettings {
@@ -107,6 +113,7 @@ impl Default for WorkspaceSettings {
             audits_contents: false,
             oauth_on_orchestrators: OauthOnOrchestrators::default(),
             events_kept_days: EVENTS_KEPT_DAYS,
+            runtime_requests: true,
         }
     }
 }
@@ -122,6 +129,8 @@ pub struct WorkspaceChange {
     pub oauth_on_orchestrators: Option<OauthOnOrchestrators>,
     /// [`WorkspaceSettings::events_kept_days`].
     pub events_kept_days: Option<u32>,
+    /// [`WorkspaceSettings::runtime_requests`].
+    pub runtime_requests: Option<bool>,
 }
 
 impl Workspace {
@@ -152,7 +161,9 @@ impl<'a> Workspaces<'a> {
         let contents = Value::Integer(settings.audits_contents.into());
         let oauth = Value::Text(settings.oauth_on_orchestrators.as_str());
         let kept_days = Value::Integer(settings.events_kept_days.into());
-        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents, oauth, kept_days];
+        let asking = Value::Integer(settings.runtime_requests.into());
+        let (id, name) = (Value::Text(id.as_str()), Value::Text(name));
+        let values = vec![id, name, contents, oauth, kept_days, asking];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
     }
@@ -166,17 +177,17 @@ impl<'a> Workspaces<'a> {
         id: &WorkspaceId,
         change: &WorkspaceChange,
     ) -> Result<bool, StatementError> {
-        let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, events_kept_days } =
-            change;
         let step =
             |statement, value| Step::must_change(statement, vec![Value::Text(id.as_str()), value]);
-        let name = name.as_deref().map(|name| step(RENAME, Value::Text(name)));
-        let contents =
-            audits_contents.map(|is_on| step(SWITCH_CONTENTS, Value::Integer(is_on.into())));
-        let oauth = oauth_on_orchestrators.map(|one| step(SET_OAUTH, Value::Text(one.as_str())));
-        let events = events_kept_days.map(|days| step(KEEP_EVENTS, Value::Integer(days.into())));
-        let changed = Step::new(CHANGED, Vec::new());
-        let all = [name, contents, oauth, events, Some(changed)];
+        let number = |statement, value: i64| step(statement, Value::Integer(value));
+        let all = [
+            change.name.as_deref().map(|name| step(RENAME, Value::Text(name))),
+            change.audits_contents.map(|is_on| number(SWITCH_CONTENTS, is_on.into())),
+            change.oauth_on_orchestrators.map(|one| step(SET_OAUTH, Value::Text(one.as_str()))),
+            change.events_kept_days.map(|days| number(KEEP_EVENTS, days.into())),
+            change.runtime_requests.map(|is_on| number(LET_ASK, is_on.into())),
+            Some(Step::new(CHANGED, Vec::new())),
+        ];
         let steps: Vec<_> = all.into_iter().flatten().collect();
         self.database.write_steps(&steps).await
     }
@@ -243,6 +254,7 @@ fn workspace(row: &Row) -> Result<Workspace, StatementError> {
         oauth_on_orchestrators: oauth.ok_or_else(|| row.damaged())?,
         events_kept_days: u32::try_from(row.integer("events_kept_days")?)
             .map_err(|_unfit| row.damaged())?,
+        runtime_requests: row.integer("runtime_requests")? == 1,
     };
     Ok(Workspace { id, name: row.text("name")?, settings })
 }

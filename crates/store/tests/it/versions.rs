@@ -162,6 +162,7 @@ async fn check_definitions(store: &Store, version: u32) {
 async fn check_events(store: &Store, version: u32) {
     let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
     assert_eq!(team.settings.events_kept_days, if version >= 20 { 7 } else { 30 });
+    assert_eq!(team.settings.runtime_requests, version < 31);
     let session = SessionId::parse("ses_0a1b2c3d4e5f").unwrap();
     let of = EventsOf { workspace: id("team"), session };
     let filter = EventFilter { after: 0, kinds: &[], limit: 10 };

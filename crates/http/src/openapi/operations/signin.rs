@@ -11,6 +11,9 @@ const ON: &[&str] = &["Location", "SetCookie"];
 const BODY: &[u16] = &[400, 401, 408, 409, 413, 415, 429, 500, 503];
 const PAGE: &[u16] = &[400, 401, 409, 429, 500, 503, 504];
 
+/// Whoever has signed in may still not be one of those who see it.
+const SEEN: &[u16] = &[400, 401, 409, 429, 500, 503];
+
 pub(super) const OPERATIONS: &[Operation] = &[
     get("/signin", "sign_in_page", "Shows the ways in, or whoever is signed in")
         .answers(200, HTML, &[])
@@ -69,6 +72,22 @@ pub(super) const OPERATIONS: &[Operation] = &[
     .asks(&["oidc_code", "oidc_state", "oidc_iss", "oidc_error"])
     .answers(303, Content::None, ON)
     .refuses(PAGE),
+    get(
+        "/workspaces/{workspace}/grant-requests/{id}",
+        "grant_request_page",
+        "Shows what a run asks for, or the ways in",
+    )
+    .answers(200, HTML, COOKIE)
+    .answers(303, Content::None, ELSEWHERE)
+    .refuses(SEEN),
+    post(
+        "/workspaces/{workspace}/grant-requests/{id}",
+        "grant_request_decide",
+        "Approves or denies what a run asks for",
+    )
+    .takes_as("DecisionForm", FORM)
+    .answers(303, Content::None, ELSEWHERE)
+    .refuses(BODY),
     post("/signout", "sign_out", "Ends the session of the browser")
         .takes_as("CsrfForm", FORM)
         .answers(303, Content::None, ON)

@@ -18,24 +18,29 @@ const REQUESTS: &str = "/api/workspaces/default/grant-requests";
 async fn daemon(place: &TempDir) -> Api {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    agent_with_a_gated_tool(&api).await;
+    api
+}
+
+/// The agent `writer` with a server, of which the tool `echo` requires a scope.
+pub(crate) async fn agent_with_a_gated_tool(api: &Api) {
     let server = json!({ "url": api.fixture_url(), "transport": "http",
                          "tool_scopes": { "echo": "demo.write" } });
     let here = "/api/workspaces/default";
     api.send("PUT", &format!("{here}/mcp-servers/demo"), server.to_string()).await.succeeded();
     let agent = json!({ "mcpServers": { "demo": { "ref": "demo" } } });
     api.send("PUT", &format!("{here}/agents/writer"), agent.to_string()).await.succeeded();
-    api
 }
 
 /// A run of an agent.
-pub(super) struct Run<'a> {
-    pub(super) api: &'a Api,
-    pub(super) token: String,
+pub(crate) struct Run<'a> {
+    pub(crate) api: &'a Api,
+    pub(crate) token: String,
     pub(super) session: String,
 }
 
 impl<'a> Run<'a> {
-    async fn begin(api: &'a Api) -> Self {
+    pub(crate) async fn begin(api: &'a Api) -> Self {
         Self::of(api, "writer").await
     }
 
@@ -57,7 +62,7 @@ impl<'a> Run<'a> {
         self.ask("/mcp/narthex", "tools/call", params).await.json()["result"].clone()
     }
 
-    pub(super) async fn called(&self, name: &str, arguments: Value) -> Value {
+    pub(crate) async fn called(&self, name: &str, arguments: Value) -> Value {
         let result = self.call(name, arguments).await;
         assert_eq!(result["isError"], Value::Null, "{result}");
         result["structuredContent"].clone()
@@ -69,13 +74,13 @@ impl<'a> Run<'a> {
         result["structuredContent"]["error"].clone()
     }
 
-    async fn echo(&self) -> Value {
+    pub(crate) async fn echo(&self) -> Value {
         let params = json!({ "name": "mcp__demo__echo", "arguments": { "message": "x" } });
         self.ask("/mcp", "tools/call", params).await.json()["result"].clone()
     }
 
     /// What happened in its session.
-    pub(super) async fn events(&self) -> Vec<Value> {
+    pub(crate) async fn events(&self) -> Vec<Value> {
         let session = SessionId::parse(&self.session).unwrap();
         let wanted = Wanted { after: 0, limit: 100, kinds: &[] };
         let events = self.api.control.events().unwrap();
@@ -163,6 +168,38 @@ async fn x_m56_what_was_asked_for_can_be_granted_in_the_same_run() {
     let id = asked["grant_request_id"].as_str().unwrap();
     api.send("POST", &format!("{REQUESTS}/{id}/approve"), "{}").await.succeeded();
     assert_eq!(run.echo().await["content"][0]["text"], "x");
+}
+
+/// X-E80: a workspace can say that its runs ask nobody; what waits can still be decided.
+#[tokio::test]
+async fn x_e80_a_workspace_lets_no_runs_ask() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let wanted = |id: &str, scope: &str| {
+        json!({ "request_id": id, "grant_type": "tool_scope", "scope": "session",
+                "details": { "scope": scope }, "justification": "to write" })
+    };
+    let asked = run.called("request_grant", wanted("a", "demo.write")).await;
+    let switch = |is_on: bool| {
+        let change = json!({ "runtime_requests": is_on }).to_string();
+        api.send("PATCH", "/api/workspaces/default", change)
+    };
+    assert_eq!(switch(false).await.succeeded()["runtime_requests"], false);
+    for (tool, arguments) in [
+        ("request_grant", wanted("b", "demo.read")),
+        ("request_permission", json!({ "scopes": ["demo.read"], "justification": "x" })),
+    ] {
+        let error = run.refused(tool, arguments).await;
+        assert_eq!(error["kind"], "permission_required", "{error}");
+        assert_eq!(error["details"]["code"], "runtime_requests_disabled", "{error}");
+    }
+    assert_eq!(api.get(REQUESTS).await["items"].as_array().unwrap().len(), 1);
+    let id = asked["grant_request_id"].as_str().unwrap();
+    api.send("POST", &format!("{REQUESTS}/{id}/approve"), "{}").await.succeeded();
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
+    switch(true).await.succeeded();
+    run.called("request_grant", wanted("b", "demo.read")).await;
 }
 
 /// X-M58, D15: whatever an agent tries, no grant is written.

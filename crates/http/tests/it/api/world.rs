@@ -52,6 +52,12 @@ pub(super) fn shell() -> Value {
     json!({ "transport": "stdio", "command": "sh", "args": ["-c", script, "secret-argument"] })
 }
 
+async fn vault(store: &Store, keys: &Path) -> Vault {
+    let rows = Arc::new(SecretRows::new(store.clone()));
+    let backend = SealedBackend::start(rows, Arc::new(KeyFile::new(keys))).await.unwrap();
+    Vault::new(Arc::new(backend))
+}
+
 impl Api {
     /// With these servers in the project's file; `URL` in them is the fixture's address.
     pub(super) async fn over(servers: &Value) -> Self {
@@ -69,9 +75,7 @@ impl Api {
 
     /// With servers, a store, and secrets in it.
     pub(super) async fn with_all(servers: &Value, store: Store, keys: &Path) -> Self {
-        let rows = Arc::new(SecretRows::new(store.clone()));
-        let backend = SealedBackend::start(rows, Arc::new(KeyFile::new(keys))).await.unwrap();
-        let vault = Vault::new(Arc::new(backend));
+        let vault = vault(&store, keys).await;
         Self::with(servers, Some(store), Some(vault)).await
     }
 
@@ -85,9 +89,14 @@ impl Api {
         self.fixture.fixture.counts().calls
     }
 
-    /// With no server, and a store over which humans sign in.
-    pub(crate) async fn with_login(store: Store, login: LoginOptions) -> Self {
-        Self::of(&json!({}), Some(store), None, Some(login), GrantOptions::default()).await
+    /// With no server, and a store over which humans sign in; with secrets in it, if there is a
+    /// file for their key.
+    pub(crate) async fn with_login(store: Store, login: LoginOptions, keys: Option<&Path>) -> Self {
+        let vault = match keys {
+            Some(keys) => Some(vault(&store, keys).await),
+            None => None,
+        };
+        Self::of(&json!({}), Some(store), vault, Some(login), GrantOptions::default()).await
     }
 
     /// The same where only those grant who have proved to be human.

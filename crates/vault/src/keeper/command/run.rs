@@ -20,6 +20,8 @@ const OUTPUT_MAX: usize = 16 * 1024;
 /// How much of what it says is kept, and how much of that is shown.
 const SAID_MAX: usize = 4096;
 const SHOWN_MAX: usize = 300;
+/// How long output is read after its end, as long as somebody else holds it open.
+const LINGER: Duration = Duration::from_secs(1);
 /// So many letters and digits together may be a part of a key.
 const WORD_MAX: usize = 15;
 
@@ -155,22 +157,49 @@ async fn talk(child: &mut Child, input: Option<&str>) -> io::Result<Answer> {
             done => done,
         }
     };
-    let (written, out, said, status) =
-        tokio::join!(write, read(stdout, OUTPUT_MAX + 1), read(stderr, SAID_MAX), child.wait());
-    written?;
-    Ok(Answer { status: status?, out: out?, said: said? })
+    // At once as long as they get: what moves leaves a copy behind.
+    let mut out = Zeroizing::new(Vec::with_capacity(OUTPUT_MAX + 1));
+    let mut said = Zeroizing::new(Vec::with_capacity(SAID_MAX));
+    let status = {
+        let reading = async {
+            tokio::try_join!(
+                read(stdout, &mut out, OUTPUT_MAX + 1),
+                read(stderr, &mut said, SAID_MAX)
+            )
+        };
+        let mut reading = std::pin::pin!(reading);
+        let mut ending = std::pin::pin!(async { tokio::try_join!(write, child.wait()) });
+        tokio::select! {
+            biased;
+            read = &mut reading => {
+                read?;
+                ending.await?.1
+            }
+            ended = &mut ending => {
+                let ((), status) = ended?;
+                // An agent that it has started may hold its output open for good.
+                if let Ok(read) = timeout(LINGER, reading).await {
+                    read?;
+                }
+                status
+            }
+        }
+    };
+    Ok(Answer { status, out, said })
 }
 
 /// Reads to the end, and keeps the first `most` bytes.
-async fn read(from: Option<impl AsyncRead + Unpin>, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-    // At once as long as it gets: what moves leaves a copy behind.
-    let mut kept = Zeroizing::new(Vec::with_capacity(most));
-    let Some(mut from) = from else { return Ok(kept) };
+async fn read(
+    from: Option<impl AsyncRead + Unpin>,
+    kept: &mut Zeroizing<Vec<u8>>,
+    most: usize,
+) -> io::Result<()> {
+    let Some(mut from) = from else { return Ok(()) };
     let mut part = Zeroizing::new([0; 1024]);
     loop {
         let count = from.read(&mut *part).await?;
         if count == 0 {
-            return Ok(kept);
+            return Ok(());
         }
         let room = (most - kept.len()).min(count);
         kept.extend_from_slice(&part[..room]);
@@ -201,7 +230,20 @@ fn shown(said: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use std::time::Duration;
+
+    use super::{Question, run, shown};
+
+    /// What a program starts to stay, as agents of keys do, holds its output open.
+    #[test]
+    fn what_a_program_leaves_behind_is_not_waited_for() {
+        let words = ["sh", "-c", "sleep 120 & printf key"].map(str::to_owned);
+        let limit = Duration::from_secs(60);
+        let question = Question { words: &words, input: None, hidden: &[], limit };
+        let answer = run(&question).unwrap();
+        assert!(answer.status.success());
+        assert_eq!(&**answer.out, b"key");
+    }
 
     /// S27: what a program says is told without what may be a key.
     #[test]

@@ -1,0 +1,94 @@
+//! Leading a client's user to a page of ours (elicitation by URL).
+//!
+//! What the client answers decides nothing: it says that somebody has opened the page, at most.
+
+use std::{fmt, pin::Pin, sync::Arc};
+
+use narthex_wire::{Era, Message, Payload, Raw, Revision, meta_key, method, rpc};
+use serde_json::{Value, json};
+
+use crate::{Caller, Session, gateway::Shared};
+
+/// The key of the question in a result that asks for input.
+const KEY: &str = "narthex_page";
+
+/// Where a client shall lead its user, and why.
+pub struct ToPage {
+    /// By which the client knows it; shown to it.
+    pub id: String,
+    /// The address.
+    pub url: String,
+    /// For the user.
+    pub message: String,
+    /// Is over when what the page is for is done, or never will be.
+    pub done: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl ToPage {
+    fn params(&self, id: Option<&str>) -> Value {
+        let mut params = json!({"mode": "url", "message": self.message, "url": self.url});
+        if let Some(id) = id {
+            params["elicitationId"] = id.into();
+        }
+        params
+    }
+
+    /// For a modern client: it calls again when its user has been asked.
+    pub(crate) fn result(&self) -> Vec<u8> {
+        let question = json!({"method": method::ELICITATION_CREATE, "params": self.params(None)});
+        let result = json!({
+            "resultType": "input_required",
+            "inputRequests": {KEY: question},
+            "requestState": self.id,
+        });
+        result.to_string().into_bytes()
+    }
+
+    /// For a legacy client: a request, whose answer nobody waits for.
+    pub(crate) fn question(&self, session: &Session) -> Payload {
+        let (id, params) = (session.new_ask(), self.params(Some(&self.id)));
+        let params = params.to_string();
+        rpc::request(Raw::new(id.as_bytes()), method::ELICITATION_CREATE, Some(params.as_bytes()))
+    }
+}
+
+impl fmt::Debug for ToPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToPage").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// Tells a legacy client when what the page is for is done, as long as it is there.
+    pub(crate) fn tell_when_done(self: &Arc<Self>, session: &Arc<Session>, page: ToPage) {
+        let (shared, session) = (self.clone(), session.clone());
+        self.spawn(async move {
+            let ToPage { id, done, .. } = page;
+            tokio::select! {
+                biased;
+                () = shared.stopping.cancelled() => return,
+                () = session.closed().cancelled() => return,
+                () = done => {}
+            }
+            let params = json!({"elicitationId": id}).to_string();
+            let notice = method::ELICITATION_COMPLETE;
+            session.deliver(rpc::notification(notice, Some(params.as_bytes())));
+        });
+    }
+}
+
+/// Whether the client says that it can lead its user to a page, and has not just done so.
+pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
+    let by_url = |all: Raw<'_>| all.get("elicitation").is_some_and(|own| own.get("url").is_some());
+    match (&caller.session, caller.era()) {
+        (Some(session), Era::Legacy) => {
+            session.revision >= Revision::V2025_11_25
+                && by_url(Raw::new(&session.client.capabilities))
+        }
+        _ => {
+            let answers = request.get("inputResponses");
+            let is_first = answers.and_then(|answers| answers.get(KEY)).is_none();
+            is_first && request.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(by_url)
+        }
+    }
+}

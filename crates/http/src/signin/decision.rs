@@ -1,0 +1,217 @@
+//! The page where a human decides what a run has asked for (D15). It does no more than the API, and
+//! lets in nobody else.
+
+use std::{fmt, time::Duration};
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::Body;
+use narthex_control::{GrantRequestRow, GrantRequestStatus};
+use narthex_model::{ErrorKind, GrantDuration, GrantRequestId, Timestamp, WorkspaceId};
+use narthex_screen::harmless;
+use serde_json::{Value, json};
+
+use super::{
+    Answered, Kept, Visitor, nothing,
+    page::{escaped, html, put},
+    redirect,
+};
+use crate::{
+    Access,
+    auth::{Principal, authorize},
+    problem::Problem,
+    respond::Response,
+    routes::ADMIN,
+};
+
+/// How long a browser remembers where it was on its way to.
+const ONWARD: Duration = Duration::from_mins(15);
+/// The longest text of an agent that is shown, in characters.
+const SHOWN_MAX: usize = 4_000;
+
+/// What is asked, and by which right somebody decides.
+struct Shown<'a> {
+    row: &'a GrantRequestRow,
+    who: &'a str,
+    csrf: &'a str,
+    /// Whether a decision by this sign-in counts for nothing.
+    needs_proof: bool,
+}
+
+impl Visitor<'_> {
+    /// What a run asks for. Whoever is not signed in comes back here once they are.
+    pub(super) async fn decision(&self) -> Answered {
+        let (workspace, id) = self.place()?;
+        let Some((token, signed_in)) = self.session()? else {
+            let mut response = self.ways_in();
+            let onward = format!("{workspace}/{}", id.to_text());
+            self.jar().set(&mut response, Kept::Onward, &onward, ONWARD);
+            return Ok(response);
+        };
+        let principal = Principal::Human(signed_in.clone());
+        authorize(Access::Member(ADMIN), &principal, || Ok(workspace.clone()))?;
+        let row = self.control.grant_request(&workspace, &id.to_text()).await?;
+        let is_proved = signed_in.method.is_authenticated();
+        Ok(page(&Shown {
+            row: &row,
+            who: signed_in.account.name.as_str(),
+            csrf: &self.control.form_token(token),
+            needs_proof: self.control.needs_proof() && !is_proved,
+        }))
+    }
+
+    /// Approves or denies it.
+    pub(super) async fn decide<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let (workspace, id) = self.place()?;
+        let (form, id) = (self.form(body).await?, id.to_text());
+        let (_, signed_in) = self.checked_session(form.get("csrf"))?;
+        let principal = Principal::Human(signed_in);
+        authorize(Access::Member(ADMIN), &principal, || Ok(workspace.clone()))?;
+        let by = principal.granter()?;
+        let reason = form.get("reason").unwrap_or_default();
+        match form.get("decision") {
+            Some("approve") => {
+                let mut asked = json!({ "reason": reason });
+                if let Some(scope) = form.get("scope") {
+                    asked["scope"] = Value::from(scope);
+                }
+                let asked = asked.to_string();
+                let approving =
+                    self.control.grant_request_approve(&workspace, &id, asked.as_bytes(), by);
+                approving.await?;
+            }
+            Some("deny") => {
+                let asked = json!({ "reason": reason }).to_string();
+                self.control.grant_request_deny(&workspace, &id, asked.as_bytes(), by).await?;
+            }
+            _ => {
+                let text = "`decision` must be `approve` or `deny`";
+                return Err(Problem::new(ErrorKind::Invalid, text));
+            }
+        }
+        redirect(&path(&workspace, &id))
+    }
+
+    /// Where a browser goes once somebody has signed in: to the page it came for.
+    pub(super) fn onward(&self) -> String {
+        let kept = self.jar().find(&self.parts.headers, Kept::Onward);
+        let place = kept.and_then(|kept| {
+            let (workspace, id) = kept.split_once('/')?;
+            Some(path(&WorkspaceId::new(workspace).ok()?, &GrantRequestId::parse(id)?.to_text()))
+        });
+        place.unwrap_or_else(|| "/signin".to_owned())
+    }
+
+    fn place(&self) -> Result<(WorkspaceId, GrantRequestId), Problem> {
+        let workspace = WorkspaceId::new(&self.segment()).map_err(|_unfit| nothing())?;
+        let id = GrantRequestId::parse(&self.nth_segment(1)).ok_or_else(nothing)?;
+        Ok((workspace, id))
+    }
+}
+
+fn path(workspace: &WorkspaceId, id: &str) -> String {
+    format!("/workspaces/{workspace}/grant-requests/{id}")
+}
+
+fn page(shown: &Shown<'_>) -> Response {
+    let row = shown.row;
+    let (title, told) = match row.status {
+        GrantRequestStatus::Pending => ("May it?", "waits for you"),
+        GrantRequestStatus::Approved => ("Approved", "was approved"),
+        GrantRequestStatus::Denied => ("Denied", "was denied"),
+        GrantRequestStatus::Expired => ("Too late", "was not decided in time"),
+    };
+    let mut main = format!("<h1>{title}</h1>\n");
+    let by = row.decided.as_ref().map(|(_, by)| format!(" by {}", safe(by))).unwrap_or_default();
+    put(&mut main, format_args!("<p>This request {told}{by}.</p>\n<dl>\n"));
+    for (name, value) in facts(row) {
+        put(&mut main, format_args!("<dt>{name}</dt><dd>{}</dd>\n", safe(&value)));
+    }
+    main.push_str("</dl>\n");
+    let reason = if row.reason.is_empty() { "(nothing)" } else { &row.reason };
+    put(
+        &mut main,
+        format_args!(
+            "<h2>What the agent says about it</h2>\n<blockquote>{}</blockquote>\n\
+             <p class=\"hint\">These are words of the agent; nobody has checked them.</p>\n",
+            safe(reason)
+        ),
+    );
+    if row.status == GrantRequestStatus::Pending {
+        form(&mut main, shown);
+    }
+    put(
+        &mut main,
+        format_args!("<p class=\"hint\">You are signed in as {}.</p>\n", escaped(shown.who)),
+    );
+    html(StatusCode::OK, title, "", &main)
+}
+
+/// Who asks for what.
+fn facts(row: &GrantRequestRow) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if let Some(agent) = &row.agent {
+        facts.push(("agent", agent.to_string()));
+    }
+    if let Some(user) = &row.user {
+        facts.push(("driven by", user.to_string()));
+    }
+    facts.push(("workspace", row.workspace.to_string()));
+    facts.push(("run", row.run.to_text()));
+    facts.push(("asks for", row.of.word().to_owned()));
+    if let Value::Object(details) = row.of.details() {
+        for (name, value) in details {
+            let name = match name.as_str() {
+                "scope" => "tool scope",
+                "server" => "only at the server",
+                "tool" => "only the tool",
+                "arguments_digest" => "only with the arguments of the digest",
+                "child_agent_id" => "agent to start",
+                "allowed_models" => "only with the models",
+                "allowed_runtime_types" => "only with the runtimes",
+                _ => "also",
+            };
+            facts.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+        }
+    }
+    facts.push(("how long", row.duration.to_owned()));
+    facts.push(("waits until", Timestamp::new(row.expires_at).to_string()));
+    facts
+}
+
+fn form(main: &mut String, shown: &Shown<'_>) {
+    if shown.needs_proof {
+        main.push_str(
+            "<p class=\"note\">You came in by a link, which an operator can make: sign in with a \
+             passkey or at a provider to approve. Denying is always possible.</p>\n",
+        );
+    }
+    let csrf = escaped(shown.csrf);
+    put(
+        main,
+        format_args!(
+            "<form method=\"post\" class=\"decide\">\
+             <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
+             <label>How long <select name=\"scope\">\n"
+        ),
+    );
+    let has_session = shown.row.session.is_some();
+    for word in GrantDuration::WORDS.into_iter().filter(|word| has_session || *word != "session") {
+        let chosen = if word == shown.row.duration { " selected" } else { "" };
+        put(main, format_args!("<option{chosen}>{word}</option>\n"));
+    }
+    main.push_str(
+        "</select></label>\n<label>Why (the agent is told) \
+         <input name=\"reason\" maxlength=\"500\"></label>\n\
+         <button name=\"decision\" value=\"approve\">Approve</button>\n\
+         <button name=\"decision\" value=\"deny\">Deny</button>\n</form>\n",
+    );
+}
+
+/// Text of others: nothing in it hides, turns around or gets out.
+fn safe(text: &str) -> String {
+    escaped(&harmless(text, SHOWN_MAX))
+}

@@ -1,0 +1,293 @@
+//! Where humans decide what runs ask for: the page, and how clients lead them there.
+
+use http::{Method, StatusCode};
+use narthex_testkit::authenticator::Authenticator;
+use serde_json::{Value, json};
+
+use crate::{
+    api::built_in::{Run, agent_with_a_gated_tool},
+    browser::{Browser, ORIGIN, Site},
+    world::{Stream, message, stamped},
+};
+
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+fn wanted(justification: &str) -> Value {
+    json!({
+        "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+        "details": { "scope": "demo.write" }, "justification": justification,
+    })
+}
+
+/// A request of a run, and the path of its page.
+async fn asked(run: &Run<'_>, justification: &str) -> String {
+    let asked = run.called("request_grant", wanted(justification)).await;
+    page_of(asked["grant_request_id"].as_str().unwrap())
+}
+
+fn page_of(id: &str) -> String {
+    format!("/workspaces/default/grant-requests/{id}")
+}
+
+/// Decides by the form of the page.
+async fn decide(browser: &mut Browser<'_>, path: &str, more: &str) -> u16 {
+    browser.page().await;
+    let form = format!("csrf={}&{more}", browser.csrf);
+    browser.form(path, &form).await.status.as_u16()
+}
+
+/// X-M56, X-E83, D15: whoever is sent to the page signs in first, sees who asks for what, and
+/// decides; what the agent says about it is shown as such and does nothing.
+#[tokio::test]
+async fn x_m56_a_human_decides_on_a_page() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let path = asked(&run, "<script>alert(1)</script> \u{202e}ecirp").await;
+
+    let mut browser = Browser::new(&site);
+    let first = browser.request(Method::GET, &path).send().await;
+    let first = browser.keep(first);
+    assert!(first.text().contains("<h1>Sign in</h1>"), "{}", first.text());
+    assert!(!first.text().contains("demo.write"), "nobody is told before");
+    let link = site.link("ada").await;
+    let come_in = browser.form(&link, "").await;
+    assert_eq!(come_in.headers["location"], path.as_str(), "to where they were going");
+    assert!(browser.onward.is_none());
+
+    let page = browser.request(Method::GET, &path).send().await;
+    let text = page.text();
+    for part in ["May it?", "demo.write", "<dd>writer</dd>", "<dd>session</dd>"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains("&lt;script&gt;alert(1)&lt;/script&gt; \\u{202e}ecirp"), "{text}");
+    assert!(!text.contains("<script>alert"), "{text}");
+    assert_eq!(run.echo().await["isError"], true);
+
+    let forged = browser.form(&path, "csrf=AAAA&decision=approve").await;
+    assert_eq!(forged.status, StatusCode::FORBIDDEN);
+    let other_page = browser.post(&path, "application/x-www-form-urlencoded", String::new());
+    let other_page = other_page.header("origin", "https://evil.example").send().await;
+    assert_eq!(other_page.status, StatusCode::FORBIDDEN);
+    assert_eq!(decide(&mut browser, &path, "decision=perhaps").await, 400);
+    assert_eq!(run.echo().await["isError"], true);
+
+    assert_eq!(decide(&mut browser, &path, "decision=approve&scope=once&reason=go+on").await, 303);
+    let after = browser.request(Method::GET, &path).send().await;
+    assert!(after.text().contains("<h1>Approved</h1>"), "{}", after.text());
+    assert!(!after.text().contains("<form"), "{}", after.text());
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
+    assert_eq!(run.echo().await["isError"], true, "once is once");
+    assert_eq!(decide(&mut browser, &path, "decision=deny").await, 409);
+    let told = run.events().await;
+    let told = told.iter().find(|event| event["type"] == "permission.granted").unwrap();
+    assert_eq!(told["payload"]["reason"], "go on");
+}
+
+/// D5, D15: nobody decides who may not by the API; what is not theirs looks as absent as what is
+/// not there.
+#[tokio::test]
+async fn d15_the_page_lets_in_nobody_else() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let path = asked(&run, "to write").await;
+    for name in ["eve", "mallory"] {
+        let body = json!({ "name": name }).to_string();
+        site.api.send("POST", "/api/principals", body).await.succeeded();
+    }
+    let member = "/api/workspaces/default/members/mallory";
+    site.api.send("PUT", member, r#"{"roles":["author"]}"#).await.succeeded();
+
+    let mut eve = site.browser("eve").await;
+    let hidden = eve.request(Method::GET, &path).send().await;
+    assert_eq!(hidden.status, StatusCode::NOT_FOUND, "{}", hidden.text());
+    let absent = path.replace("/default/", "/nowhere/");
+    let absent = eve.request(Method::GET, &absent).send().await;
+    assert_eq!(absent.status, StatusCode::NOT_FOUND);
+    assert_eq!(hidden.text().replace("default", "nowhere"), absent.text());
+    assert_eq!(decide(&mut eve, &path, "decision=approve").await, 404);
+
+    let mut mallory = site.browser("mallory").await;
+    assert_eq!(mallory.request(Method::GET, &path).send().await.status, StatusCode::FORBIDDEN);
+    assert_eq!(decide(&mut mallory, &path, "decision=approve").await, 403);
+    assert_eq!(run.echo().await["isError"], true);
+
+    let mut ada = site.browser("ada").await;
+    for unknown in ["grq_0000000000000001", "nothing", "%2e%2e"] {
+        let answer = ada.request(Method::GET, &page_of(unknown)).send().await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{unknown}");
+    }
+    assert_eq!(decide(&mut ada, &path, "decision=deny&reason=no").await, 303);
+    let denied = ada.request(Method::GET, &path).send().await;
+    assert!(denied.text().contains("<h1>Denied</h1>"), "{}", denied.text());
+    assert_eq!(run.echo().await["isError"], true);
+}
+
+/// A cookie that somebody has planted leads nowhere else.
+#[tokio::test]
+async fn a_planted_way_onward_leads_to_no_other_site() {
+    let site = Site::new().await;
+    for planted in ["//evil.example", "evil.example/x", "default/../../x", "default/grq_"] {
+        let mut browser = Browser::new(&site);
+        browser.onward = Some(format!("narthex-onward={planted}"));
+        let link = site.link("ada").await;
+        let come_in = browser.form(&link, "").await;
+        assert_eq!(come_in.headers["location"], "/signin", "{planted}");
+    }
+}
+
+/// Whoever comes back by a passkey goes on to the page as well.
+#[tokio::test]
+async fn a_passkey_leads_onward_too() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let path = asked(&run, "to write").await;
+    let mut authenticator = Authenticator::new(ORIGIN);
+    site.browser("ada").await.add(&mut authenticator).await;
+    let mut browser = Browser::new(&site);
+    let first = browser.request(Method::GET, &path).send().await;
+    browser.keep(first);
+    let come_in = browser.passkey(&mut authenticator).await.succeeded();
+    assert_eq!(come_in["location"], path.as_str());
+    assert_eq!(decide(&mut browser, &path, "decision=approve").await, 303);
+    let grants = site.api.get("/api/workspaces/default/grants").await;
+    assert_eq!(grants["items"][0]["is_advisory"], false, "a passkey proves a human");
+}
+
+/// A modern call of `request_grant` by a client with these capabilities.
+async fn modern(run: &Run<'_>, capabilities: Value, more: Value) -> Value {
+    let mut params = json!({ "name": "request_grant", "arguments": wanted("to write") });
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut body = stamped("tools/call", params);
+    body["params"]["_meta"][CAPABILITIES] = capabilities;
+    let request = run.api.world.post("/mcp/narthex", body.to_string());
+    let request = request.header("mcp-protocol-version", "2026-07-28");
+    let request = request.header("mcp-method", "tools/call").header("mcp-name", "request_grant");
+    let bearer = format!("Bearer {}", run.token);
+    request.header("authorization", &bearer).send().await.json()["result"].clone()
+}
+
+/// X-M56: a modern client that can lead its user to a page is asked to, and calls again.
+#[tokio::test]
+async fn x_m56_a_modern_client_leads_its_user_to_the_page() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let by_url = json!({ "elicitation": { "url": {} } });
+    for other in [json!({}), json!({ "elicitation": {} }), json!({ "elicitation": {"form": {}} })] {
+        let result = modern(&run, other, json!({})).await;
+        assert_eq!(result["structuredContent"]["status"], "pending", "{result}");
+    }
+    let result = modern(&run, by_url.clone(), json!({})).await;
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    let (key, question) = result["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+    assert_eq!(question["params"]["mode"], "url");
+    assert_eq!(question["params"].get("elicitationId"), None, "modern clients know none");
+    let url = question["params"]["url"].as_str().unwrap();
+    let path = url.strip_prefix(ORIGIN).unwrap();
+    let state = result["requestState"].clone();
+    let answers = json!({ key: { "action": "accept" } });
+    let again = json!({ "inputResponses": answers, "requestState": state });
+
+    let early = modern(&run, by_url.clone(), again.clone()).await;
+    assert_eq!(early["structuredContent"]["status"], "pending", "accepting is no decision");
+    assert_eq!(run.echo().await["isError"], true);
+    let mut browser = site.browser("ada").await;
+    assert_eq!(decide(&mut browser, path, "decision=approve").await, 303);
+    let late = modern(&run, by_url.clone(), again.clone()).await;
+    assert_eq!(late["structuredContent"]["status"], "approved", "{late}");
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
+
+    // What another run has asked for is not there for this one.
+    let other = Run::begin(&site.api).await;
+    let foreign = modern(&other, by_url, again).await;
+    assert_eq!(foreign["structuredContent"]["status"], "pending", "{foreign}");
+    assert_ne!(foreign["structuredContent"]["grant_request_id"], state);
+}
+
+/// A legacy session of a run.
+struct Session<'a> {
+    run: &'a Run<'a>,
+    id: String,
+}
+
+impl<'a> Session<'a> {
+    async fn open(run: &'a Run<'a>, revision: &str, capabilities: Value) -> Self {
+        let info = json!({ "name": "t", "version": "1" });
+        let params = json!({ "protocolVersion": revision, "capabilities": capabilities,
+                             "clientInfo": info });
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let request = run.api.world.post("/mcp/narthex", body.to_string());
+        let bearer = format!("Bearer {}", run.token);
+        let answer = request.header("authorization", &bearer).send().await;
+        let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
+        Self { run, id }
+    }
+
+    async fn request_grant(&self) -> Vec<Value> {
+        let params = json!({ "name": "request_grant", "arguments": wanted("to write") });
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+        let request = self.run.api.world.legacy("/mcp/narthex", &self.id, &body);
+        let bearer = format!("Bearer {}", self.run.token);
+        let answer = request.header("authorization", &bearer).open().await;
+        if answer.headers()["content-type"] == "application/json" {
+            use http_body_util::BodyExt;
+            let body = answer.into_body().collect().await.unwrap().to_bytes();
+            return vec![serde_json::from_slice(&body).unwrap()];
+        }
+        let mut stream = Stream::of(answer);
+        let mut told = Vec::new();
+        while let Some(event) = stream.next().await {
+            if !event.data.is_empty() {
+                told.push(message(&event));
+            }
+        }
+        told
+    }
+}
+
+/// X-M56: a legacy client that can lead its user to a page is asked to, and told when it is done.
+#[tokio::test]
+async fn x_m56_a_legacy_client_leads_its_user_to_the_page() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let by_url = json!({ "elicitation": { "form": {}, "url": {} } });
+    for (revision, capabilities) in [
+        ("2025-11-25", json!({})),
+        ("2025-11-25", json!({ "elicitation": {} })),
+        ("2025-06-18", by_url.clone()),
+    ] {
+        let session = Session::open(&run, revision, capabilities).await;
+        let told = session.request_grant().await;
+        assert_eq!(told.len(), 1, "{told:?}");
+    }
+    let session = Session::open(&run, "2025-11-25", by_url).await;
+    let stream = site.api.world.request(Method::GET, "/mcp/narthex");
+    let stream = stream.header("accept", "text/event-stream").header("mcp-session-id", &session.id);
+    let bearer = format!("Bearer {}", run.token);
+    let mut stream = Stream::of(stream.header("authorization", &bearer).open().await);
+    let told = session.request_grant().await;
+    let [question, answer] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    assert_eq!(question["params"]["mode"], "url");
+    assert_eq!(answer["id"], 7);
+    assert_eq!(answer["result"]["structuredContent"]["status"], "pending");
+    let id = question["params"]["elicitationId"].as_str().unwrap();
+    let path = question["params"]["url"].as_str().unwrap().strip_prefix(ORIGIN).unwrap();
+
+    let mut browser = site.browser("ada").await;
+    assert_eq!(decide(&mut browser, path, "decision=approve").await, 303);
+    let told = loop {
+        let event = stream.next().await.unwrap();
+        if !event.data.is_empty() {
+            break message(&event);
+        }
+    };
+    assert_eq!(told["method"], "notifications/elicitation/complete", "{told}");
+    assert_eq!(told["params"]["elicitationId"], id);
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
+}
