@@ -18,7 +18,7 @@ pub enum RunCommand {
     List {
         /// Only those that stand so
         #[arg(long, value_name = "STATUS", value_parser = [
-            "running", "pending", "ended", "expired", "cancelled",
+            "running", "pending", "ended", "expired", "cancelled", "failed",
         ])]
         status: Option<String>,
         /// Only those of this session

@@ -147,6 +147,7 @@ impl Control {
             secrets: set.map(|secret| secret.name).collect::<BTreeSet<_>>(),
             variables: self.shared.variables.clone(),
             oauth_on_orchestrators: settings.oauth_on_orchestrators,
+            executors: self.shared.executors.of_workspace(workspace),
         })
     }
 

@@ -12,7 +12,7 @@ use std::{
 use narthex_audit::Audit;
 use narthex_events::Events;
 use narthex_live::{LiveGrants, LiveRules};
-use narthex_model::WorkspaceId;
+use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,
@@ -56,6 +56,8 @@ pub struct ControlOptions {
     /// The rules of the workspace of the live configuration; the run of the process itself has the
     /// same.
     pub rules: Arc<WorkspaceRules>,
+    /// What carries out the runs of agents that name it.
+    pub executors: KnownExecutors,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -86,6 +88,7 @@ pub(crate) struct Shared {
     pub(crate) grants: Arc<LiveGrants>,
     pub(crate) granting: GrantOptions,
     pub(crate) rules: Arc<LiveRules>,
+    pub(crate) executors: KnownExecutors,
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -122,6 +125,7 @@ impl Control {
             grants,
             granting,
             rules,
+            executors,
             defaults,
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
@@ -155,6 +159,7 @@ impl Control {
             grants,
             granting,
             rules,
+            executors,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: Turns::default(),
@@ -239,6 +244,12 @@ impl Control {
     #[must_use]
     pub fn variables(&self) -> &Variables {
         &self.shared.variables
+    }
+
+    /// What carries out the runs of agents that name it.
+    #[must_use]
+    pub fn executors(&self) -> &KnownExecutors {
+        &self.shared.executors
     }
 
     /// Stops following files and applies nothing more. The registry and its servers go on until

@@ -52,6 +52,8 @@ kinds! {
     SessionResumed = "session.resumed";
     /// The agent is done, in its own words.
     SessionCompleted = "session.completed";
+    /// What carried the session out did not come to a good end; the platform says so.
+    SessionFailed = "session.failed";
     /// The session was ended by the run above it.
     SessionCancelledByParent = "session.cancelled_by_parent";
     /// An orchestrator is to look at something; the platform says so (X-E88).

@@ -10,6 +10,7 @@ mod catalog;
 mod confinement;
 mod env_binding;
 mod error;
+mod executors;
 mod exposed;
 mod gates;
 mod grants;
@@ -44,6 +45,7 @@ pub use confinement::{
 };
 pub use env_binding::{EnvBindingId, EnvScope};
 pub use error::{CallError, CallErrorKind, ErrorKind, Side};
+pub use executors::KnownExecutors;
 pub use exposed::{EVERYTHING, Exposed, NameRule};
 pub use gates::{Gates, NO_GATES, ToolScopes};
 pub use grants::{
@@ -51,8 +53,8 @@ pub use grants::{
     SpawnGrant, ToolScopeGrant,
 };
 pub use names::{
-    AgentName, CapabilityName, EnvName, McpClientId, NameError, PreviewId, PrincipalId,
-    PrincipalName, ServerId, ServiceTokenId, ToolScope,
+    AgentName, CapabilityName, EnvName, ExecutorName, McpClientId, NameError, PreviewId,
+    PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;

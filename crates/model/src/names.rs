@@ -99,6 +99,14 @@ name! {
 }
 
 name! {
+    /// The name of something that carries runs out, as the settings of a daemon have it.
+    ExecutorName,
+    "executor",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a letter or digit",
+    is_object_name
+}
+
+name! {
     /// A capability's name, unique in its workspace.
     CapabilityName,
     "capability name",

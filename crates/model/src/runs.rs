@@ -46,6 +46,8 @@ pub enum RunEnd {
     Expired,
     /// The run above it ended its session.
     Cancelled,
+    /// Whatever carried it out did not come to a good end.
+    Failed,
 }
 
 impl RunEnd {
@@ -56,13 +58,15 @@ impl RunEnd {
             Self::Ended => "ended",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
         }
     }
 
     /// The end that is spelt so.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Ended, Self::Expired, Self::Cancelled].into_iter().find(|end| end.as_str() == text)
+        let all = [Self::Ended, Self::Expired, Self::Cancelled, Self::Failed];
+        all.into_iter().find(|end| end.as_str() == text)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The assembly: configuration, registry, gateway and doors, and their common end.
 
+mod parts;
+
 use std::{
-    collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -12,20 +13,21 @@ use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
 use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, StoreLedger};
+use narthex_executor::{ExecutorOptions, Executors};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, Provenance, WorkspaceId};
-use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
+use narthex_model::{Alias, ErrorKind, Provenance};
+use narthex_policy::RunPolicy;
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
 use narthex_runs::{Runs, RunsOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
-use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
-use narthex_upstream::{ClientIdentity, Deadlines, Supervision};
+use narthex_upstream::{ClientIdentity, Deadlines};
 use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::parts::{disabled, local_run, shared, supervision};
 use crate::{
     config,
     failure::{Failure, with_causes},
@@ -49,6 +51,10 @@ pub struct AppOptions {
     pub token: RunToken,
     /// Where calls are recorded; made if it is missing.
     pub audit_dir: PathBuf,
+    /// Where sessions have folders of their own, and files about runs are.
+    pub work_dir: PathBuf,
+    /// What carries runs out.
+    pub executors: Executors,
     /// Where others come in; `None` for a call in process.
     pub doors: Option<Doors>,
 }
@@ -102,6 +108,11 @@ pub struct Doors {
 impl Doors {
     /// Where callers on this machine reach the built-in server.
     fn built_in_url(&self) -> Option<String> {
+        self.url(&format!("/mcp/{}", Alias::built_in()))
+    }
+
+    /// Where callers on this machine reach a path.
+    fn url(&self, path: &str) -> Option<String> {
         let mut address = self.listener.local_addr().ok()?;
         if address.ip().is_unspecified() {
             address.set_ip(match address.ip() {
@@ -109,7 +120,7 @@ impl Doors {
                 IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
             });
         }
-        Some(format!("http://{address}/mcp/{}", Alias::built_in()))
+        Some(format!("http://{address}{path}"))
     }
 }
 
@@ -122,6 +133,8 @@ pub struct App {
     control: Option<Control>,
     runs: Option<Runs>,
     local: Arc<RunView>,
+    /// What every child process sees.
+    environment: BaseEnvironment,
     /// Ends what accepts callers.
     closing: CancellationToken,
     /// The doors' tasks.
@@ -147,7 +160,7 @@ impl App {
             idle_stop: connections.idle_stop,
             children_max: connections.processes_max,
             supervision: supervision(connections.is_strict)?,
-            ..RegistryOptions::new(identity(), options.environment)
+            ..RegistryOptions::new(identity(), options.environment.clone())
         })
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
@@ -171,6 +184,7 @@ impl App {
                     start_timeout: connections.deadlines.connect,
                     local: local.id,
                     built_in_url: options.doors.as_ref().and_then(Doors::built_in_url),
+                    folders: options.work_dir.join("folders"),
                     sockets: options.doors.as_ref().map(|doors| {
                         let (dirs, gateway) = (doors.socket_dirs.clone(), gateway.clone());
                         let (closing, tasks) = (closing.clone(), tasks.clone());
@@ -187,6 +201,7 @@ impl App {
             control,
             runs,
             local,
+            environment: options.environment,
             closing,
             tasks,
             socket_dir: None,
@@ -198,9 +213,28 @@ impl App {
                 .unwrap_or_default(),
         };
         if let Some(doors) = options.doors {
+            let url = doors.url("/mcp");
             app.open(doors);
+            app.carry_out(options.executors, options.work_dir, url).await?;
         }
         Ok(app)
+    }
+
+    /// Has runs carried out that wait for these.
+    async fn carry_out(
+        &self,
+        executors: Executors,
+        work_dir: PathBuf,
+        url: Option<String>,
+    ) -> Result<(), Failure> {
+        let (Some(control), Some(runs), Some(url)) = (&self.control, &self.runs, url) else {
+            return Ok(());
+        };
+        let environment = self.environment.clone();
+        let place = work_dir.join("executors");
+        let options = ExecutorOptions { executors, environment, url, place };
+        let started = narthex_executor::start(runs.clone(), control.clone(), options).await;
+        started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
     }
 
     fn open(&mut self, doors: Doors) {
@@ -286,49 +320,6 @@ impl App {
     }
 }
 
-/// The servers that a person has switched off (E57).
-async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
-    let Servers::Followed(options) = servers else { return Ok(BTreeSet::new()) };
-    match &options.store {
-        Some(store) => Ok(store.server_flags().disabled(&WorkspaceId::default()).await?),
-        None => Ok(BTreeSet::new()),
-    }
-}
-
-/// How programs are held whose entry does not say.
-fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
-    let root = is_strict.then(config::workspace_root).transpose()?;
-    let confinement = root.map(|root| Confinement::strict(Some(root)));
-    Ok(Supervision { confinement, ..Supervision::default() })
-}
-
-/// What the local run, or the gateway, looks into, and control keeps: meters, grants and rules.
-fn shared(servers: &Servers) -> (Meters, (Arc<Grants>, Arc<WorkspaceRules>)) {
-    match servers {
-        Servers::Followed(of) => (of.meters.clone(), (of.grants.clone(), of.rules.clone())),
-        Servers::Fixed(_) => (Meters::default(), (Arc::default(), WorkspaceRules::none())),
-    }
-}
-
-/// The run of this process, which belongs to the workspace of the local configuration.
-fn local_run(
-    token: &RunToken,
-    policy: RunPolicy,
-    meters: &Meters,
-    (grants, rules): (Arc<Grants>, Arc<WorkspaceRules>),
-) -> Arc<RunView> {
-    let workspace = WorkspaceId::default();
-    let name = workspace.as_str().into();
-    let meter = meters.get(&MeterKey { workspace, kind: MeterKind::Workspace, name });
-    let meters = RunMeters { workspace: Some(meter), ..RunMeters::default() };
-    // Whoever started this process drives it (X-E81).
-    let user = Some(PrincipalId::local_admin());
-    let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
-    let run = RunView::new(token, policy).with_meters(meters);
-    Arc::new(run.with_authority(Authority { actors, grants, rules }))
-}
-
-/// Lets the run of this process begin.
 /// Gives the built-in server its tools, and has the runs go on that live.
 async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result<(), Failure> {
     let tools = Tools::new(Platform { control: control.clone(), runs: runs.clone() });
@@ -338,6 +329,7 @@ async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result
     started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
 }
 
+/// Lets the run of this process begin.
 fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
     let begun = gateway.begin_run(local);
     begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))

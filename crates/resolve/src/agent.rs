@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use narthex_model::{
-    AgentName, AgentType, CapabilityName, NameError, TrafficLimits,
+    AgentName, AgentType, CapabilityName, ExecutorName, NameError, TrafficLimits,
     json::{Node, Place},
 };
 use serde::Serialize;
@@ -46,12 +46,15 @@ pub struct Agent {
     /// The agents that it may start.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub spawnable_agents: BTreeSet<AgentName>,
+    /// What of the daemon carries its runs out; `None` if that is left to others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub executor: Option<ExecutorName>,
     /// How much traffic all runs of it together may have (O100); never frozen with one.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
 }
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "name",
     "description",
     "agent_type",
@@ -62,6 +65,7 @@ const KEYS: [&str; 11] = [
     "mcp_servers",
     "params_schema",
     "spawnable_agents",
+    "executor",
     "limits",
 ];
 
@@ -100,6 +104,10 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         let text = reader.as_text(node, &at);
         spawnable_agents.extend(text.and_then(|text| reader.name(&at, text, AgentName::new)));
     }
+    let executor = reader.text(object, "executor").and_then(|text| {
+        let at = object.at.key("executor");
+        reader.name(&at, text, ExecutorName::new)
+    });
     let limits = reader.traffic(object, "limits");
     let agent_type = word(reader, object, "agent_type", &types());
     let description = reader.owned(object, "description");
@@ -114,6 +122,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         servers,
         params_schema,
         spawnable_agents,
+        executor,
         limits,
     })
 }

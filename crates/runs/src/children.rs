@@ -120,7 +120,7 @@ impl Runs {
         let ending = Ending {
             by: Actor::new(ActorKind::Run, run.id.to_text()),
             how: RunEnd::Cancelled,
-            first: Some((EventKind::SessionCancelledByParent, payload)),
+            first: Some((EventKind::SessionCancelledByParent, payload, None)),
         };
         let ended = match child.is_live() {
             true => self.end_session(&run.workspace, child.session.id, ending).await?,

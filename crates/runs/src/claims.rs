@@ -9,9 +9,9 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{RunId, Timestamp, WorkspaceId, json::shortened};
+use narthex_model::{ExecutorName, RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_resolve::ClaimRequest;
-use narthex_store::{Claim, RunRow};
+use narthex_store::{Claim, RunRow, Waiting};
 
 use crate::{Creator, RunError, Runs};
 
@@ -19,6 +19,15 @@ use crate::{Creator, RunError, Runs};
 const CLAIM_BYTES: usize = 12;
 /// Why a run that waits is not to be had.
 const CLAIMED: &str = "somebody else has claimed it";
+
+/// Who claims a run, for the record and for the store.
+pub(crate) struct Claimer {
+    pub(crate) by: By,
+    /// As whom the claim is kept.
+    pub(crate) holder: String,
+    /// As what of the daemon.
+    pub(crate) executor: Option<ExecutorName>,
+}
 
 /// A run that somebody carries out from now on.
 #[derive(Debug)]
@@ -80,7 +89,8 @@ impl Runs {
         is_free(&row)?;
         let (runs, by) = (self.clone(), by.clone());
         // To its end: a run that is claimed and whose token nobody has would wait for nothing.
-        let claiming = async move { runs.claim_row(row, lasts, by).await };
+        let claimer = Claimer { holder: by.id.to_string(), by, executor: None };
+        let claiming = async move { runs.claim_row(row, lasts, claimer).await };
         let claimed = self.control().spawn(claiming).await;
         claimed.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -106,11 +116,17 @@ impl Runs {
         self.stored(workspace, id).await?.ok_or_else(unknown)
     }
 
-    async fn claim_row(&self, row: RunRow, lasts: Duration, by: By) -> Result<Claimed, RunError> {
+    pub(crate) async fn claim_row(
+        &self,
+        row: RunRow,
+        lasts: Duration,
+        claimer: Claimer,
+    ) -> Result<Claimed, RunError> {
+        let Claimer { by, holder, executor } = claimer;
         let RunRow { id, workspace, expires_at, .. } = row;
         let _turn = self.kept_turn(id).await;
         let until = (SystemTime::now() + lasts).min(expires_at);
-        let event = AuditEvent::new(kind::RUN_CLAIMED, by.clone()).in_workspace(&workspace);
+        let event = AuditEvent::new(kind::RUN_CLAIMED, by).in_workspace(&workspace);
         let event = event.of_run(id.to_text()).of_session(row.session.to_text());
         let noted = self
             .control()
@@ -121,7 +137,8 @@ impl Runs {
         let mut bytes = [0; CLAIM_BYTES];
         getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
         let (claim, hash) = (format!("clm_{}", hex::encode(bytes)), hex::encode(token.hash()));
-        let taken = Claim { id: &claim, by: &by.id, until, token: &hash };
+        let executor = executor.as_ref();
+        let taken = Claim { id: &claim, by: &holder, executor, until, token: &hash };
         let taken = self.store()?.runs().claim(&workspace, id, taken).await;
         if !taken.map_err(ControlError::Store)? {
             return Err(RunError::NotPending(id, CLAIMED));
@@ -164,6 +181,9 @@ fn is_free(row: &RunRow) -> Result<(), RunError> {
     }
     match &row.waiting {
         None => Err(RunError::NotPending(row.id, "whoever created it carries it out")),
+        Some(Waiting { executor: Some(_), .. }) => {
+            Err(RunError::NotPending(row.id, "an executor of a daemon carries it out"))
+        }
         Some(waiting) if waiting.is_free(SystemTime::now()) => Ok(()),
         Some(_) => Err(RunError::NotPending(row.id, CLAIMED)),
     }

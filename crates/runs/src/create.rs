@@ -15,7 +15,7 @@ use narthex_model::{
 };
 use narthex_policy::RunPolicy;
 use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet, Snapshot};
-use narthex_resolve::{Parsed, RunKind, RunRequest};
+use narthex_resolve::{Agent, Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
 
@@ -24,7 +24,7 @@ use crate::{
     definitions::LookedAt,
     driver::{Awaited, Creator, Place},
     family::Parent,
-    frozen::{Frozen, FrozenAgent, Inputs, Made, run_place, session_place},
+    frozen::{Frozen, FrozenAgent, Inputs, Made, run_place},
     instant,
     keep::Told,
     prepare::{self, Failed, Of, Opened, Prepared},
@@ -244,13 +244,9 @@ impl Runs {
                 _ => error.into(),
             },
         )?;
+        self.check_executor(draft, &parts.agent)?;
         let inputs = match request.kind {
-            RunKind::StartSession => {
-                // A child works where its parent does.
-                let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
-                let project_dir = request.project_dir.clone().or(inherited);
-                Inputs { params: request.params_for(&parts.agent), project_dir }
-            }
+            RunKind::StartSession => self.inputs(draft, &parts.agent).await?,
             RunKind::ResumeSession => draft.inputs.clone(),
         };
         let scope = match &draft.parent {
@@ -259,7 +255,7 @@ impl Runs {
         };
         let vault = self.vault()?;
         let variables = self.control().variables();
-        let env = self.bound_env(draft, &parts.agent.name).await?;
+        let env = self.bound_env(draft, &parts.agent).await?;
         let opened = Opened::newest(vault, workspace, &parts, variables, &env).await;
         let opened = opened.map_err(ControlError::from)?;
         let (run, session) = (draft.token.run_id(), session.id);
@@ -289,13 +285,16 @@ impl Runs {
     async fn bound_env(
         &self,
         draft: &Draft,
-        agent: &AgentName,
+        agent: &Agent,
     ) -> Result<BTreeMap<EnvName, SecretName>, RunError> {
         match draft.by.kind {
+            // Only the program that carries it out is told.
+            _ if agent.executor.is_some() => {}
             // And nobody is told of what begins by itself.
-            ActorKind::Run | ActorKind::Client => Ok(BTreeMap::new()),
-            _ => Ok(self.control().env_names(&draft.workspace).await?.secrets(agent)),
+            ActorKind::Run | ActorKind::Client => return Ok(BTreeMap::new()),
+            _ => {}
         }
+        Ok(self.control().env_names(&draft.workspace).await?.secrets(&agent.name))
     }
 
     /// Lets the run begin and keeps it. The row comes last: what it is not in has never been.
@@ -311,6 +310,7 @@ impl Runs {
         let id = draft.token.run_id();
         let inputs = made.agent().map(|agent| agent.inputs.text());
         let agent_type = made.agent().map(FrozenAgent::agent_type);
+        let executor = made.agent().and_then(FrozenAgent::executor);
         let first = FirstLists::of(&set);
         let looked = self.look_at_all((&draft.workspace, id), &prepared.pinned, first).await?;
         let LookedAt { first, lists, held, warnings: found } = looked;
@@ -318,13 +318,7 @@ impl Runs {
         let (prompt, further) = (draft.request.prompt.clone(), KeptFurther::default());
         let frozen = Frozen { prompt, of: made, lists, further, held: held.clone() };
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
-        let mut session = draft.session.clone();
-        if let Some(inputs) = inputs
-            && draft.request.kind == RunKind::StartSession
-        {
-            let place = session_place(session.id);
-            session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;
-        }
+        let session = self.sealed_session(&draft, inputs).await?;
         let faults = set.faults().to_vec();
         let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
@@ -340,7 +334,8 @@ impl Runs {
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
         let run = Arc::new(run.with_meters(meters).with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
-        let told = Told { direct: direct.as_ref(), env: &agent_env };
+        let executor = executor.as_ref();
+        let told = Told { direct: direct.as_ref(), env: &agent_env, executor };
         let beginning = async {
             let sockets = self.open_sockets(&run, draft.request.has_sockets)?;
             let row = self.keep_noted(&draft, &session, &sealed, told).await?;
@@ -354,12 +349,15 @@ impl Runs {
             }
         };
         self.shared.expiries.add(instant(row.expires_at), id);
-        if draft.awaited.is_some() {
+        if row.waiting.is_some() {
             // It begins again for whoever claims it.
             self.shared.gateway.end_run(id).await;
         }
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();
+        }
+        if executor.is_some() {
+            self.call_executors();
         }
         let token = draft.token;
         Ok(Created {

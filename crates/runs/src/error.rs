@@ -1,7 +1,9 @@
 //! Why a run does not begin, or is not found.
 
+use std::path::PathBuf;
+
 use narthex_audit::AuditFull;
-use narthex_model::{AgentName, ErrorKind, OverBudget, RunId, SessionId};
+use narthex_model::{AgentName, ErrorKind, ExecutorName, OverBudget, RunId, SessionId};
 use narthex_registry::MountFault;
 use narthex_resolve::Faults;
 use serde::Serialize;
@@ -99,6 +101,20 @@ pub enum RunError {
     /// There are as many as there may be.
     #[error("there are {0} runs already, which is the most; end some first")]
     TooMany(usize),
+    /// Nothing here carries it out.
+    #[error(
+        "the agent's runs are carried out by `{0}`, and this daemon has no such executor for this \
+         workspace; have the operator add it to the settings, in `executors`"
+    )]
+    NoExecutor(ExecutorName),
+    /// A folder that sessions have for themselves cannot be made or read.
+    #[error("the folder `{}` of a session cannot be used: {source}", .path.display())]
+    Folder {
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// It cannot have sockets.
     #[error("no run was begun, since its sockets cannot be opened: {0}")]
     Sockets(#[source] SocketsError),
@@ -174,7 +190,8 @@ impl RunError {
                     false => ErrorKind::Invalid,
                 }
             }
-            Self::Mount(_) | Self::Randomness(_) => ErrorKind::Unavailable,
+            Self::Mount(_) | Self::Randomness(_) | Self::Folder { .. } => ErrorKind::Unavailable,
+            Self::NoExecutor(_) => ErrorKind::Conflict,
             Self::TooMany(_) => ErrorKind::Exhausted,
             Self::Sockets(error) => error.kind,
             Self::Record(full) => full.kind(),
@@ -188,6 +205,7 @@ impl RunError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoAgent(_) => "agent_not_found",
+            Self::NoExecutor(_) => "executor_unknown",
             Self::NotSpawnable(_) => "permission_required",
             Self::OtherModels(_) => "model_not_enabled",
             Self::TooDeep(_) => "too_deep",

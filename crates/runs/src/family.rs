@@ -226,6 +226,7 @@ impl Runs {
             return Err(RunError::TooDeep(DEPTH_MAX));
         }
         let project_dir = match &frozen.of {
+            Made::Agent(of) if of.inputs.has_own_folder => None,
             Made::Agent(of) => of.inputs.project_dir.clone(),
             Made::Own(_) => None,
         };

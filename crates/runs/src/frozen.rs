@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, fmt};
 
 use narthex_control::AgentParts;
 use narthex_model::{
-    AgentName, AgentType, CapabilityName, EnvName, OauthOnOrchestrators, RunId, RunScope, Secret,
-    SecretName, ServerId, SessionId,
+    AgentName, AgentType, CapabilityName, EnvName, ExecutorName, OauthOnOrchestrators, RunId,
+    RunScope, Secret, SecretName, ServerId, SessionId,
 };
 use narthex_registry::{HeldNames, KeptFurther, KeptLists};
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
@@ -75,6 +75,14 @@ pub(crate) struct Inputs {
     pub(crate) params: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) project_dir: Option<String>,
+    /// Whether the folder was made for the session alone, and is nobody else's.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub(crate) has_own_folder: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 impl FrozenAgent {
@@ -83,6 +91,11 @@ impl FrozenAgent {
         let word = self.agent.get("agent_type").and_then(Value::as_str);
         let named = AgentType::ALL.into_iter().find(|kind| Some(kind.as_str()) == word);
         named.unwrap_or_default()
+    }
+
+    /// What of the daemon carries its runs out.
+    pub(crate) fn executor(&self) -> Option<ExecutorName> {
+        ExecutorName::new(self.agent.get("executor")?.as_str()?).ok()
     }
 
     pub(crate) fn new(

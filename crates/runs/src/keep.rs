@@ -3,16 +3,18 @@
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_events::{EventKind, EventPlace};
-use narthex_model::{AgentEnv, EnvName, RunId, Secret, SessionId, WorkspaceId};
+use narthex_model::{AgentEnv, EnvName, ExecutorName, RunId, Secret, SessionId, WorkspaceId};
 use narthex_resolve::RunKind;
 use narthex_store::{NewRun, RunRow, SessionRow};
 use serde_json::{Value, json};
 
-use crate::{DirectServers, RunError, Runs, create::Draft, family::Parent};
+use crate::{DirectServers, RunError, Runs, create::Draft, family::Parent, frozen::session_place};
 
 /// What whoever creates the run is told of values.
 #[derive(Clone, Copy)]
 pub(crate) struct Told<'a> {
+    /// What of the daemon carries it out.
+    pub(crate) executor: Option<&'a ExecutorName>,
     pub(crate) direct: Option<&'a DirectServers>,
     pub(crate) env: &'a AgentEnv,
 }
@@ -49,7 +51,7 @@ impl Runs {
             let event = event(kind::RUN_ENV_INJECTED).with("names", texts);
             noted.push(self.control().note(event).await?);
         }
-        let row = self.keep(draft, session, sealed, &names).await?;
+        let row = self.keep(draft, session, sealed, (told.executor, &names)).await?;
         for one in noted {
             one.done().await;
         }
@@ -88,13 +90,16 @@ impl Runs {
         draft: &Draft,
         session: &SessionRow,
         sealed: &str,
-        agent_env: &[EnvName],
+        (executor, agent_env): (Option<&ExecutorName>, &[EnvName]),
     ) -> Result<RunRow, RunError> {
         let id = draft.token.run_id();
         let token = hex::encode(draft.token.hash());
-        let awaited = draft.awaited.as_ref().map(|of| narthex_store::Awaited {
-            model: of.model.as_deref().unwrap_or_default(),
-            runtime: of.runtime.as_deref().unwrap_or_default(),
+        let said = draft.awaited.as_ref();
+        let is_awaited = said.is_some() || executor.is_some();
+        let awaited = is_awaited.then(|| narthex_store::Awaited {
+            model: said.and_then(|of| of.model.as_deref()).unwrap_or_default(),
+            runtime: said.and_then(|of| of.runtime.as_deref()).unwrap_or_default(),
+            executor,
         });
         let new = NewRun {
             id,
@@ -124,6 +129,22 @@ impl Runs {
         }
         let row = runs.find(id).await.map_err(ControlError::Store)?;
         row.ok_or(RunError::HasEnded(id))
+    }
+
+    /// The session as it is kept, with what it begins with.
+    pub(crate) async fn sealed_session(
+        &self,
+        draft: &Draft,
+        inputs: Option<Secret>,
+    ) -> Result<SessionRow, RunError> {
+        let mut session = draft.session.clone();
+        if let Some(inputs) = inputs
+            && draft.request.kind == RunKind::StartSession
+        {
+            let place = session_place(session.id);
+            session.sealed = self.seal(&draft.workspace, &place, &inputs).await?;
+        }
+        Ok(session)
     }
 
     pub(crate) async fn seal(

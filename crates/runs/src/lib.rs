@@ -13,8 +13,10 @@ mod deleting;
 mod direct;
 mod driver;
 mod error;
+mod executions;
 mod expiry;
 mod family;
+mod folders;
 mod frozen;
 mod keep;
 mod kept;
@@ -37,7 +39,7 @@ use narthex_model::{McpClientId, RunEnd, RunId, ServerId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::Store;
 use narthex_vault::Vault;
-use tokio::time::Instant;
+use tokio::{sync::watch, time::Instant};
 
 pub use narthex_store::{
     Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow, Waiting,
@@ -52,6 +54,7 @@ pub use self::{
     direct::DirectServers,
     driver::{Awaited, Creator},
     error::{RunError, RunFault},
+    executions::{Execution, Outcome, client_entry},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     sockets::{OpenSockets, RunSockets, SocketsError},
     watchdog::QUIET_MAX,
@@ -78,6 +81,8 @@ pub struct RunsOptions {
     pub local: RunId,
     /// Where callers reach the built-in server; `None` if nobody from outside comes in.
     pub built_in_url: Option<String>,
+    /// Where sessions have folders of their own.
+    pub folders: PathBuf,
     /// Opens Unix sockets for runs; `None` if there are none.
     pub sockets: Option<Arc<dyn RunSockets>>,
 }
@@ -100,6 +105,8 @@ struct Shared {
     expiries: Expiries,
     kept: Kept,
     quiet: Quiet,
+    /// Changes whenever a run may wait for an executor.
+    awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
     looking: Turns<(WorkspaceId, ServerId)>,
     /// Held by whoever has a run begin for a client.
@@ -119,6 +126,7 @@ impl Runs {
             expiries: Expiries::default(),
             kept: Kept::default(),
             quiet: Quiet::default(),
+            awaited: watch::Sender::new(()),
             looking: Turns::default(),
             clients: Turns::default(),
         });
@@ -147,6 +155,10 @@ impl Runs {
             let (watching, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.watch_children())).await;
+            });
+            let (sweeping, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(sweeping.sweep_folders())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
         }

@@ -9,7 +9,7 @@ use std::{
 
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, Control, ControlError};
-use narthex_events::EventKind;
+use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
@@ -95,8 +95,8 @@ impl SeenRun {
 pub(crate) struct Ending {
     pub(crate) by: By,
     pub(crate) how: RunEnd,
-    /// What is told of it before.
-    pub(crate) first: Option<(EventKind, Value)>,
+    /// What is told of it before, and by what it is known to be the same.
+    pub(crate) first: Option<(EventKind, Value, Option<&'static str>)>,
 }
 
 impl Runs {
@@ -253,8 +253,9 @@ impl Runs {
             noted.done().await;
         }
         noted.done().await;
-        if let Some(first) = first {
-            self.tell(workspace, id, None, first).await;
+        if let (Some((kind, payload, message)), Some(events)) = (first, self.control().events()) {
+            let place = EventPlace { workspace: workspace.clone(), session: id, run: None };
+            events.note(&place, kind, &payload, message).await;
         }
         let ended = (EventKind::SessionEnded, json!({ "how": how.as_str(), "by": by_whom }));
         self.tell(workspace, id, None, ended).await;

@@ -10,8 +10,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::io::AsyncReadExt;
-use tokio::process::ChildStderr;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::broadcast;
 
 use self::lines::Lines;
@@ -110,6 +109,16 @@ impl LogRing {
         lines.finish(|line| self.add(&line, line.finish(None)));
     }
 
+    /// Keeps the lines of another stream of a child, beside those of its stderr, until it ends.
+    pub async fn keep(
+        &self,
+        from: impl AsyncRead + Unpin + Send,
+        process_id: u32,
+        redact: Option<Redact>,
+    ) {
+        Reader { log: self.clone(), process_id, server_name: None, redact }.run(from).await;
+    }
+
     /// Begins the part of one child; gives where it begins. A line parts it from earlier ones.
     pub(crate) fn begin(&self, process_id: u32) -> u64 {
         if self.shared.has_served.swap(true, Ordering::Relaxed) {
@@ -184,7 +193,7 @@ impl Ring {
     }
 }
 
-/// Reads one child's stderr until it ends.
+/// Reads what one child writes until that ends.
 pub(crate) struct Reader {
     pub(crate) log: LogRing,
     pub(crate) process_id: u32,
@@ -193,15 +202,15 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub(crate) async fn run(self, mut stderr: ChildStderr) {
+    pub(crate) async fn run(self, mut from: impl AsyncRead + Unpin + Send) {
         let mut lines = Lines::new(self.log.shared.limits.line_bytes);
         let mut buffer = vec![0; READ_BYTES];
         loop {
-            match stderr.read(&mut buffer).await {
+            match from.read(&mut buffer).await {
                 Ok(0) => break,
                 Ok(read) => lines.push(&buffer[..read], |line| self.keep(line)),
                 Err(error) => {
-                    tracing::warn!(process.id = self.process_id, %error, "could not read stderr");
+                    tracing::warn!(process.id = self.process_id, %error, "could not read output");
                     break;
                 }
             }
@@ -215,7 +224,7 @@ impl Reader {
             process.id = self.process_id,
             server.name = self.server_name.as_deref(),
             line = %text,
-            "a process wrote to its stderr"
+            "a process wrote"
         );
         self.log.add(&line, text);
     }

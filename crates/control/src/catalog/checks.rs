@@ -5,7 +5,8 @@ mod definition;
 use std::collections::{BTreeMap, BTreeSet};
 
 use narthex_model::{
-    AgentName, CapabilityName, CatalogKind, OauthOnOrchestrators, SecretName, ServerId,
+    AgentName, CapabilityName, CatalogKind, ExecutorName, OauthOnOrchestrators, SecretName,
+    ServerId,
 };
 use narthex_resolve::{
     Agent, Catalog, ConfigSchema, Fault, FaultCode, Faults, Plan, ServerEntry, Surroundings,
@@ -30,6 +31,8 @@ pub(super) struct Stored {
     pub(super) secrets: BTreeSet<SecretName>,
     pub(super) variables: Variables,
     pub(super) oauth_on_orchestrators: OauthOnOrchestrators,
+    /// What this daemon has to carry its runs out.
+    pub(super) executors: BTreeSet<ExecutorName>,
 }
 
 /// A workspace, as far as it can be read.
@@ -38,6 +41,7 @@ pub(super) struct Workspace {
     agents: BTreeMap<AgentName, Agent>,
     secrets: BTreeSet<SecretName>,
     variables: Variables,
+    executors: BTreeSet<ExecutorName>,
 }
 
 impl Stored {
@@ -74,6 +78,7 @@ impl Stored {
             agents: BTreeMap::new(),
             secrets: self.secrets.clone(),
             variables: self.variables.clone(),
+            executors: self.executors.clone(),
         };
         for kind in CatalogKind::ALL {
             for row in self.rows(kind) {
@@ -142,15 +147,35 @@ impl Workspace {
             }
             Definition::Agent(agent) => self.agent_faults(agent),
         };
-        let checked = checked.map_err(|faults| {
-            faults.iter().map(|fault| FieldError::of(fault, &place)).collect::<Vec<_>>()
-        })?;
+        let (checked, faults) = match checked {
+            Ok(checked) => (checked, Vec::new()),
+            Err(faults) => {
+                let told = faults.iter().map(|fault| FieldError::of(fault, &place));
+                (Vec::new(), told.collect())
+            }
+        };
+        let faults: Vec<_> =
+            faults.into_iter().chain(self.unknown_executor(definition, &place)).collect();
+        if !faults.is_empty() {
+            return Err(faults);
+        }
         let mut told: Vec<_> =
             checked.iter().map(|warning| FieldWarning::of(warning, &place)).collect();
         if let Definition::Agent(agent) = definition {
             told.extend(self.unknown_agents(agent, &place));
         }
         Ok(told)
+    }
+
+    /// What this daemon does not have, or not for this workspace, and an agent names.
+    fn unknown_executor(&self, definition: &Definition, place: &str) -> Option<FieldError> {
+        let Definition::Agent(agent) = definition else { return None };
+        let name = agent.executor.as_ref().filter(|name| !self.executors.contains(*name))?;
+        let message = format!("this daemon has no executor `{name}` for this workspace");
+        let remedy = "have the operator add it to the daemon's settings, in `executors`, or leave \
+                      it out";
+        let code = FieldCode::Own("executor_unknown");
+        Some(FieldError::new(&format!("{place}.executor"), code, message, remedy))
     }
 
     /// The agents that one may start and that there are none of: others may be saved later.

@@ -28,7 +28,7 @@ impl Asked<'_> {
         let seen = SeenRun { row: Some(claimed.row), view: Some(claimed.run.clone()) };
         let mut shown = lease(&claimed.claim, claimed.until);
         let mut run = self.shown_run(&seen, false)?;
-        self.add_entries(&claimed.run, &claimed.token, &mut run);
+        self.add_entries(&claimed.run, &claimed.token, &mut run)?;
         shown["prompt"] = json!(claimed.prompt);
         shown["run"] = run;
         let mut response = ok(&shown);

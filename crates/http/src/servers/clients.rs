@@ -7,9 +7,10 @@ use http::{HeaderValue, Method, StatusCode, header};
 use http_body::Body;
 use narthex_control::{CreatedClient, KnownClient};
 use narthex_model::{RunId, SessionId, Timestamp};
+use narthex_runs::client_entry;
 use serde_json::{Value, json};
 
-use super::{Answered, Asked, access::created, ok, runs::client_entry};
+use super::{Answered, Asked, access::created, ok};
 use crate::{respond, routes::Target};
 
 impl Asked<'_> {
@@ -50,7 +51,7 @@ impl Asked<'_> {
         let CreatedClient { token, known } = made;
         let mut shown = client(&known);
         shown["token"] = json!(token.expose());
-        let entry = client_entry(&json!(self.endpoint()), token.expose());
+        let entry = client_entry(&self.endpoint(), token.expose());
         shown["mcpServers"] = json!({ "narthex": entry });
         let place = format!("/api/workspaces/{here}/mcp-clients/{}", known.row.id);
         let mut response = created(&shown, &place);

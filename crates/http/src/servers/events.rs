@@ -21,7 +21,7 @@ const PAGE_MAX: u64 = narthex_events::WINDOW;
 /// After how long a stream ends, so that whoever follows shows anew who they are (S6).
 const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
 /// What a feed of a workspace has, if nothing is said: what a dashboard shows.
-const OF_WORKSPACE: [EventKind; 11] = [
+const OF_WORKSPACE: [EventKind; 12] = [
     EventKind::AgentStatus,
     EventKind::AgentError,
     EventKind::AgentInputRequest,
@@ -31,6 +31,7 @@ const OF_WORKSPACE: [EventKind; 11] = [
     EventKind::SessionCreated,
     EventKind::SessionResumed,
     EventKind::SessionCompleted,
+    EventKind::SessionFailed,
     EventKind::SessionCancelledByParent,
     EventKind::SessionEnded,
 ];

@@ -20,7 +20,8 @@ use super::{Answered, Asked, document, ok, once::ToldOnce};
 use crate::{auth::Principal, guard::single, problem::Problem, respond, rows};
 
 /// How runs may stand, and all of them.
-const STATUSES: [&str; 6] = ["all", "running", "pending", "ended", "expired", "cancelled"];
+const STATUSES: [&str; 7] =
+    ["all", "running", "pending", "ended", "expired", "cancelled", "failed"];
 
 impl Asked<'_> {
     /// All runs of a workspace, page by page, or a new one.
@@ -95,6 +96,7 @@ impl Asked<'_> {
             "ended" => Some(Some(RunEnd::Ended)),
             "expired" => Some(Some(RunEnd::Expired)),
             "cancelled" => Some(Some(RunEnd::Cancelled)),
+            "failed" => Some(Some(RunEnd::Failed)),
             _ => None,
         };
         let waits = status.is_some_and(|ended| ended.is_none()).then_some(is_pending);
@@ -131,7 +133,7 @@ impl Asked<'_> {
         let created = runs.create(&workspace, &text, self.creator()).await?;
         let run = SeenRun { row: Some(created.row.clone()), view: Some(created.run.clone()) };
         let mut shown = self.shown_run(&run, false)?;
-        self.add_secrets(&created, &mut shown);
+        self.add_secrets(&created, &mut shown)?;
         let mut response = document(StatusCode::CREATED, &shown);
         if created.direct.is_some() || !created.agent_env.is_empty() {
             response.extensions_mut().insert(ToldOnce);
@@ -173,14 +175,18 @@ impl Asked<'_> {
     }
 
     /// What the one who creates a run is told, and nobody later.
-    fn add_secrets(&self, created: &Created, shown: &mut Value) {
-        let Created { row: _, run, token, faults, skipped, warnings, missing, .. } = created;
-        self.add_entries(run, token, shown);
-        if let Some(sockets) = &created.sockets {
+    fn add_secrets(&self, created: &Created, shown: &mut Value) -> Result<(), Problem> {
+        let Created { row, run, token, faults, skipped, warnings, missing, .. } = created;
+        // What an executor carries out is opened by nobody else.
+        let is_carried = row.waiting.is_some();
+        if !is_carried {
+            self.add_entries(run, token, shown)?;
+        }
+        if let Some(sockets) = created.sockets.as_ref().filter(|_| !is_carried) {
             shown["endpoints"]["sockets"] = json!(sockets.folder);
             shown["socat"] = socat(sockets);
         }
-        if !created.agent_env.is_empty() {
+        if !created.agent_env.is_empty() && !is_carried {
             let value = |(name, value): (&EnvName, &str)| (name.to_string(), json!(value));
             let values: Map<_, _> = created.agent_env.expose().map(value).collect();
             shown["agent_env"] = values.into();
@@ -201,21 +207,21 @@ impl Asked<'_> {
         }
         shown["warnings"] = json!(warnings);
         shown["missing"] = json!(missing);
+        Ok(())
     }
 
     /// How a run is reached, with its token.
-    pub(super) fn add_entries(&self, run: &RunView, token: &RunToken, shown: &mut Value) {
-        let base = self.endpoint();
-        let endpoint = |alias: Alias| (alias.to_string(), json!(format!("{base}/{alias}")));
-        let aliases = self.door.gateway.aliases(run).into_iter();
-        let endpoints: Map<_, _> = aliases.map(endpoint).collect();
-        shown["token"] = json!(token.expose());
-        shown["endpoints"] = json!({ "aggregated": base, "servers": &endpoints });
-        let entry = |url: &Value| client_entry(url, token.expose());
-        shown["mcpServers"] = json!({ "narthex": entry(&json!(base)) });
-        let own: Map<_, _> =
-            endpoints.iter().map(|(alias, url)| (alias.clone(), entry(url))).collect();
-        shown["mcpServersByAlias"] = json!(own);
+    pub(super) fn add_entries(
+        &self,
+        run: &RunView,
+        token: &RunToken,
+        shown: &mut Value,
+    ) -> Result<(), Problem> {
+        let entries = self.known_runs()?.entries(&self.endpoint(), run, token);
+        if let (Some(shown), Value::Object(entries)) = (shown.as_object_mut(), entries) {
+            shown.extend(entries);
+        }
+        Ok(())
     }
 
     /// The aggregated endpoint, under the very name by which we were reached, which the guard has
@@ -247,12 +253,6 @@ impl Asked<'_> {
         shown["tool_set"] = json!(view.tools().map(|tools| tool_set(&tools, is_whole)));
         Ok(shown)
     }
-}
-
-/// An entry of `mcpServers`, as clients have it.
-pub(super) fn client_entry(url: &Value, token: &str) -> Value {
-    let authorization = format!("Bearer {token}");
-    json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
 }
 
 /// For clients that start a program for each server: one that only carries bytes, with nothing in
@@ -320,6 +320,8 @@ fn shown_claim(waiting: &Waiting) -> Value {
     json!({
         "model": text(&waiting.model),
         "runtime_type": text(&waiting.runtime),
+        "executor": waiting.executor,
+        "attempts": waiting.attempts,
         "claimed_by": claim.map(|(by, _)| by),
         "claimed_until": claim.map(|(_, until)| Timestamp::new(*until).to_string()),
     })

@@ -2,6 +2,7 @@
 
 use std::{sync::Mutex, time::Duration};
 
+use narthex_executor::Executors;
 use narthex_gateway::RunToken;
 use narthex_model::ErrorKind;
 use narthex_policy::RunPolicy;
@@ -34,6 +35,8 @@ pub(super) async fn start(
         policy: RunPolicy::AllAttached,
         token,
         audit_dir: data.audit_dir(),
+        work_dir: data.path().to_owned(),
+        executors: Executors::default(),
         doors: None,
     };
     App::start(options).await

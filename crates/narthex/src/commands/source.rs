@@ -80,6 +80,7 @@ pub(crate) async fn followed(
         grants: Arc::default(),
         granting: settings.granting,
         rules: Arc::default(),
+        executors: settings.executors.known(),
         defaults,
     })
 }

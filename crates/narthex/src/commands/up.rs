@@ -59,6 +59,8 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         policy: settings.policy.clone(),
         token,
         audit_dir: data.audit_dir(),
+        work_dir: data.path().to_owned(),
+        executors: settings.executors.clone(),
         doors: Some(Doors {
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),

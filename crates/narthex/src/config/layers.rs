@@ -76,6 +76,9 @@ pub(super) const KEYS: &[Key] = &[
 /// The section in which each member is a provider.
 const OIDC: &str = "signin.oidc";
 
+/// The section in which each member is an executor.
+const EXECUTORS: &str = "executors";
+
 /// A value, and where it was given: for messages.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Given {
@@ -89,6 +92,8 @@ pub(super) struct Layers {
     given: BTreeMap<&'static str, Given>,
     /// The file's OpenID providers, which have names of their own, and the file.
     pub(super) oidc: Option<(String, Table)>,
+    /// The file's executors, likewise.
+    pub(super) executors: Option<(String, Table)>,
     pub(super) faults: Vec<String>,
 }
 
@@ -105,17 +110,22 @@ impl Layers {
     fn add_table(&mut self, name: &str, prefix: &str, table: &Table) {
         for (member, value) in table {
             let path = format!("{prefix}{member}");
-            let is_section = KEYS
-                .iter()
-                .map(|key| key.path)
-                .chain([OIDC])
-                .any(|known| known.starts_with(&format!("{path}.")));
+            let is_section = path == EXECUTORS
+                || KEYS
+                    .iter()
+                    .map(|key| key.path)
+                    .chain([OIDC])
+                    .any(|known| known.starts_with(&format!("{path}.")));
             if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 self.add(key, value.clone(), format!("{name}: `{path}`"));
             } else if path == OIDC
                 && let Value::Table(providers) = value
             {
                 self.oidc = Some((name.to_owned(), providers.clone()));
+            } else if path == EXECUTORS
+                && let Value::Table(executors) = value
+            {
+                self.executors = Some((name.to_owned(), executors.clone()));
             } else if let (true, Value::Table(section)) = (is_section, value) {
                 self.add_table(name, &format!("{path}."), section);
             } else if is_section {

@@ -11,6 +11,7 @@ use std::{
 
 use fs_err as fs;
 use narthex_control::{GrantOptions, Variables};
+use narthex_executor::Executors;
 use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::{ErrorKind, Secret};
@@ -82,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
     pub(crate) sign_in: SignIn,
+    /// What carries runs out.
+    pub(crate) executors: Executors,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) service_name: String,
     /// Set once tracing has started.
@@ -136,6 +139,16 @@ pub(super) fn load(
             Failure::usage(format!("{name} is no valid TOML: line {line}: {}", error.message()))
         })?;
         layers.add_file(&name, &table);
+        let has_env = layers
+            .executors
+            .as_ref()
+            .is_some_and(|(_, all)| all.values().any(|one| one.get("env").is_some()));
+        if has_env && fs::metadata(&path)?.mode() & 0o077 != 0 {
+            layers.faults.push(format!(
+                "{name} holds values of `executors`, and others can read it; make it private with \
+                 `chmod 600 {name}`"
+            ));
+        }
         if layers.get("store.url").is_some() && fs::metadata(&path)?.mode() & 0o077 != 0 {
             layers.faults.push(format!(
                 "{name} holds `store.url`, and others can read it; make it private with `chmod \
@@ -200,6 +213,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
     let variables = variables(layers);
     let keys = keys::read(layers);
     let (sign_in, sign_in_faults) = sign_in(layers, env);
+    let (executors, executor_faults) = executors(layers);
     let settings = Settings {
         listen: text("listen").unwrap_or_else(|| LISTEN.to_owned()),
         data: match text("data") {
@@ -243,12 +257,13 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         allowed_hosts: list("http.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
         sign_in,
+        executors,
         otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),
         service_name: text("telemetry.service_name").unwrap_or_else(|| "narthex".to_owned()),
         tracer: None,
     };
     layers.faults.extend(policy.err().into_iter().chain(variables.err()).chain(keys.err()));
-    layers.faults.extend(sign_in_faults);
+    layers.faults.extend(sign_in_faults.into_iter().chain(executor_faults));
     check(layers, format.as_deref(), name_length);
     Ok(settings)
 }
@@ -275,6 +290,16 @@ fn sign_in(layers: &Layers, env: &dyn Fn(&str) -> Option<String>) -> (SignIn, Ve
     let providers = layers.oidc.as_ref().map(|(file, table)| (file.as_str(), table));
     let sign_in = signin::read(public_url, providers, env, &mut faults);
     (sign_in, faults)
+}
+
+/// What carries runs out, and what is wrong with how it is said.
+fn executors(layers: &Layers) -> (Executors, Vec<String>) {
+    let mut faults = Vec::new();
+    let duration = |text: &str| narthex_cli::duration(text).ok();
+    let read =
+        |(file, table): &(String, Table)| Executors::read(file, table, &duration, &mut faults);
+    let executors = layers.executors.as_ref().map(read).unwrap_or_default();
+    (executors, faults)
 }
 
 /// What the catalog may name of the environment: nothing, unless somebody says otherwise (O68).

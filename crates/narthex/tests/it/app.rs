@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use narthex::{App, AppOptions, ConnectionOptions, Servers};
+use narthex_executor::Executors;
 use narthex_gateway::{Endpoint, GatewayOptions, RunToken, Step};
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
@@ -42,6 +43,8 @@ async fn start(dir: &std::path::Path) -> App {
         policy: RunPolicy::AllAttached,
         token: RunToken::generate().unwrap(),
         audit_dir: dir.join("audit"),
+        work_dir: dir.to_owned(),
+        executors: Executors::default(),
         doors: None,
     })
     .await

@@ -250,6 +250,7 @@ fn shown_settings_are_accepted() {
     for Block { text, .. } in blocks("toml") {
         let place = Place::new();
         place.write("narthex.toml", &text);
+        place.set_mode("narthex.toml", 0o600);
         place.run(["status", "--settings", "narthex.toml"]).failed(1, &["narthex up"]);
     }
 }

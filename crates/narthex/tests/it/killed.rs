@@ -3,7 +3,7 @@
 mod books;
 mod chance;
 mod life;
-mod processes;
+pub(crate) mod processes;
 
 use std::{
     io::Write,

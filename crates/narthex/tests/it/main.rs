@@ -20,6 +20,7 @@ mod connect;
 mod daemon;
 mod definitions;
 mod documents;
+mod executors;
 mod exhaustion;
 mod fidelity;
 mod grants;

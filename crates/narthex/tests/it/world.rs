@@ -15,9 +15,10 @@ use hyper_util::rt::TokioIo;
 use narthex::{App, AppOptions, ConnectionOptions, Doors, Servers};
 use narthex_audit::Audit;
 use narthex_control::{ControlOptions, GrantOptions, SecretRows, Variables};
+use narthex_executor::Executors;
 use narthex_gateway::{GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers, openapi};
-use narthex_model::{Alias, WorkspaceId};
+use narthex_model::{Alias, KnownExecutors, WorkspaceId};
 use narthex_policy::RunPolicy;
 use narthex_registry::{
     config,
@@ -102,6 +103,7 @@ impl World {
             grants: Arc::default(),
             granting: GrantOptions::default(),
             rules: Arc::default(),
+            executors: KnownExecutors::default(),
             meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };
@@ -133,6 +135,8 @@ impl World {
             policy: RunPolicy::AllAttached,
             token,
             audit_dir: dir.path().join("audit"),
+            work_dir: dir.path().to_owned(),
+            executors: Executors::default(),
             doors: Some(Doors {
                 listener,
                 http: HttpOptions {

@@ -27,9 +27,9 @@ const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, claimable, \
-          model, runtime) \
+          model, runtime, executor) \
           SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12, $13, $14, \
-          $15, $16 FROM run_counters WHERE workspace = $1",
+          $15, $16, $17 FROM run_counters WHERE workspace = $1",
 };
 const PARENT_LIVES: Statement = Statement {
     name: "runs.parent",
@@ -200,6 +200,9 @@ impl<'a> RunRows<'a> {
             Value::Integer(awaited.is_some().into()),
             Value::Text(awaited.map_or("", |awaited| awaited.model)),
             Value::Text(awaited.map_or("", |awaited| awaited.runtime)),
+            Value::Text(
+                awaited.and_then(|awaited| awaited.executor).map_or("", |name| name.as_str()),
+            ),
         ];
         steps.push(Step::must_change(CREATE, values));
         self.database.write_steps(&steps).await

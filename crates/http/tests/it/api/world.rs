@@ -11,6 +11,7 @@ use narthex_control::{
     Control, ControlOptions, GrantOptions, LoginOptions, SecretRows, StoreLedger, Variables,
 };
 use narthex_gateway::RunToken;
+use narthex_model::KnownExecutors;
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -141,6 +142,7 @@ impl Api {
             grants: Arc::default(),
             granting,
             rules: Arc::default(),
+            executors: KnownExecutors::default(),
             defaults: Vec::new(),
         };
         let registry = registry();
@@ -153,6 +155,7 @@ impl Api {
             start_timeout: SOON,
             local: RunToken::generate().unwrap().run_id(),
             built_in_url: None,
+            folders: dir.path().join("folders"),
             sockets: None,
         };
         gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));

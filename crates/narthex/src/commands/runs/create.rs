@@ -53,13 +53,17 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
     if context.format.is_json() {
         return output::done(&begun);
     }
+    let id = text(&begun, "run_id");
+    if begun["claim"].is_object() {
+        return carried_out(&begun, context);
+    }
     let names = words(&begun["agent_env_names"], |name| name.as_str().unwrap_or_default());
     if names != "-" {
         let text = "the agent holds credentials that an operator injected; --json shows the values \
                     this once, as agent_env";
         output::notice(&format!("{names}: {text}"));
     }
-    let (id, token) = (text(&begun, "run_id"), text(&begun, "token"));
+    let token = text(&begun, "token");
     if context.format.is_quiet() {
         return output::line(&format!("{id} {token}"));
     }
@@ -69,6 +73,20 @@ pub(super) async fn run(args: &CreateArgs, context: &Context) -> Result<(), Fail
         "The run {id} has begun, with {tools}. This is shown once:\n\n{snippet:#}\n\n\
          `narthex runs end {id}` ends it; it ends by itself at {}.",
         text(&begun, "expires_at")
+    ))
+}
+
+/// Tells of a run that something of the daemon carries out.
+fn carried_out(begun: &Value, context: &Context) -> Result<(), Failure> {
+    let (id, session) = (text(begun, "run_id"), text(begun, "session_id"));
+    if context.format.is_quiet() {
+        return output::line(id);
+    }
+    let executor = harmless(text(&begun["claim"], "executor"));
+    output::line(&format!(
+        "The run {id} waits for the executor `{executor}`, which carries it out.\n\n\
+         `narthex sessions events {session} --follow` shows what it does; `narthex sessions end \
+         {session}` ends it.",
     ))
 }
 

@@ -33,7 +33,7 @@ pub(super) fn working_in(folder: &Path) -> Vec<(Pid, String)> {
 
 /// Waits until nobody works in this folder: each end is told by the kernel.
 #[track_caller]
-pub(super) fn wait_until_nobody_works_in(folder: &Path) {
+pub(crate) fn wait_until_nobody_works_in(folder: &Path) {
     let patience = Timespec::try_from(SOON).unwrap();
     let mut empty = 0;
     // Twice, as who was starting somebody during a look may have been passed by.

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use narthex_model::{RunId, WorkspaceId};
+use narthex_model::{ExecutorName, RunId, WorkspaceId};
 
 use super::RunRows;
 use crate::{
@@ -14,9 +14,15 @@ use crate::{
 
 const CLAIM: Statement = Statement {
     name: "runs.claim",
-    sql: "UPDATE runs SET claim = $3, claimed_by = $4, claimed_until = $5, token = $6 \
+    sql: "UPDATE runs SET claim = $3, claimed_by = $4, claimed_until = $5, token = $6, \
+          attempts = attempts + 1 \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND claimable = 1 \
-          AND claimed_until <= $7 AND expires_at > $7",
+          AND executor = $8 AND claimed_until <= $7 AND expires_at > $7",
+};
+const RELEASE: Statement = Statement {
+    name: "runs.release",
+    sql: "UPDATE runs SET claimed_until = $2 WHERE claimed_by = $1 AND executor <> '' \
+          AND ended_at = 0 AND claimed_until > $2",
 };
 const HOLD: Statement = Statement {
     name: "runs.hold",
@@ -31,6 +37,8 @@ pub struct Awaited<'a> {
     pub model: &'a str,
     /// The runtime; empty likewise.
     pub runtime: &'a str,
+    /// What of a daemon is to do it; `None` if that is left to others.
+    pub executor: Option<&'a ExecutorName>,
 }
 
 /// The same of a run that is stored.
@@ -40,6 +48,10 @@ pub struct Waiting {
     pub model: String,
     /// The runtime; empty likewise.
     pub runtime: String,
+    /// What of a daemon is to do it; `None` if that is left to others.
+    pub executor: Option<ExecutorName>,
+    /// How often somebody has claimed it.
+    pub attempts: u32,
     /// Who has claimed it last, and until when; `None` before that.
     pub claim: Option<(String, SystemTime)>,
 }
@@ -51,6 +63,8 @@ pub struct Claim<'a> {
     pub id: &'a str,
     /// Who.
     pub by: &'a str,
+    /// As what of a daemon, if as such.
+    pub executor: Option<&'a ExecutorName>,
     /// Until when nobody else does.
     pub until: SystemTime,
     /// The SHA-256 of the token that opens the run from now on, in hexadecimal digits.
@@ -85,8 +99,18 @@ impl RunRows<'_> {
             Value::Integer(ms(claim.until)),
             Value::Text(claim.token),
             Value::Integer(now_ms()),
+            Value::Text(claim.executor.map_or("", ExecutorName::as_str)),
         ];
         self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
+    }
+
+    /// Gives all runs back that somebody has claimed for an executor.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn release(&self, by: &str) -> Result<(), StatementError> {
+        let values = vec![Value::Text(by), Value::Integer(now_ms())];
+        self.database.write_steps(&[Step::new(RELEASE, values)]).await.map(drop)
     }
 
     /// Has a claim last until another time. `false`, and nothing happens, if it is over, or another

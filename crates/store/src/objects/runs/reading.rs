@@ -1,6 +1,6 @@
 //! What there is of runs.
 
-use narthex_model::{Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_model::{ExecutorName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{RunRow, RunRows, Waiting};
 use crate::{
@@ -13,7 +13,8 @@ const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime FROM runs WHERE id = $1",
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts \
+          FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
     name: "runs.live",
@@ -24,7 +25,7 @@ const PAGE: Statement = Statement {
     name: "runs.page",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
           THEN 'waits' ELSE 'begun' END) ORDER BY pid LIMIT $3",
@@ -33,10 +34,20 @@ const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
           THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
+};
+
+/// Runs of an executor that nobody carries out, the oldest first.
+const OF_EXECUTOR: Statement = Statement {
+    name: "runs.of_executor",
+    sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
+          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
+          WHERE executor = $1 AND ended_at = 0 AND claimed_until <= $2 AND expires_at > $2 \
+          ORDER BY created_at, id LIMIT $3",
 };
 
 /// Which runs of a workspace are wanted.
@@ -149,6 +160,20 @@ impl RunRows<'_> {
         }
     }
 
+    /// The `limit` oldest runs of all workspaces that an executor is to carry out, and nobody does.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn of_executor(
+        &self,
+        name: &ExecutorName,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, StatementError> {
+        let values =
+            [Value::Text(name.as_str()), Value::Integer(now_ms()), Value::Integer(limit.into())];
+        self.database.read(OF_EXECUTOR, &values).await?.iter().map(run).collect()
+    }
+
     /// The first `limit` runs of a workspace whose numbers come after `after`.
     ///
     /// # Errors
@@ -222,5 +247,13 @@ fn waiting(row: &Row) -> Result<Option<Waiting>, StatementError> {
     }
     let claimed_by = row.text("claimed_by")?;
     let claim = optional_time(row, "claimed_until")?.map(|until| (claimed_by, until));
-    Ok(Some(Waiting { model: row.text("model")?, runtime: row.text("runtime")?, claim }))
+    let executor = row.text("executor")?;
+    let executor = (!executor.is_empty()).then(|| ExecutorName::new(&executor));
+    Ok(Some(Waiting {
+        model: row.text("model")?,
+        runtime: row.text("runtime")?,
+        executor: executor.transpose().map_err(|_invalid| row.damaged())?,
+        attempts: u32::try_from(row.integer("attempts")?).map_err(|_negative| row.damaged())?,
+        claim,
+    }))
 }

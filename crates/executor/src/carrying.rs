@@ -1,0 +1,133 @@
+//! Looks for runs that wait, and sees each of them through.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_model::ExecutorName;
+use narthex_runs::{Execution, Outcome, RunError, RunRow};
+use serde_json::{Value, json};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{MissedTickBehavior, interval},
+};
+
+use crate::{CommandExecutor, LEASE, RETRY_AFTER, Work, program::Ended};
+
+/// How often it looks, where nobody calls: runs of other daemons on the store may wait.
+const EVERY: Duration = Duration::from_secs(5);
+
+impl Work {
+    /// Carries out runs of an executor, until the control plane closes.
+    pub(crate) async fn look(self: Arc<Self>, name: ExecutorName, of: Arc<CommandExecutor>) {
+        let places = Arc::new(Semaphore::new(of.at_once));
+        let (mut awaited, closing) = (self.runs.awaited(), self.control.closing());
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            awaited.borrow_and_update();
+            if let Err(error) = self.begin_some(&name, &of, &places).await {
+                tracing::warn!(executor = %name, "runs that wait cannot be looked for: {error}");
+            }
+            tokio::select! {
+                () = closing.cancelled() => return,
+                changed = awaited.changed() => if changed.is_err() {
+                    return;
+                },
+                _ = ticks.tick() => {}
+            }
+        }
+    }
+
+    async fn begin_some(
+        self: &Arc<Self>,
+        name: &ExecutorName,
+        of: &Arc<CommandExecutor>,
+        places: &Arc<Semaphore>,
+    ) -> Result<(), RunError> {
+        let free = places.available_permits();
+        if free == 0 {
+            return Ok(());
+        }
+        let limit = free + self.taken().len();
+        let rows = self.runs.awaiting(name, u32::try_from(limit).unwrap_or(u32::MAX)).await?;
+        for row in rows {
+            let Ok(place) = places.clone().try_acquire_owned() else { return Ok(()) };
+            if self.taken().insert(row.id) {
+                self.control.spawn(self.clone().see_through(row, of.clone(), place));
+            }
+        }
+        Ok(())
+    }
+
+    async fn see_through(
+        self: Arc<Self>,
+        row: RunRow,
+        of: Arc<CommandExecutor>,
+        place: OwnedSemaphorePermit,
+    ) {
+        let id = row.id;
+        match Box::pin(self.carry(row, &of)).await {
+            // Somebody else was faster, or ended it.
+            Ok(()) | Err(RunError::NotPending(..) | RunError::HasEnded(_)) => {}
+            Err(error) => {
+                tracing::warn!(run.id = %id, "a run could not be carried out: {error}");
+            }
+        }
+        drop(place);
+        self.taken().remove(&id);
+        self.runs.call_executors();
+    }
+
+    /// Carries a run out, once.
+    async fn carry(&self, row: RunRow, of: &CommandExecutor) -> Result<(), RunError> {
+        let attempts = row.waiting.as_ref().map_or(0, |waiting| waiting.attempts);
+        let most = self.runs.attempts_max(&row).await?;
+        if attempts >= most {
+            let reason = "what carried it out has ended without a word, as with its daemon";
+            let failed = json!({ "reason": reason, "attempts": attempts });
+            return self.runs.executed(&row, Outcome::Failed(failed)).await;
+        }
+        let execution = self.runs.execute(row, &self.holder, LEASE).await?;
+        let attempt = attempts + 1;
+        tracing::info!(run.id = %execution.row.id, attempt, "a run is carried out");
+        let row = &execution.row;
+        let failed = match self.carried(&execution, of, attempt).await {
+            Ended::Well => return self.runs.executed(row, Outcome::Completed).await,
+            // It is somebody else's, or nobody's.
+            Ended::Taken => return Ok(()),
+            Ended::Closing if attempt < most => {
+                return self.give_back(&execution).await;
+            }
+            Ended::Closing => json!({ "reason": "the daemon that carried it out was stopped" }),
+            Ended::Badly(told) if attempt < most => {
+                tracing::warn!(run.id = %row.id, attempt, "a run is to be begun again: {told}");
+                return self.rest(&execution, attempt).await;
+            }
+            Ended::Badly(told) => told,
+        };
+        self.runs.executed(row, Outcome::Failed(with_attempts(failed, attempt))).await
+    }
+
+    /// Waits before a run is begun again.
+    async fn rest(&self, execution: &Execution, attempt: u32) -> Result<(), RunError> {
+        let pause = RETRY_AFTER * 2_u32.saturating_pow(attempt - 1);
+        let closing = self.control.closing();
+        tokio::select! {
+            () = tokio::time::sleep(pause.min(LEASE / 2)) => {}
+            () = execution.run.ended() => return Ok(()),
+            () = closing.cancelled() => {}
+        }
+        self.give_back(execution).await
+    }
+
+    /// Has the run wait again, for whoever comes.
+    async fn give_back(&self, execution: &Execution) -> Result<(), RunError> {
+        let row = &execution.row;
+        let now = Duration::ZERO;
+        self.runs.keep_on(&row.workspace, row.id, &execution.claim, now).await.map(drop)
+    }
+}
+
+fn with_attempts(mut told: Value, attempts: u32) -> Value {
+    told["attempts"] = json!(attempts);
+    told
+}

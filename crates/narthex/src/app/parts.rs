@@ -1,0 +1,54 @@
+//! What an app is made of, as its options say.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use narthex_gateway::{RunToken, RunView};
+use narthex_model::{Confinement, PrincipalId, WorkspaceId};
+use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
+use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
+use narthex_upstream::Supervision;
+
+use super::Servers;
+use crate::{config, failure::Failure};
+
+/// The servers that a person has switched off (E57).
+pub(super) async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {
+    let Servers::Followed(options) = servers else { return Ok(BTreeSet::new()) };
+    match &options.store {
+        Some(store) => Ok(store.server_flags().disabled(&WorkspaceId::default()).await?),
+        None => Ok(BTreeSet::new()),
+    }
+}
+
+/// How programs are held whose entry does not say.
+pub(super) fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
+    let root = is_strict.then(config::workspace_root).transpose()?;
+    let confinement = root.map(|root| Confinement::strict(Some(root)));
+    Ok(Supervision { confinement, ..Supervision::default() })
+}
+
+/// What the local run, or the gateway, looks into, and control keeps: meters, grants and rules.
+pub(super) fn shared(servers: &Servers) -> (Meters, (Arc<Grants>, Arc<WorkspaceRules>)) {
+    match servers {
+        Servers::Followed(of) => (of.meters.clone(), (of.grants.clone(), of.rules.clone())),
+        Servers::Fixed(_) => (Meters::default(), (Arc::default(), WorkspaceRules::none())),
+    }
+}
+
+/// The run of this process, which belongs to the workspace of the local configuration.
+pub(super) fn local_run(
+    token: &RunToken,
+    policy: RunPolicy,
+    meters: &Meters,
+    (grants, rules): (Arc<Grants>, Arc<WorkspaceRules>),
+) -> Arc<RunView> {
+    let workspace = WorkspaceId::default();
+    let name = workspace.as_str().into();
+    let meter = meters.get(&MeterKey { workspace, kind: MeterKind::Workspace, name });
+    let meters = RunMeters { workspace: Some(meter), ..RunMeters::default() };
+    // Whoever started this process drives it (X-E81).
+    let user = Some(PrincipalId::local_admin());
+    let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
+    let run = RunView::new(token, policy).with_meters(meters);
+    Arc::new(run.with_authority(Authority { actors, grants, rules }))
+}

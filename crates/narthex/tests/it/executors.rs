@@ -1,0 +1,361 @@
+//! Runs that programs of the daemon carry out: what these are told, how they end, and what is left
+//! when the daemon is killed.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    net::SocketAddr,
+    process::{Command, Stdio},
+};
+
+use fs_err as fs;
+use serde_json::{Value, json};
+
+use crate::{
+    killed::processes::wait_until_nobody_works_in,
+    support::{Daemon, Done, Place},
+    world::{Client, modern},
+};
+
+/// Notes all that it is told, says that it has begun, and ends as it is told.
+const WORK: &str = r#"
+cd "$NOTES"
+env > env
+cat > prompt
+cp "$NARTHEX_RUN_FILE" run.json
+stat -c %a "$NARTHEX_RUN_FILE" > mode
+echo "the token is $NARTHEX_RUN_TOKEN, the key is $KEY"
+echo "$NARTHEX_ATTEMPT" > begun
+read code < go
+exit "$code"
+"#;
+
+/// Has somebody in another session, says that it has begun, and ends when it is told to.
+const STAY: &str = r#"
+setsid tail -f /dev/null &
+trap 'echo told > "$NOTES/ended"; exit 0' TERM
+echo "$NARTHEX_ATTEMPT" > "$NOTES/begun"
+tail -f /dev/null &
+wait $!
+"#;
+
+fn data(done: Done) -> Value {
+    done.succeeded().json()["data"].take()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}
+
+struct World {
+    place: Place,
+}
+
+impl World {
+    /// With the executors `work` and `stay`, and no daemon yet.
+    fn new() -> Self {
+        let place = Place::with(&json!({}));
+        fs::create_dir_all(place.path("config/narthex")).unwrap();
+        for fifo in ["begun", "go", "ended"] {
+            let path = place.path(fifo);
+            assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        }
+        let notes = place.path("").display().to_string();
+        let of = |script: &str| {
+            let env = format!("{{ NOTES = '{notes}', KEY = 'key-of-the-operator' }}");
+            // Longer than a busy machine takes to hear what it says at its end.
+            format!(
+                "command = 'sh'\nstop_grace = '60s'\nargs = ['-c', '''{script}''']\nenv = {env}\n"
+            )
+        };
+        let settings = format!(
+            "[executors.work]\n{}[executors.stay]\n{}[executors.none]\ncommand = 'no-such-thing'\n",
+            of(WORK),
+            of(STAY),
+        );
+        place.write("config/narthex/narthex.toml", &settings);
+        place.set_mode("config/narthex/narthex.toml", 0o600);
+        Self { place }
+    }
+
+    fn up(&self) -> (Daemon, SocketAddr) {
+        let words = ["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"];
+        let daemon = self.place.start_with(&words, |command| {
+            command.env("CANARY_OF_THE_DAEMON", "canary-of-the-daemon");
+        });
+        let url = text(&daemon.event("listening")["url"]);
+        daemon.event("ready");
+        (daemon, url.strip_prefix("http://").unwrap().parse().unwrap())
+    }
+
+    fn has_agent(&self, agent: &Value) {
+        self.apply(agent).succeeded();
+    }
+
+    fn apply(&self, agent: &Value) -> Done {
+        self.place.write("agent.json", &agent.to_string());
+        self.place.run(["agents", "apply", "-f", "agent.json"])
+    }
+
+    /// A run of an agent, which is carried out.
+    fn begin(&self, agent: &str) -> Value {
+        let words = ["runs", "create", "--agent", agent, "--prompt", "count to 3", "--json"];
+        data(self.place.run(words))
+    }
+
+    /// Waits until a program says something by one of its pipes.
+    fn hears(&self, fifo: &str) -> String {
+        fs::read_to_string(self.place.path(fifo)).unwrap().trim().to_owned()
+    }
+
+    fn says(&self, fifo: &str, word: &str) {
+        let mut fifo = fs::OpenOptions::new().write(true).open(self.place.path(fifo)).unwrap();
+        writeln!(fifo, "{word}").unwrap();
+    }
+
+    fn note(&self, name: &str) -> String {
+        fs::read_to_string(self.place.path(name)).unwrap()
+    }
+
+    /// All events of a session, once it has ended.
+    fn story(&self, session: &str) -> Vec<Value> {
+        let mut command = self.place.command(["sessions", "events", session, "--follow", "--json"]);
+        let mut follower = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+        let story = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        assert!(follower.wait().unwrap().success());
+        story
+    }
+
+    fn status(&self, run: &Value) -> String {
+        text(&data(self.place.run(["runs", "show", run.as_str().unwrap(), "--json"]))["status"])
+    }
+}
+
+fn types(story: &[Value]) -> Vec<String> {
+    story.iter().map(|event| text(&event["type"])).collect()
+}
+
+fn of_type<'s>(story: &'s [Value], wanted: &str) -> &'s Value {
+    let found = story.iter().find(|event| event["type"] == wanted);
+    &found.unwrap_or_else(|| panic!("no {wanted} in {story:?}"))["payload"]
+}
+
+async fn called(address: SocketAddr, token: &str, tool: &str, arguments: Value) -> Value {
+    let mut client = Client::new(address, "/mcp/narthex", token);
+    let params = json!({ "name": tool, "arguments": arguments });
+    client.modern(&modern(1, "tools/call", params)).await.json()["result"].clone()
+}
+
+/// X-M3, X-E121: a run that anybody creates is carried out by the program that the daemon's
+/// settings name, which is told how to reach its servers, and nothing of the daemon's environment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_e121_a_program_carries_a_run_out() {
+    let world = World::new();
+    let (_daemon, address) = world.up();
+    world.has_agent(&json!({ "name": "worker", "executor": "work" }));
+    let begun = world.begin("worker");
+    // Who creates it is told nothing that opens it.
+    assert!(begun["token"].is_null() && begun["endpoints"].is_null(), "{begun}");
+    assert_eq!(begun["claim"]["executor"], "work");
+    assert_eq!(world.hears("begun"), "1");
+    let (env, run) = (world.note("env"), world.note("run.json"));
+    let run: Value = serde_json::from_str(&run).unwrap();
+    assert!(!env.contains("canary") && !env.contains("NARTHEX_DATA"), "{env}");
+    assert!(env.contains("KEY=key-of-the-operator"), "{env}");
+    let (session, token) = (text(&begun["session_id"]), text(&run["token"]));
+    for line in [
+        format!("NARTHEX_RUN_ID={}", text(&begun["run_id"])),
+        format!("NARTHEX_SESSION_ID={session}"),
+        format!("NARTHEX_RUN_TOKEN={token}"),
+        format!("NARTHEX_MCP_URL=http://{address}/mcp"),
+    ] {
+        assert!(env.lines().any(|one| one == line), "{line} in {env}");
+    }
+    assert_eq!((world.note("prompt").as_str(), world.note("mode").trim()), ("count to 3", "600"));
+    assert_eq!(run["mcpServers"]["narthex"]["url"], format!("http://{address}/mcp"));
+    let folder = text(&run["folder"]);
+    assert!(folder.ends_with(&session) && fs::metadata(&folder).unwrap().is_dir(), "{folder}");
+    assert_eq!(world.status(&begun["run_id"]), "running");
+    // Nobody else gets it.
+    let said = called(address, &token, "emit_status", json!({ "status": "starting" })).await;
+    assert_eq!(said["isError"], Value::Null, "{said}");
+    world.says("go", "0");
+    let story = world.story(&session);
+    let expected = ["session.created", "agent.status", "session.completed", "session.ended"];
+    assert_eq!(types(&story), expected);
+    assert_eq!(world.status(&begun["run_id"]), "ended");
+    let left = fs::read_dir(world.place.path("data/executors/runs")).unwrap().count();
+    assert_eq!(left, 0, "the file with the token is gone");
+    let mut late = Client::new(address, "/mcp/narthex", &token);
+    let late = late.modern(&modern(1, "tools/list", json!({}))).await;
+    assert_eq!(late.status, 401, "its token opens nothing any more");
+}
+
+/// A program that does not end well fails its session, and its last lines are told without what
+/// only it is to know; so does one that does not start.
+#[test]
+fn a_program_that_fails_is_told() {
+    let world = World::new();
+    let (_daemon, _) = world.up();
+    world.has_agent(&json!({ "name": "worker", "executor": "work" }));
+    world.has_agent(&json!({ "name": "absent", "executor": "none" }));
+    let begun = world.begin("worker");
+    world.hears("begun");
+    world.says("go", "3");
+    let story = world.story(&text(&begun["session_id"]));
+    assert_eq!(types(&story), ["session.created", "session.failed", "session.ended"]);
+    let failed = of_type(&story, "session.failed");
+    assert_eq!((&failed["exit_code"], &failed["attempts"]), (&json!(3), &json!(1)));
+    let line = "the token is [redacted], the key is [redacted]";
+    assert_eq!(failed["last_lines"], json!([line]));
+    assert_eq!(world.status(&begun["run_id"]), "failed");
+    let absent = world.begin("absent");
+    let story = world.story(&text(&absent["session_id"]));
+    let reason = text(&of_type(&story, "session.failed")["reason"]);
+    assert!(reason.contains("no-such-thing"), "{reason}");
+}
+
+/// Who ends a session ends its program: it is told to, and nobody of it is left.
+#[test]
+fn a_session_that_is_ended_ends_its_program() {
+    let world = World::new();
+    let (_daemon, _) = world.up();
+    world.has_agent(&json!({ "name": "stayer", "executor": "stay" }));
+    let begun = world.begin("stayer");
+    world.hears("begun");
+    world.place.run(["sessions", "end", begun["session_id"].as_str().unwrap()]).succeeded();
+    assert_eq!(world.hears("ended"), "told");
+    wait_until_nobody_works_in(&world.place.path("data/folders"));
+    assert_eq!(world.status(&begun["run_id"]), "ended");
+}
+
+/// X-E57: a daemon that is killed leaves nobody behind. The next one does a worker's session not
+/// twice, and says so; it begins an orchestrator's again.
+#[test]
+fn x_e57_a_killed_daemon_leaves_no_program_and_no_lie() {
+    for kind in ["worker", "orchestrator"] {
+        let world = World::new();
+        let (mut daemon, _) = world.up();
+        world.has_agent(&json!({ "name": "stayer", "executor": "stay", "agent_type": kind }));
+        let begun = world.begin("stayer");
+        assert_eq!(world.hears("begun"), "1");
+        daemon.signal("KILL");
+        daemon.wait();
+        wait_until_nobody_works_in(&world.place.path("data/folders"));
+        let (_daemon, _) = world.up();
+        let session = text(&begun["session_id"]);
+        if kind == "worker" {
+            let story = world.story(&session);
+            assert_eq!(types(&story), ["session.created", "session.failed", "session.ended"]);
+            assert_eq!(of_type(&story, "session.failed")["attempts"], 1);
+        } else {
+            assert_eq!(world.hears("begun"), "2");
+            assert_eq!(world.status(&begun["run_id"]), "running");
+            world.place.run(["sessions", "end", &session]).succeeded();
+            assert_eq!(world.hears("ended"), "told");
+        }
+    }
+}
+
+/// X-E57: an orchestrator whose program fails is begun again, with another token.
+#[test]
+fn x_e57_an_orchestrator_begins_again_after_a_failure() {
+    let world = World::new();
+    let (_daemon, _) = world.up();
+    let agent = json!({ "name": "lead", "executor": "work", "agent_type": "orchestrator" });
+    world.has_agent(&agent);
+    let begun = world.begin("lead");
+    let token = || serde_json::from_str::<Value>(&world.note("run.json")).unwrap()["token"].clone();
+    assert_eq!(world.hears("begun"), "1");
+    let first = token();
+    world.says("go", "7");
+    assert_eq!(world.hears("begun"), "2");
+    assert_ne!(first, token());
+    world.says("go", "0");
+    let story = world.story(&text(&begun["session_id"]));
+    assert_eq!(types(&story), ["session.created", "session.completed", "session.ended"]);
+}
+
+/// A daemon that is told to stop ends its programs before it does, and says what became of them.
+#[test]
+fn a_daemon_that_stops_ends_its_programs() {
+    let world = World::new();
+    let (mut daemon, _) = world.up();
+    world.has_agent(&json!({ "name": "stayer", "executor": "stay" }));
+    let begun = world.begin("stayer");
+    world.hears("begun");
+    daemon.signal("TERM");
+    assert_eq!(world.hears("ended"), "told");
+    assert!(daemon.wait().success());
+    wait_until_nobody_works_in(&world.place.path("data/folders"));
+    let (_daemon, _) = world.up();
+    let story = world.story(&text(&begun["session_id"]));
+    let reason = text(&of_type(&story, "session.failed")["reason"]);
+    assert!(reason.contains("was stopped"), "{reason}");
+}
+
+/// X-M3: a child that an agent starts is carried out alike, and its parent ends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_m3_children_are_carried_out() {
+    let world = World::new();
+    let (_daemon, address) = world.up();
+    world.has_agent(&json!({ "name": "worker", "executor": "work" }));
+    world.has_agent(&json!({ "name": "stayer", "executor": "stay" }));
+    let lead = json!({ "name": "lead", "spawnable_agents": ["worker", "stayer"] });
+    world.has_agent(&lead);
+    let token =
+        text(&data(world.place.run(["runs", "create", "--agent", "lead", "--json"]))["token"]);
+    let start = async |agent: &str| {
+        let asked = json!({ "child_agent_id": agent, "prompt": "be quick", "model": "small" });
+        let started = called(address, &token, "spawn_session", asked).await;
+        started["structuredContent"]["session"]["id"].clone()
+    };
+    let child = start("worker").await;
+    world.hears("begun");
+    assert_eq!(world.note("prompt"), "be quick");
+    assert!(world.note("env").contains("NARTHEX_MODEL=small\n"));
+    world.says("go", "0");
+    world.story(child.as_str().unwrap());
+    let asked = json!({ "child_session_id": child });
+    let output = called(address, &token, "read_child_output", asked).await;
+    assert_eq!(output["structuredContent"]["child"]["status"], "ended", "{output}");
+    let child = start("stayer").await;
+    world.hears("begun");
+    let asked = json!({ "child_session_id": child });
+    let ended = called(address, &token, "cancel_session", asked).await;
+    assert_eq!(ended["structuredContent"]["cancelled"], true, "{ended}");
+    assert_eq!(world.hears("ended"), "told");
+}
+
+/// Who may save agents names an executor, and never what is started; one that is not there, or for
+/// others, is refused when the agent is saved, and so is what makes no sense in the settings.
+#[test]
+fn executors_are_the_operators_alone() {
+    let world = World::new();
+    let (daemon, _) = world.up();
+    let unknown = world.apply(&json!({ "name": "lost", "executor": "nowhere" }));
+    unknown.failed(1, &["agents.lost.executor", "no executor `nowhere`"]);
+    for wrong in [json!({ "command": "sh" }), json!(["sh"]), json!("Sh")] {
+        let refused = world.apply(&json!({ "name": "wrong", "executor": wrong }));
+        refused.failed(1, &["executor"]);
+    }
+    world.has_agent(&json!({ "name": "stayer", "executor": "stay" }));
+    world.place.run(["workspaces", "create", "team"]).succeeded();
+    world.place.write("agent.json", &json!({ "name": "a", "executor": "stay" }).to_string());
+    let words = ["agents", "apply", "-f", "agent.json", "--workspace", "team"];
+    world.place.run(words).failed(1, &["no executor `stay`"]);
+    world.place.write("direct.json", r#"{ "agent_name": "stayer", "direct": true }"#);
+    world.place.run(["runs", "create", "direct.json"]).failed(1, &["direct", "executor"]);
+    drop(daemon);
+    // What an operator takes away is refused from then on.
+    world.place.write("config/narthex/narthex.toml", "");
+    let (_daemon, _) = world.up();
+    world.place.run(["runs", "create", "--agent", "stayer"]).failed(1, &["`stay`"]);
+    world.place.write("config/narthex/narthex.toml", "[executors.x]\nargs = 1\n");
+    let told = world.place.run(["status"]);
+    told.failed(2, &["`executors.x`: `command` is missing", "`executors.x`: `args`"]);
+    let open = "[executors.x]\ncommand = 'sh'\nenv = { KEY = 'value' }\n";
+    world.place.write("config/narthex/narthex.toml", open);
+    world.place.set_mode("config/narthex/narthex.toml", 0o644);
+    world.place.run(["status"]).failed(2, &["`executors`", "chmod 600"]);
+}

@@ -1,0 +1,262 @@
+//! Runs that something of this daemon carries out: it looks for those that wait, takes each over
+//! with a claim, and says how it ended.
+
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use narthex_control::{By, ControlError};
+use narthex_events::EventKind;
+use narthex_gateway::{RunToken, RunView};
+use narthex_model::{AgentEnv, Alias, ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_resolve::Agent;
+use narthex_store::RunRow;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use crate::{
+    RunError, Runs,
+    claims::{Claimed, Claimer},
+    create::Draft,
+    frozen::{FrozenAgent, Inputs},
+    prepare::Opened,
+    seen::Ending,
+};
+
+/// By what an event is known that says that a session is done: one of them is enough.
+const COMPLETED: &str = "session-completed";
+
+/// A run that an executor carries out from now on.
+#[derive(Debug)]
+pub struct Execution {
+    /// The run as it is stored.
+    pub row: RunRow,
+    /// The run as the data plane sees it.
+    pub run: Arc<RunView>,
+    /// What opens it; kept nowhere else.
+    pub token: RunToken,
+    /// By what the claim is known to be the same when it is to last longer.
+    pub claim: String,
+    /// What the model is told.
+    pub prompt: Option<String>,
+    /// The agent's parameters.
+    pub params: Map<String, Value>,
+    /// The folder that it works in.
+    pub folder: PathBuf,
+    /// The values for the agent's own environment.
+    pub agent_env: AgentEnv,
+}
+
+/// How the carrying out of a run came to its end.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Well.
+    Completed,
+    /// Not so; with what the session's readers are told.
+    Failed(Value),
+}
+
+impl Runs {
+    /// Changes whenever a run may wait for an executor.
+    #[must_use]
+    pub fn awaited(&self) -> watch::Receiver<()> {
+        self.shared.awaited.subscribe()
+    }
+
+    /// Has all executors look for runs that wait.
+    pub fn call_executors(&self) {
+        self.shared.awaited.send_replace(());
+    }
+
+    /// Gives back what an earlier process of this name has claimed for its executors.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn release_of(&self, holder: &str) -> Result<(), RunError> {
+        Ok(self.store()?.runs().release(holder).await.map_err(ControlError::Store)?)
+    }
+
+    /// The oldest runs that wait for an executor.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn awaiting(&self, name: &ExecutorName, limit: u32) -> Result<Vec<RunRow>, RunError> {
+        let rows = self.store()?.runs().of_executor(name, limit).await;
+        Ok(rows.map_err(ControlError::Store)?)
+    }
+
+    /// How often a run may be begun at all: the session of a worker is not done twice, since
+    /// nobody knows how far it came (X-E57).
+    ///
+    /// # Errors
+    /// When the store fails, or the run has ended.
+    pub async fn attempts_max(&self, row: &RunRow) -> Result<u32, RunError> {
+        let frozen = self.frozen(row).await?;
+        let is_worker = frozen.of.agent().is_none_or(|agent| agent.agent_type().is_worker());
+        Ok(if is_worker { 1 } else { ATTEMPTS_MAX })
+    }
+
+    /// Takes over a run that waits for an executor, as `holder`.
+    ///
+    /// # Errors
+    /// When somebody else has it meanwhile, it has ended, or the store or the vault fails.
+    pub async fn execute(
+        &self,
+        row: RunRow,
+        holder: &str,
+        lasts: Duration,
+    ) -> Result<Execution, RunError> {
+        let (runs, holder) = (self.clone(), holder.to_owned());
+        // To its end: a run that is claimed and whose token nobody has would wait for nothing.
+        let executing = async move { runs.take_over(row, holder, lasts).await };
+        let taken = self.control().spawn(executing).await;
+        taken.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+    }
+
+    async fn take_over(
+        &self,
+        row: RunRow,
+        holder: String,
+        lasts: Duration,
+    ) -> Result<Execution, RunError> {
+        let executor = row.waiting.as_ref().and_then(|waiting| waiting.executor.clone());
+        let claimer = Claimer { by: By::system(), holder, executor };
+        let Claimed { row, run, token, claim, prompt, .. } =
+            self.claim_row(row, lasts, claimer).await?;
+        let frozen = self.frozen(&row).await?;
+        let agent = frozen.of.agent().ok_or(RunError::HasEnded(row.id))?;
+        let agent_env = self.own_env(&row, agent).await?;
+        let inputs = &agent.inputs;
+        let folder = match &inputs.project_dir {
+            Some(given) if !inputs.has_own_folder => PathBuf::from(given),
+            // It may have been removed, or the agent had no executor when the session began.
+            Some(_) | None => self.made_folder(&row.workspace, row.session).await?,
+        };
+        let params = inputs.params.clone();
+        Ok(Execution { row, run, token, claim, prompt, params, folder, agent_env })
+    }
+
+    async fn own_env(&self, row: &RunRow, agent: &FrozenAgent) -> Result<AgentEnv, RunError> {
+        if agent.env.is_empty() {
+            return Ok(AgentEnv::default());
+        }
+        let opened = Opened::pinned(self.vault()?, &row.workspace, &agent.secrets).await;
+        Ok(opened.map_err(ControlError::from)?.agent_env(&agent.env))
+    }
+
+    /// Has an executor's claim last for so long from now on. `false` if the run has ended, or the
+    /// claim has been lost.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn keep_on(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        claim: &str,
+        lasts: Duration,
+    ) -> Result<bool, RunError> {
+        let until = SystemTime::now() + lasts;
+        let held = self.store()?.runs().hold(workspace, id, claim, until).await;
+        Ok(held.map_err(ControlError::Store)?)
+    }
+
+    /// Ends the session of a run that was carried out, unless somebody has ended it before.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn executed(&self, row: &RunRow, outcome: Outcome) -> Result<(), RunError> {
+        let now = self.stored(&row.workspace, row.id).await?;
+        if now.is_none_or(|now| now.ended.is_some()) {
+            return Ok(());
+        }
+        let (how, kind, payload, message) = match outcome {
+            // What the agent has said itself by `end_session` stays the first.
+            Outcome::Completed => {
+                let payload = json!({ "summary": null, "by": "executor" });
+                (RunEnd::Ended, EventKind::SessionCompleted, payload, Some(COMPLETED))
+            }
+            Outcome::Failed(payload) => (RunEnd::Failed, EventKind::SessionFailed, payload, None),
+        };
+        let ending = Ending { by: By::system(), how, first: Some((kind, payload, message)) };
+        self.end_session(&row.workspace, row.session, ending).await.map(drop)
+    }
+
+    /// What a new session begins with.
+    pub(crate) async fn inputs(&self, draft: &Draft, agent: &Agent) -> Result<Inputs, RunError> {
+        let params = draft.request.params_for(agent);
+        // A child works where its parent does.
+        let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
+        let given = draft.request.project_dir.clone().or(inherited);
+        if given.is_some() || agent.executor.is_none() {
+            return Ok(Inputs { params, project_dir: given, has_own_folder: false });
+        }
+        let own = self.made_folder(&draft.workspace, draft.session.id).await?;
+        let project_dir = Some(own.to_string_lossy().into_owned());
+        Ok(Inputs { params, project_dir, has_own_folder: true })
+    }
+
+    /// The folder that a session has for itself, which is there from then on.
+    async fn made_folder(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<PathBuf, RunError> {
+        let path = self.own_folder(workspace, session);
+        let mut making = tokio::fs::DirBuilder::new();
+        match making.recursive(true).mode(0o700).create(&path).await {
+            Ok(()) => Ok(path),
+            Err(source) => Err(RunError::Folder { path, source }),
+        }
+    }
+
+    /// Refuses what does not go together with an executor, and one that is not there.
+    pub(crate) fn check_executor(&self, draft: &Draft, agent: &Agent) -> Result<(), RunError> {
+        let Some(name) = &agent.executor else { return Ok(()) };
+        let denied = |field, message: &str| RunError::Denied { field, message: message.to_owned() };
+        if draft.request.is_direct {
+            let text = "an executor of the daemon carries the agent's runs out, and nobody else is \
+                        told the values of its servers; leave it out";
+            return Err(denied("direct", text));
+        }
+        match self.control().executors().has(name, &draft.workspace) {
+            true => Ok(()),
+            false => Err(RunError::NoExecutor(name.clone())),
+        }
+    }
+
+    /// The folder that a session has for itself where nobody gives it one.
+    fn own_folder(&self, workspace: &WorkspaceId, session: SessionId) -> PathBuf {
+        self.shared.options.folders.join(workspace.as_str()).join(session.to_text())
+    }
+
+    /// How whoever carries a run out reaches it at an address, with its token.
+    #[must_use]
+    pub fn entries(&self, base: &str, run: &RunView, token: &RunToken) -> Value {
+        let endpoint = |alias: Alias| (alias.to_string(), format!("{base}/{alias}"));
+        let aliases = self.shared.gateway.aliases(run).into_iter();
+        let endpoints: BTreeMap<_, _> = aliases.map(endpoint).collect();
+        let entry = |url: &str| client_entry(url, token.expose());
+        let own: BTreeMap<_, _> =
+            endpoints.iter().map(|(alias, url)| (alias, entry(url))).collect();
+        json!({
+            "token": token.expose(),
+            "endpoints": { "aggregated": base, "servers": &endpoints },
+            "mcpServers": { "narthex": entry(base) },
+            "mcpServersByAlias": own,
+        })
+    }
+}
+
+/// How often a run is begun at most whose session may be (X-E57).
+const ATTEMPTS_MAX: u32 = 6;
+
+/// An entry of `mcpServers`, as clients have it.
+#[must_use]
+pub fn client_entry(url: &str, token: &str) -> Value {
+    let authorization = format!("Bearer {token}");
+    json!({ "type": "http", "url": url, "headers": { "Authorization": authorization } })
+}
