@@ -25,6 +25,7 @@ mod runs;
 mod secret;
 mod secrets;
 mod server;
+mod shares;
 mod timestamp;
 mod traffic;
 pub mod variable;
@@ -68,6 +69,7 @@ pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
     TransportKind, is_secret_name, is_secret_variable,
 };
+pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};
 pub use workspace::{WorkspaceId, WorkspaceIdError};

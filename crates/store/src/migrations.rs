@@ -30,6 +30,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (20, "events", include_str!("../migrations/0020_events.sql")),
     (22, "names of grant requests", include_str!("../migrations/0022_names_of_grant_requests.sql")),
     (23, "definitions", include_str!("../migrations/0023_definitions.sql")),
+    (25, "shares", include_str!("../migrations/0025_shares.sql")),
     (26, "mcp clients", include_str!("../migrations/0026_mcp_clients.sql")),
 ];
 

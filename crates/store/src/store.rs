@@ -7,8 +7,8 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 use crate::{
     Audit, CatalogRows, CatalogStep, ConnectError, Definitions, EnvBindings, EventRows,
     GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
-    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError,
-    TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
+    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
+    StatementError, TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -146,6 +146,12 @@ impl Store {
     #[must_use]
     pub fn mcp_clients(&self) -> McpClients<'_> {
         McpClients::new(&self.database)
+    }
+
+    /// What runs share, and the comments on it.
+    #[must_use]
+    pub fn shares(&self) -> Shares<'_> {
+        Shares::new(&self.database)
     }
 
     /// Which agents get which secrets into their own environment.

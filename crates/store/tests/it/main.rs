@@ -25,6 +25,7 @@ mod processes;
 mod refusals;
 mod runs;
 mod secrets;
+mod shares;
 mod support;
 mod traffic;
 mod versions;
