@@ -6,6 +6,7 @@
 //! prints. An aim that is missed is shown as missed.
 
 mod aims;
+mod decisions;
 mod idle;
 mod load;
 mod machine;
@@ -99,6 +100,9 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     }
     if selection.has_extra(Extra::Registry) {
         results.registry = registry::measure(options)?;
+    }
+    if selection.has_extra(Extra::Decisions) {
+        results.decisions = decisions::measure(options)?;
     }
     if selection.has_extra(Extra::Idle) {
         results.idle = idle::measure(&nginx, options, &dir)?;

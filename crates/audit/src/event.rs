@@ -160,7 +160,10 @@ impl<'a> AuditEvent<'a> {
     /// The same, with something more that is told of it. Never a value that somebody gave.
     #[must_use]
     pub fn with(mut self, name: impl Into<Cow<'a, str>>, value: impl Into<Value>) -> Self {
-        self.details.insert(name.into(), value.into());
+        let mut value = value.into();
+        // A line is hashed as it is written, and read with the keys of its objects in their order.
+        value.sort_all_objects();
+        self.details.insert(name.into(), value);
         self
     }
 

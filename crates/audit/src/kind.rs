@@ -61,6 +61,8 @@ kinds! {
     WORKSPACE_UPDATED = "workspace.updated";
     /// A workspace has other limits of traffic.
     LIMITS_UPDATED = "workspace.limits.updated";
+    /// A workspace has other rules.
+    RULES_UPDATED = "workspace.rules.updated";
     /// What calls of a workspace carry is recorded from now on.
     CONTENTS_ON = "workspace.audit_contents.enabled";
     /// And is not any more.

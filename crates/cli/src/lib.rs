@@ -8,6 +8,8 @@ mod clients;
 mod env_bindings;
 mod grants;
 mod operate;
+mod own;
+mod policy;
 mod runs;
 mod secrets;
 mod sessions;
@@ -30,6 +32,8 @@ pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
 };
+pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
+pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
 pub use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub use sessions::{SessionEventsArgs, SessionMessageArgs};

@@ -18,16 +18,14 @@ mod token;
 mod tokens;
 mod workspaces;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use arc_swap::ArcSwap;
 use narthex_audit::Audit;
+use narthex_live::{POLL, STALE};
 use narthex_login::SessionLimits;
 use narthex_store::Store;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -47,11 +45,6 @@ pub(crate) use self::{
     principals::{new_id, of_principal},
 };
 use crate::{Control, ControlError, SignedIn};
-
-/// How often it is asked whether another daemon has changed something.
-pub const POLL: Duration = Duration::from_secs(2);
-/// For how long the table counts while the store cannot be asked.
-pub const STALE: Duration = Duration::from_secs(60);
 
 /// Who may what, as this process knows it.
 #[derive(Debug)]

@@ -4,18 +4,14 @@
 mod export;
 mod keeping;
 mod listing;
-mod shipping;
-#[cfg(test)]
-mod tests;
-mod waiting;
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_audit::{Actor, AuditEvent, Noted};
+use narthex_audit::{Actor, AuditEvent, KnownHead, Noted, Waiting};
+use narthex_shipping::ShipError;
+use narthex_store::AuditChain;
 use tokio::time::sleep;
 
-use self::shipping::ShipError;
-pub(crate) use self::shipping::Shipper;
 pub use self::{
     export::AuditExport,
     listing::{AuditItem, AuditPage, AuditQuery},
@@ -61,6 +57,26 @@ impl Control {
     async fn ship(&self) -> Shipped {
         self.shared.audit.flush().await;
         ship(&self.shared).await
+    }
+
+    /// What was recorded of a workspace, or of the installation, and is not in the store, which has
+    /// this much of its chains; `None` if all of it is.
+    async fn waiting(
+        &self,
+        workspace: &str,
+        chains: &[AuditChain],
+        shipped: Shipped,
+    ) -> Option<Waiting> {
+        let shipper = self.shared.shipper.as_ref().filter(|_| shipped != Shipped::All)?;
+        let spooled = shipper.lock().await.spooled();
+        spooled.waiting(workspace, chains, shipped == Shipped::Nothing).await
+    }
+
+    /// The last events of a workspace, or of the installation, that were moved from here.
+    async fn moved(&self, workspace: &str) -> Result<Vec<KnownHead>, ShipError> {
+        let Some(shipper) = &self.shared.shipper else { return Ok(Vec::new()) };
+        let spooled = shipper.lock().await.spooled();
+        spooled.moved(workspace).await
     }
 }
 

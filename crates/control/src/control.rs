@@ -11,13 +11,15 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_events::Events;
+use narthex_live::{LiveGrants, LiveRules};
 use narthex_model::WorkspaceId;
-use narthex_policy::Grants;
+use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
     CutReason, Declared, MountIdentity, Registry,
     layers::{DefaultServer, SettingsFile},
     watch::{LayerFiles, LayerOptions},
 };
+use narthex_shipping::Shipper;
 use narthex_store::Store;
 use narthex_traffic::Meters;
 use narthex_vault::Vault;
@@ -25,14 +27,8 @@ use tokio::task::JoinHandle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    ControlError, LoginOptions, Variables,
-    access::Access,
-    audit::{self, Shipper},
-    follow,
-    grants::{GrantOptions, LiveGrants},
-    login::Login,
-    seeding,
-    turns::Turns,
+    ControlError, GrantOptions, LoginOptions, Variables, access::Access, audit, follow,
+    login::Login, seeding, turns::Turns,
 };
 
 /// What a control plane is made of.
@@ -57,6 +53,9 @@ pub struct ControlOptions {
     pub grants: Arc<Grants>,
     /// What is asked of those who grant, in all workspaces.
     pub granting: GrantOptions,
+    /// The rules of the workspace of the live configuration; the run of the process itself has the
+    /// same.
+    pub rules: Arc<WorkspaceRules>,
     /// Servers that are put into the user's settings once (E146).
     pub defaults: Vec<DefaultServer>,
 }
@@ -85,6 +84,8 @@ pub(crate) struct Shared {
     pub(crate) workspace: WorkspaceId,
     pub(crate) access: Arc<Access>,
     pub(crate) grants: Arc<LiveGrants>,
+    pub(crate) granting: GrantOptions,
+    pub(crate) rules: Arc<LiveRules>,
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
     pub(crate) changing: tokio::sync::Mutex<()>,
@@ -120,6 +121,7 @@ impl Control {
             meters,
             grants,
             granting,
+            rules,
             defaults,
         } = options;
         let shipper = Shipper::new(&audit, store.as_ref(), vault.as_ref());
@@ -131,8 +133,11 @@ impl Control {
         let events = store.clone().map(Events::new);
         let access = Arc::new(Access::load(store.as_ref(), audit.clone()).await?);
         let workspace = WorkspaceId::default();
-        let grants = LiveGrants::load(store.as_ref(), workspace.clone(), grants, granting).await;
+        let grants =
+            LiveGrants::load(store.as_ref(), workspace.clone(), grants, granting.needs_proof).await;
         let grants = Arc::new(grants.map_err(ControlError::Store)?);
+        let rules = LiveRules::load(store.as_ref(), workspace.clone(), rules).await;
+        let rules = Arc::new(rules.map_err(ControlError::Store)?);
         let shared = Arc::new(Shared {
             registry,
             files: LayerFiles::new(layers, tasks.clone()),
@@ -148,6 +153,8 @@ impl Control {
             workspace,
             access,
             grants,
+            granting,
+            rules,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
             cataloguing: Turns::default(),
@@ -259,6 +266,7 @@ fn follow_store(shared: &Arc<Shared>) {
         let (of_grants, changes) = (store.clone(), shared.access.changes());
         let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
         shared.tasks.spawn(following);
+        shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.access.clone().follow(store, closing));
     }
     if let Some(events) = shared.events.clone() {

@@ -6,7 +6,9 @@ use narthex_registry::{VerbError, layers::EditError};
 use narthex_store::StatementError;
 use narthex_vault::VaultError;
 
-use crate::{AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError};
+use crate::{
+    AccessError, CatalogError, GrantError, KeyedError, LoginError, MessageError, RulesError,
+};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +40,9 @@ pub enum ControlError {
     /// What is granted stays as it is.
     #[error(transparent)]
     Grant(#[from] GrantError),
+    /// The rules stay as they are.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
     /// Somebody does not get in.
     #[error(transparent)]
     Login(#[from] LoginError),
@@ -90,6 +95,7 @@ impl ControlError {
             Self::Audit(full) => full.kind(),
             Self::Access(error) => error.kind(),
             Self::Grant(error) => error.kind(),
+            Self::Rules(error) => error.kind(),
             Self::Login(error) => error.kind(),
             Self::Message(error) => error.kind(),
             Self::Keyed(error) => error.kind(),

@@ -3,7 +3,6 @@
 
 mod asked;
 mod ledger;
-mod live;
 mod requests;
 
 use std::time::{Duration, SystemTime};
@@ -14,7 +13,6 @@ use narthex_model::{
 };
 use narthex_store::GrantRow;
 
-pub(crate) use self::live::LiveGrants;
 pub use self::{
     ledger::StoreLedger,
     requests::{GrantRequested, RequestOf},
@@ -128,7 +126,7 @@ impl Control {
 
     /// Refuses a grant that would count for nothing.
     fn proved(&self, by: &Granter) -> Result<(), GrantError> {
-        match by.is_advisory && self.shared.grants.rules().needs_proof {
+        match by.is_advisory && self.shared.granting.needs_proof {
             true => Err(GrantError::NoProof),
             false => Ok(()),
         }

@@ -19,6 +19,7 @@ mod login;
 mod messages;
 mod page;
 mod probe;
+mod rules;
 mod secrets;
 mod seeding;
 mod servers;
@@ -27,7 +28,7 @@ mod turns;
 
 pub use access::{
     AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
-    KnownToken, McpClientToken, NewClient, POLL, STALE, ServiceToken,
+    KnownToken, McpClientToken, NewClient, ServiceToken,
 };
 pub use audit::{AuditExport, AuditItem, AuditPage, AuditQuery, By};
 pub use catalog::{
@@ -44,15 +45,18 @@ pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::MessageError;
 pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_live::{POLL, STALE};
 pub use narthex_login::{LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
 pub use narthex_resolve::{LookUp, Variables, VariablesError};
+pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};
 pub use narthex_store::{
     AuditPlace, AuditSettings, EnvBindingRow, GrantRequestRow, GrantRequestStatus, GrantRow,
     PasskeyRow, Workspace,
 };
 pub use page::Page;
 pub use probe::{Probe, Probing, Stage, StageName, StageOutcome};
+pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};

@@ -116,7 +116,8 @@ async fn x_e98_events_have_their_envelope() {
         let outside = EventPlace { run: None, ..here.clone() };
         let event = events.append(&outside, kind, &Value::Null, None).await.unwrap();
         let envelope = event.envelope();
-        let names: Vec<_> = envelope.as_object().unwrap().keys().collect();
+        let mut names: Vec<_> = envelope.as_object().unwrap().keys().collect();
+        names.sort_unstable();
         assert_eq!(names, ["payload", "sequence", "session_id", "timestamp", "type"]);
         assert_eq!(page(&events, &here, 0).await.events[1], event);
     }

@@ -9,18 +9,19 @@ use narthex_model::{Alias, CallError, TrafficLimits};
 use narthex_policy::{Item, Request, RunPolicy};
 use narthex_registry::Snapshot;
 use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
+use narthex_view::{Part, View, parts};
 use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
 use serde_json::Value;
 
 use crate::{
     Answering, Caller, Endpoint,
     gateway::Shared,
+    grants::Target,
     method::Handling,
     pipeline::{result, unrecorded},
     record::CallRecord,
     refusal::Refusal,
     route::{not_found, own_item, text},
-    view::{Part, View, parts},
 };
 
 /// What it says that it has.
@@ -108,7 +109,7 @@ impl Shared {
         let mut parts = parts(snapshot, policy);
         if let Some(built_in) = self.built_in_for(policy) {
             let (inventory, facts) = (built_in.inventory.clone(), built_in.facts.clone());
-            parts.push(Part::built_in(inventory, facts));
+            parts.push(Part::built_in(inventory, BUILT_IN, facts));
         }
         parts
     }
@@ -207,7 +208,8 @@ impl Shared {
         let built_in = built_in.ok_or_else(unknown)?;
         let no_limits = TrafficLimits::default;
         record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
-        let permitted = self.permit(&caller.run, None, request, &[]).await?;
+        let permitted =
+            self.permit(caller, Target::built_in(&built_in.inventory), request, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;

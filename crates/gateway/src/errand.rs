@@ -2,13 +2,18 @@
 //! recorded like a call.
 
 use narthex_audit::Outcome;
-use narthex_policy::{Basis, Permitted, Request};
+use narthex_policy::{Permitted, Request};
 use narthex_upstream::{Link, LinkError};
 use narthex_wire::{Message, Raw};
 use tokio::time::timeout;
 
 use crate::{
-    Caller, gateway::Shared, pipeline::unrecorded, record::CallRecord, refusal::Refusal,
+    Caller,
+    gateway::Shared,
+    grants::{Standing, Target},
+    pipeline::unrecorded,
+    record::CallRecord,
+    refusal::Refusal,
     run::ServerKey,
 };
 
@@ -32,7 +37,7 @@ impl Shared {
         let record = self.begin_record(caller, server, &request.message, item, None);
         let mut record = record.map_err(unrecorded)?;
         let row = self.snapshot(&caller.run).get(request.alias.as_str()).cloned();
-        match self.permit(&caller.run, row.as_deref(), request, &[]).await {
+        match self.permit(caller, Target::of(row.as_deref()), request, &[]).await {
             Ok(permitted) => {
                 record.allowed(permitted.basis());
                 Ok(Errand { record, permitted })
@@ -73,9 +78,9 @@ impl Shared {
 }
 
 impl Errand {
-    /// By which grants it is allowed.
-    pub(crate) fn basis(&self) -> &Basis {
-        self.permitted.basis()
+    /// What allows it, for what stays open.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing::of(&self.permitted)
     }
 
     /// Records that it was done.

@@ -6,25 +6,15 @@ use narthex_model::{EVERYTHING, Exposed, NO_GATES};
 use narthex_policy::{Denial, Item, Request, ServerRules};
 use narthex_registry::ServerRow;
 use narthex_upstream::{Inventory, Listed};
+use narthex_view::exposed;
 use narthex_wire::{Message, Raw, Rewrite, json::encode_string, method};
 
 use crate::{
-    grants::ungranted,
+    grants::{forbidden, ungranted},
     method::Handling,
     refusal::Refusal,
     route::{not_found, unknown_server},
 };
-
-/// What callers may see of what a server has (D5).
-#[must_use]
-pub fn shown(row: &ServerRow) -> Arc<Inventory> {
-    row.inventory.shown(exposed(row))
-}
-
-/// The rules of a server. A faulty entry has none, and nothing to see.
-pub(crate) fn exposed(row: &ServerRow) -> &Exposed {
-    row.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
-}
 
 /// All rules of a server, as policy asks for them.
 pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
@@ -48,6 +38,7 @@ pub(crate) fn refusal_of(denial: Denial) -> Refusal {
             };
             not_found(handling, item.name())
         }
+        Denial::Forbidden { item, by } => forbidden(&item, &by),
         Denial::Ungranted { item, missing, has_digest } => ungranted(&item, &missing, has_digest),
     }
 }

@@ -7,6 +7,7 @@ use narthex_audit::Outcome;
 use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
+use narthex_view::OwnCall;
 use narthex_wire::{
     Era, LogLevel, Message, MessageKind, Payload, Raw, Revision, Rewrite, meta_key, method, rpc,
     translate,
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Answer, Session, Step,
     exposure::hide,
-    own_tool::OwnCall,
     prepare::{Paid, state_binding},
     record::CallRecord,
     refusal::{Refusal, status_of_code},
@@ -273,7 +273,9 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
 /// What the record says of a call that the gateway answered itself.
 pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
     match refusal {
-        Refusal::Call(error) | Refusal::Unsent(error) => Outcome::Failed(error.kind),
+        Refusal::Call(error) | Refusal::Unsent(error) | Refusal::Forbidden(error, _) => {
+            Outcome::Failed(error.kind)
+        }
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
         Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
         Refusal::Kind(..) => Outcome::Denied,

@@ -15,9 +15,10 @@ use narthex_model::QUALIFIED_NAME_MAX;
 use narthex_registry::Registry;
 use narthex_traffic::Meters;
 use narthex_upstream::Inventory;
+use narthex_view::{View, exposed};
 use narthex_wire::{Limits, Message, Revision, headers::HeaderParams, method};
 use tokio::{
-    sync::{OnceCell, watch},
+    sync::OnceCell,
     task::{JoinHandle, JoinSet},
     time::timeout,
 };
@@ -26,7 +27,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Answering, Caller, Endpoint, GrantLedger, RunSource, RunTable, RunView, Session, Tracer,
     built_in::{BuiltIn, BuiltInTools},
-    exposure::exposed,
     hub::Hub,
     links::{STOP_DEADLINE, stop_all},
     run::ServerKey,
@@ -34,7 +34,6 @@ use crate::{
     session::OwnLink,
     session_table::SessionTable,
     tasks::TaskRoutes,
-    view::View,
     views::Kept,
 };
 
@@ -110,8 +109,6 @@ pub(crate) struct Shared {
     pub(crate) run_source: OnceLock<Arc<dyn RunSource>>,
     pub(crate) ledger: OnceLock<Arc<dyn GrantLedger>>,
     pub(crate) built_in: OnceLock<BuiltIn>,
-    /// Counts changes of grants, for what is open.
-    pub(crate) grants_changed: watch::Sender<u64>,
     pub(crate) options: GatewayOptions,
     pub(crate) metrics: Metrics,
     pub(crate) audit: Audit,
@@ -152,7 +149,6 @@ impl Gateway {
             run_source: OnceLock::new(),
             ledger: OnceLock::new(),
             built_in: OnceLock::new(),
-            grants_changed: watch::Sender::default(),
             options,
             metrics: Metrics::new(&audit),
             audit,
@@ -199,11 +195,6 @@ impl Gateway {
         if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }
-    }
-
-    /// Grants were revoked: streams and subscriptions that need one of them end.
-    pub fn grants_revoked(&self) {
-        self.shared.grants_changed.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// The servers.

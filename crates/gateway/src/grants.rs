@@ -5,13 +5,17 @@ mod over;
 use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
 use narthex_model::{CallError, CallErrorKind, ErrorKind, GrantId, ToolScope};
-use narthex_policy::{Attempt, Item, Permitted, Request, Unpaid, Verdict};
+use narthex_policy::{
+    Attempt, Forbidding, Item, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
+};
 use narthex_registry::ServerRow;
+use narthex_upstream::Inventory;
+use narthex_wire::{Era, Raw};
 use serde_json::json;
 
-pub(crate) use self::over::Over;
+pub(crate) use self::over::{Over, Standing};
 use crate::{
-    RunView,
+    Caller, Endpoint, RunView,
     exposure::{refusal_of, rules},
     gateway::Shared,
     refusal::Refusal,
@@ -40,17 +44,59 @@ pub enum Consumed {
 #[error("{0}")]
 pub struct LedgerError(pub String);
 
+/// What is known of the server of a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'a> {
+    rules: ServerRules<'a>,
+    inventory: Option<&'a Inventory>,
+}
+
+impl<'a> Target<'a> {
+    /// A server as it is registered; one that is not has no rules of its own.
+    pub(crate) fn of(row: Option<&'a ServerRow>) -> Self {
+        Self { rules: rules(row), inventory: row.map(|row| &*row.inventory) }
+    }
+
+    /// The built-in server, which hides nothing and requires nothing.
+    pub(crate) fn built_in(inventory: &'a Inventory) -> Self {
+        Self { inventory: Some(inventory), ..Self::of(None) }
+    }
+}
+
 /// Has policy decide on a request to a server: the one place where that is done.
 ///
 /// `paid` are the grants that earlier tries and rounds of the same call have used up.
 pub(crate) fn decide(
-    run: &RunView,
-    row: Option<&ServerRow>,
+    caller: &Caller,
+    target: Target<'_>,
     request: Request,
     paid: &[GrantId],
 ) -> Result<Verdict, Refusal> {
-    let attempt = Attempt { now: SystemTime::now, paid };
-    let decided = run.policy.authorize(request, rules(row), &run.authority, attempt);
+    let run = &caller.run;
+    let site = |request: &Request| {
+        let name = match (&request.item, &request.origin) {
+            (_, Some(origin)) => Some(&origin.tool),
+            (Item::Tool(name), None) => Some(name),
+            (Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server, None) => None,
+        };
+        let declared = target.inventory.zip(name).and_then(|(all, name)| all.tool(name));
+        let annotations = declared.and_then(|tool| Raw::new(&tool.raw).get("annotations"));
+        Site {
+            workspace: run.workspace.as_str(),
+            server_id: run.catalog_id(&request.alias),
+            annotations: annotations.map(Raw::as_bytes),
+            endpoint: match caller.endpoint {
+                Endpoint::Aggregated => "aggregated",
+                Endpoint::Transparent(_) => "transparent",
+            },
+            era: match caller.era() {
+                Era::Legacy => "legacy",
+                Era::Modern => "modern",
+            },
+        }
+    };
+    let attempt = Attempt { now: SystemTime::now, paid, site: &site };
+    let decided = run.policy.authorize(request, target.rules, &run.authority, attempt);
     decided.map_err(refusal_of)
 }
 
@@ -58,31 +104,31 @@ impl Shared {
     /// The same, and waits until the grants are used up that are for a single call.
     pub(crate) async fn permit(
         &self,
-        run: &RunView,
-        row: Option<&ServerRow>,
+        caller: &Caller,
+        target: Target<'_>,
         request: Request,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
-        match decide(run, row, request, paid)? {
+        match decide(caller, target, request, paid)? {
             Verdict::Permit(permitted) => Ok(permitted),
-            Verdict::Unpaid(unpaid) => Box::pin(self.settle(run, row, unpaid, paid)).await,
+            Verdict::Unpaid(unpaid) => Box::pin(self.settle(caller, target, unpaid, paid)).await,
         }
     }
 
     /// Uses the grants up, or finds others if somebody else has meanwhile.
     pub(crate) async fn settle(
         &self,
-        run: &RunView,
-        row: Option<&ServerRow>,
+        caller: &Caller,
+        target: Target<'_>,
         mut unpaid: Unpaid,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
         loop {
-            let again = match self.pay(run, unpaid).await? {
+            let again = match self.pay(&caller.run, unpaid).await? {
                 Ok(permitted) => return Ok(permitted),
                 Err(again) => again,
             };
-            match decide(run, row, again, paid)? {
+            match decide(caller, target, again, paid)? {
                 Verdict::Permit(permitted) => return Ok(permitted),
                 Verdict::Unpaid(next) => unpaid = next,
             }
@@ -135,4 +181,23 @@ pub(crate) fn ungranted(item: &Item, missing: &[ToolScope], has_digest: bool) ->
         message,
         details: Some(details),
     })
+}
+
+/// The answer to a call that a rule of the workspace forbids (D16): nobody can grant it, so that it
+/// names no scopes.
+pub(crate) fn forbidden(item: &Item, by: &Forbidding) -> Refusal {
+    let Forbidding { rule, reason } = by;
+    let what = match item {
+        Item::Server => "this".to_owned(),
+        item => format!("`{}`", item.name()),
+    };
+    let mut message = format!("the rule `{rule}` of the workspace forbids {what}");
+    if !reason.is_empty() {
+        message = format!("{message}: {reason}");
+    }
+    let details = json!({ "rule": &**rule, "reason": &**reason, "name": item.name() });
+    Refusal::Forbidden(
+        CallError { kind: CallErrorKind::PermissionRequired, message, details: Some(details) },
+        rule.clone(),
+    )
 }

@@ -7,6 +7,7 @@ use narthex_model::{CallErrorKind, ErrorKind, ServerState};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{ClientIdentity, ServerCapabilities, ServerFacts};
+use narthex_view::View;
 use narthex_wire::{
     Era, Limits, Message, Patch, Raw, Revision, Rewrite, json::encode_string, meta_key, rpc,
 };
@@ -20,7 +21,6 @@ use crate::{
     pipeline::{own_alias, result},
     refusal::Refusal,
     task_list::has_tasks,
-    view::View,
 };
 
 /// How long clients may keep what we say of ourselves.

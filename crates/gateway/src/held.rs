@@ -6,11 +6,12 @@ use std::{pin::Pin, sync::Arc};
 use narthex_model::{Alias, CallErrorKind};
 use narthex_policy::Item;
 use narthex_upstream::{ClientIdentity, Inventory, Listed};
+use narthex_view::exposed;
 use narthex_wire::Message;
 
 use crate::{
-    Caller, RunView, exposure::exposed, gateway::Shared, method::Handling, pipeline::own_alias,
-    refusal::Refusal, route::own_item,
+    Caller, RunView, gateway::Shared, method::Handling, pipeline::own_alias, refusal::Refusal,
+    route::own_item,
 };
 
 /// Looks at what a server lists.

@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use crate::{
     Answering, Caller, Endpoint, Session,
     gateway::Shared,
+    grants::Target,
     links::{Chosen, LinkKind},
     method::Handling,
     pipeline::{own_alias, result},
@@ -123,7 +124,7 @@ impl Shared {
         for link in session.own_links() {
             let request = Request::new(link.alias().clone(), message.clone(), Item::Server);
             // It is about no tool, resource or prompt, which are all that rules are about.
-            let Ok(permitted) = self.permit(&caller.run, None, request, &[]).await else {
+            let Ok(permitted) = self.permit(caller, Target::of(None), request, &[]).await else {
                 continue;
             };
             if let Err(error) = link.notify(permitted).await {
@@ -149,7 +150,7 @@ impl Shared {
         if caller.era() == Era::Modern && up == Era::Legacy {
             request.rewrite = translate::request_to_legacy();
         }
-        let permitted = self.permit(&caller.run, Some(&row), request, &[]).await;
+        let permitted = self.permit(caller, Target::of(Some(&row)), request, &[]).await;
         let Ok(permitted) = permitted else { return };
         if let Err(error) = chosen.link.notify(permitted).await {
             tracing::debug!(server.name = %alias, %error, "a notification was not taken");

@@ -1,15 +1,7 @@
 //! The one table of methods: which era knows it, what it is about, and where it goes.
 
+use narthex_view::ListKind;
 use narthex_wire::{Era, method};
-
-/// What kind of list a method gives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum ListKind {
-    Tools,
-    Prompts,
-    Resources,
-    Templates,
-}
 
 /// How a method is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,18 +95,6 @@ pub(crate) fn handling(name: &str, era: Era) -> Option<Handling> {
 /// The table's own copy of a method's name.
 pub(crate) fn known_name(name: &str) -> Option<&'static str> {
     ROWS.iter().map(|row| row.name).find(|known| *known == name)
-}
-
-impl ListKind {
-    /// The member of the result that has the entries.
-    pub(crate) fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_traffic::Admission;
 use narthex_upstream::{Hop, InUse, Link};
+use narthex_view::exposed;
 use narthex_wire::{Message, Raw, method, rpc};
 
 use crate::{
     Answering, Caller, Endpoint,
-    exposure::exposed,
     gateway::Shared,
     links::Chosen,
     method::{Handling, handling, known_name},
@@ -318,7 +318,7 @@ fn hop(chosen: &Chosen, handling: Handling, routed: &Routed) -> Result<Hop, Refu
         }
         Item::Resource(uri) if chosen.inventory.withholds(uri) => {
             return Err(match (routed.own_tool, handling) {
-                (Some(tool), _) => tool.absent(uri),
+                (Some(tool), _) => tool.absent(uri).into(),
                 (None, Handling::Complete) => not_found(Handling::Resource, uri),
                 (None, handling) => not_found(handling, uri),
             });

@@ -85,7 +85,10 @@ impl CallRecord {
     /// Notes the end of a call that the gateway answers itself, and which check refused it.
     pub(crate) fn refused(&mut self, refusal: &Refusal) {
         if let (Some(slot), Some(check)) = (&mut self.slot, refusal.check()) {
-            slot.update(|record| record.refused_by = Some(check));
+            slot.update(|record| {
+                record.refused_by = Some(check);
+                record.rule = refusal.rule().cloned();
+            });
         }
         if let (Some(keeping), Some(slot)) = (&self.keeping, &mut self.slot) {
             keeping.refused(refusal, &self.method, slot);
@@ -146,6 +149,7 @@ impl Shared {
             item: recorded(item),
             granted_via: Box::default(),
             refused_by: None,
+            rule: None,
         })?;
         if let Some(keeping) = &keeping {
             keeping.asked(message, &mut slot);

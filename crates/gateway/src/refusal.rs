@@ -1,6 +1,6 @@
 //! Answers that the gateway gives itself, and the numbers of each door they go to (D24).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_model::{CallError, CallErrorKind, ErrorKind, ServerState};
@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     Call(CallError),
     /// The same, where the server certainly did not see the request.
     Unsent(CallError),
+    /// The same, where a rule of the workspace forbids it, with the rule's id.
+    Forbidden(CallError, Arc<str>),
     /// The server found that headers and body of what we sent disagree, and did nothing.
     Mismatch,
     /// A protocol error.
@@ -57,7 +59,11 @@ impl Refusal {
         match self {
             Self::Call(error) => error.kind == CallErrorKind::ToolNotFound,
             Self::Rpc { code, .. } => *code == rpc::code::INVALID_PARAMS,
-            Self::Unsent(_) | Self::Mismatch | Self::Kind(..) | Self::Cancelled => false,
+            Self::Unsent(_)
+            | Self::Forbidden(..)
+            | Self::Mismatch
+            | Self::Kind(..)
+            | Self::Cancelled => false,
         }
     }
 
@@ -65,7 +71,7 @@ impl Refusal {
     /// the gateway say themselves comes before it is sent.
     pub(crate) fn is_unsent(&self) -> bool {
         match self {
-            Self::Unsent(_) | Self::Rpc { .. } | Self::Kind(..) => true,
+            Self::Unsent(_) | Self::Forbidden(..) | Self::Rpc { .. } | Self::Kind(..) => true,
             Self::Call(error) => matches!(
                 error.kind,
                 CallErrorKind::ToolNotFound
@@ -78,7 +84,7 @@ impl Refusal {
 
     /// The check that it comes from, of those that a request passes before it is sent (D13).
     pub(crate) fn check(&self) -> Option<&'static str> {
-        let [attached, exposed, grants] = narthex_policy::CHECKS;
+        let [attached, exposed, rules, grants] = narthex_policy::CHECKS;
         match self {
             Self::Kind(ErrorKind::NotFound, _) => Some(attached),
             Self::Call(error) => match error.kind {
@@ -86,7 +92,21 @@ impl Refusal {
                 CallErrorKind::PermissionRequired => Some(grants),
                 _ => None,
             },
+            Self::Forbidden(..) => Some(rules),
             Self::Unsent(_)
+            | Self::Mismatch
+            | Self::Rpc { .. }
+            | Self::Kind(..)
+            | Self::Cancelled => None,
+        }
+    }
+
+    /// The rule of the workspace that it comes from.
+    pub(crate) fn rule(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Forbidden(_, rule) => Some(rule),
+            Self::Call(_)
+            | Self::Unsent(_)
             | Self::Mismatch
             | Self::Rpc { .. }
             | Self::Kind(..)
@@ -109,11 +129,13 @@ impl Refusal {
     /// The answer to a request of a method, in the caller's era.
     pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
         match self.settled() {
-            Self::Call(error) | Self::Unsent(error) if name == method::TOOLS_CALL => {
+            Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _)
+                if name == method::TOOLS_CALL =>
+            {
                 let result = rpc::tool_error_result(&error, era == Era::Modern);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
             }
-            Self::Call(error) | Self::Unsent(error) => {
+            Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => {
                 let kind = kind_of(error.kind);
                 let mut data = json!({ "kind": error.kind });
                 if let Some(details) = &error.details {
@@ -150,6 +172,12 @@ impl Refusal {
 fn retry_after(error: &CallError) -> Option<Duration> {
     let wait = error.details.as_ref()?.get("retry_after_ms")?.as_u64()?;
     (error.kind == CallErrorKind::LimitExceeded).then(|| Duration::from_millis(wait))
+}
+
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        Self::Call(error)
+    }
 }
 
 impl From<LinkError> for Refusal {

@@ -47,7 +47,7 @@ impl Finish {
             true => message.clone(),
             false => parsed(rewrite.apply(message)).unwrap_or_else(|| message.clone()),
         };
-        call.answered(&self.item, &shown).map(Some)
+        Ok(Some(call.answered(&self.item, &shown)?))
     }
 
     /// A result of a tool whose server left out the content, which clients of the aggregated

@@ -6,19 +6,18 @@ mod own_tasks;
 use std::{borrow::Cow, sync::Arc};
 
 use narthex_model::{Alias, CallErrorKind, ServerState};
-use narthex_policy::{Basis, Item, Request};
+use narthex_policy::{Item, Request};
 use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::Inventory;
+use narthex_view::{OwnTool, View, exposed};
 use narthex_wire::{Era, Message, Raw, json::encode_string, meta_key, rpc, with_member};
 
 use crate::{
     Caller, Endpoint, RunView,
-    exposure::exposed,
     gateway::Shared,
+    grants::Standing,
     method::Handling,
-    own_tool::OwnTool,
     refusal::{Refusal, unusable},
-    view::View,
 };
 
 /// A routed request.
@@ -30,7 +29,7 @@ pub(crate) struct Routed {
     /// All that there is of the server, if that is frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
     /// What allows the resources of which a stream shall tell.
-    pub(crate) listening: Basis,
+    pub(crate) listening: Standing,
 }
 
 impl Routed {
@@ -39,7 +38,7 @@ impl Routed {
         let item = &self.request.item;
         match self.own_tool {
             _ if item.is_exposed(exposed(&self.row)) => Ok(self),
-            Some(tool) => Err(tool.absent(item.name())),
+            Some(tool) => Err(tool.absent(item.name()).into()),
             None => Err(not_found(handling, item.name())),
         }
     }
@@ -77,7 +76,7 @@ impl Shared {
                     Handling::Listen => {
                         Box::pin(self.permit_listening(caller, &row, &mut request)).await
                     }
-                    _ => Basis::default(),
+                    _ => Standing::default(),
                 };
                 Ok(Routed { row, request, own_tool: None, frozen: None, listening })
             }
@@ -86,7 +85,7 @@ impl Shared {
                 let snapshot = self.snapshot(&caller.run);
                 let row = snapshot.get(request.alias.as_str()).cloned();
                 let row = row.ok_or_else(|| not_found(handling, request.item.name()))?;
-                let listening = Basis::default();
+                let listening = Standing::default();
                 Ok(Routed { row, request, own_tool, frozen: None, listening })
             }
         }
@@ -187,7 +186,9 @@ impl Shared {
         {
             let request = tool.request(alias, &request)?;
             return match &request.item {
-                Item::Prompt(name) if !view.has_prompt(alias, name) => Err(tool.absent(name)),
+                Item::Prompt(name) if !view.has_prompt(alias, name) => {
+                    Err(tool.absent(name).into())
+                }
                 _ => Ok((request, Some(tool))),
             };
         }

@@ -20,6 +20,7 @@ use narthex_registry::{
     FirstLists, FirstVariants, HeldBack, KeptFurther, MountFault, MountSet, Registry, Snapshot,
 };
 use narthex_traffic::{Meter, MeterKey, MeterKind, RunMeters};
+use narthex_view::View;
 use tokio_util::sync::CancellationToken;
 
 use self::{contents::RunContents, own::OwnServers};
@@ -28,7 +29,6 @@ pub(crate) use self::{
     own::ServerKey,
     usage::{Held, Usage},
 };
-use crate::view::View;
 
 /// A run as the data plane sees it: what it may do never changes.
 #[derive(Debug)]
@@ -191,6 +191,13 @@ impl RunView {
     #[must_use]
     pub fn with_further_lists(self, kept: KeptFurther) -> Self {
         Self { own: self.own.with_further(kept), ..self }
+    }
+
+    /// The id in the workspace's catalog of what an alias stands for; `None` for what is not of
+    /// the catalog.
+    pub(crate) fn catalog_id(&self, alias: &Alias) -> Option<&str> {
+        let (workspace, id) = self.own.catalog(alias)?.split_once('/')?;
+        (workspace == self.workspace.as_str()).then_some(id)
     }
 
     /// What the run calls the built-in server, if this text does (X-M1).

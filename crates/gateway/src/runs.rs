@@ -6,6 +6,7 @@ use narthex_audit::{AuditFull, ToolSet};
 use narthex_model::Alias;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
+use narthex_view::{ListKind, View};
 use narthex_wire::rpc;
 use tokio::{task::JoinSet, time::Duration};
 
@@ -16,7 +17,6 @@ use crate::{
     hub::{Change, LISTS, Seen},
     links::LinkKind,
     run::Changes,
-    view::View,
 };
 
 /// Looks for a run.
@@ -300,6 +300,6 @@ impl Shared {
                 session.deliver(payload.clone());
             }
         }
-        now.differs(last, crate::method::ListKind::Tools)
+        now.differs(last, ListKind::Tools)
     }
 }

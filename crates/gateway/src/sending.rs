@@ -12,7 +12,7 @@ use crate::{
     Caller,
     finish::Held,
     gateway::Shared,
-    grants::decide,
+    grants::{Target, decide},
     refusal::Refusal,
     route::Routed,
     sent::{FinishParts, Sent},
@@ -42,15 +42,14 @@ impl Shared {
         let permitted = match verdict {
             Verdict::Permit(permitted) => permitted,
             Verdict::Unpaid(unpaid) => {
-                Box::pin(self.settle(&caller.run, Some(&row), unpaid, paid)).await?
+                Box::pin(self.settle(caller, Target::of(Some(&row)), unpaid, paid)).await?
             }
         };
         finish.allowed(&permitted);
         paid.extend(permitted.basis().single());
         let is_subscription = permitted.message.method() == method::RESOURCES_SUBSCRIBE;
         if let Some(session) = caller.session.as_ref().filter(|_| is_subscription) {
-            let uri = permitted.item.name().into();
-            self.unsubscribe_own_when_over(session, Arc::clone(&link), uri, permitted.basis());
+            self.unsubscribe_own_when_over(caller, session, &permitted);
         }
         let deadline = Instant::now() + timeout.unwrap_or_default();
         let forwarding = link.forward(permitted, hop);
@@ -65,7 +64,7 @@ impl Shared {
             return Err(Refusal::Mismatch);
         }
         let down = caller.session.as_ref().map_or(Revision::LATEST, |session| session.revision);
-        let over = self.over(&listening, &caller.run.ended).filter(|_| is_stream);
+        let over = is_stream.then(|| self.over(caller, listening, &caller.run.ended)).flatten();
         let ended = over.as_ref().map_or(&caller.run.ended, |over| &over.token);
         let stop = is_stream.then(|| [self.stopping.clone(), ended.clone()]);
         let link = match is_stream {
@@ -85,7 +84,7 @@ impl Shared {
         let up = link.facts().revision;
         let finish = FinishParts::read(self, caller, &routed, up);
         paid.extend(self.prepare(caller, &mut routed.request, up)?);
-        let verdict = decide(&caller.run, Some(&routed.row), routed.request, paid)?;
+        let verdict = decide(caller, Target::of(Some(&routed.row)), routed.request, paid)?;
         Ok((finish, verdict))
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use narthex_model::{OutputLimits, ServerDefinition};
 use narthex_policy::{Basis, Item, Origin, Permitted, Request};
 use narthex_upstream::Inventory;
+use narthex_view::{OwnCall, shown};
 use narthex_wire::{LogLevel, Raw, Revision, meta_key, method};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -13,12 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Caller, Endpoint,
     answering::ForwardedCall,
-    exposure::shown,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
     grants::Over,
     open::Open,
-    own_tool::OwnCall,
     pipeline::{id_of, name_of},
     prepare::Paid,
     route::Routed,

@@ -18,12 +18,13 @@ use narthex_metrics::OpenCount;
 use narthex_model::Alias;
 use narthex_registry::FirstList;
 use narthex_upstream::{ClientIdentity, Inventory, Link};
+use narthex_view::View;
 use narthex_wire::{LogLevel, Payload, Raw, Revision};
 use tokio::{
     sync::{Notify, OnceCell, mpsc},
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::asks::Ask;
 use crate::{
@@ -31,7 +32,6 @@ use crate::{
     hub::{FollowKey, Following},
     run::Held,
     tasks::TaskRoutes,
-    view::View,
 };
 
 /// How many messages wait for a client that has no stream open.
@@ -77,14 +77,25 @@ struct State {
     /// By our ids.
     asks: HashMap<u64, Ask>,
     links: HashMap<Alias, Arc<OnceCell<OwnLink>>>,
-    /// What is followed; `None` as long as the server has not answered.
-    subscriptions: HashMap<FollowKey, Option<Following>>,
+    /// What is followed.
+    subscriptions: HashMap<FollowKey, Subscription>,
     /// What was subscribed to on links of its own, for those that take their place.
     own_subscriptions: HashMap<Alias, BTreeSet<Arc<str>>>,
+    /// What ends them when they are not allowed any more.
+    own_watches: HashMap<(Alias, Arc<str>), DropGuard>,
     view: Option<Arc<View>>,
     /// Until it is closed, however long somebody still has it.
     held: Option<Held>,
     last_used: Instant,
+}
+
+/// A subscription on a link that several share.
+#[derive(Debug, Default)]
+struct Subscription {
+    /// `None` as long as the server has not answered.
+    following: Option<Following>,
+    /// What ends it when it is not allowed any more.
+    watch: Option<DropGuard>,
 }
 
 /// An open call as its session knows it.
@@ -135,6 +146,7 @@ impl Session {
                 links: HashMap::new(),
                 subscriptions: HashMap::new(),
                 own_subscriptions: HashMap::new(),
+                own_watches: HashMap::new(),
                 view: None,
                 held: Some(held),
                 last_used: Instant::now(),
@@ -268,13 +280,20 @@ impl Session {
 
     /// Notes a subscription: from here on, changes are told. `false` if it is followed already.
     pub(crate) fn subscribe(&self, key: &FollowKey) -> bool {
-        self.state().subscriptions.entry(key.clone()).or_default().is_none()
+        self.state().subscriptions.entry(key.clone()).or_default().following.is_none()
     }
 
     /// Keeps what follows a subscription, unless it was ended in the meantime.
     pub(crate) fn follows(&self, key: &FollowKey, following: Following) {
         if let Some(place) = self.state().subscriptions.get_mut(key) {
-            *place = Some(following);
+            place.following = Some(following);
+        }
+    }
+
+    /// Keeps what ends a subscription in time, unless it was ended in the meantime.
+    pub(crate) fn watch(&self, key: &FollowKey, watch: DropGuard) {
+        if let Some(place) = self.state().subscriptions.get_mut(key) {
+            place.watch = Some(watch);
         }
     }
 
@@ -288,7 +307,9 @@ impl Session {
     }
 
     pub(crate) fn end_subscriptions(&self) {
-        self.state().subscriptions.clear();
+        let mut state = self.state();
+        state.subscriptions.clear();
+        state.own_watches.clear();
     }
 
     /// Notes that a subscription on a link of the session's own was asked for, or was ended. One
@@ -298,9 +319,15 @@ impl Session {
         let uris = state.own_subscriptions.entry(alias.clone()).or_default();
         if !is_start {
             uris.remove(uri);
+            state.own_watches.remove(&(alias.clone(), uri.into()));
         } else if uris.len() < OWN_SUBSCRIPTIONS_MAX {
             uris.insert(uri.into());
         }
+    }
+
+    /// Keeps what ends a subscription on a link of the session's own in time.
+    pub(crate) fn watch_own(&self, alias: &Alias, uri: Arc<str>, watch: DropGuard) {
+        self.state().own_watches.insert((alias.clone(), uri), watch);
     }
 
     pub(crate) fn own_subscriptions(&self, alias: &Alias) -> BTreeSet<Arc<str>> {

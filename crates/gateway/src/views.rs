@@ -8,6 +8,7 @@ use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
+use narthex_view::{ListKind, Part, View, ViewOptions, parts};
 use narthex_wire::{Era, Message, method, rpc};
 use tokio::{
     sync::mpsc,
@@ -18,11 +19,9 @@ use crate::{
     Answering, Caller, RunView, Session,
     gateway::Shared,
     links::{LinkKind, link_kind},
-    method::ListKind,
     pipeline::result,
     refusal::Refusal,
     run::LastView,
-    view::{View, ViewOptions, parts},
 };
 
 /// How long a view waits for servers that list for one client alone. Those that are slower are seen
@@ -136,7 +135,7 @@ impl Shared {
         view
     }
 
-    pub(crate) fn build_view(&self, seq: u64, parts: &[crate::view::Part]) -> View {
+    pub(crate) fn build_view(&self, seq: u64, parts: &[Part]) -> View {
         let options = ViewOptions {
             name_limit: self.options.name_limit,
             server_info: &self.options.server_info,

@@ -1,7 +1,7 @@
 //! Refusals of the API: problem details (RFC 9457), their status by one table (D24).
 
 use http::{HeaderValue, StatusCode, header};
-use narthex_control::{CatalogError, ControlError, FieldCode, FieldError};
+use narthex_control::{CatalogError, ControlError, FieldCode, FieldError, RulesError};
 use narthex_model::{ErrorKind, WorkspaceId};
 use narthex_runs::RunError;
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub(crate) struct Problem {
     /// Everything that is wrong, one by one: servers of a run, or fields of an object.
     errors: Vec<Value>,
     /// Further members, for readers that know one error only (O61).
-    members: Map<String, Value>,
+    members: Box<Map<String, Value>>,
 }
 
 /// The HTTP status of an error kind: this door's table.
@@ -37,7 +37,7 @@ pub(crate) fn status_of_kind(kind: ErrorKind) -> StatusCode {
 
 impl Problem {
     pub(crate) fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
-        let (errors, members) = (Vec::new(), Map::new());
+        let (errors, members) = (Vec::new(), Box::default());
         Self { kind, status: status_of_kind(kind), detail: detail.into(), errors, members }
     }
 
@@ -92,7 +92,7 @@ impl Problem {
             "detail": self.detail,
             "kind": self.kind.as_str(),
         });
-        for (name, value) in &self.members {
+        for (name, value) in self.members.iter() {
             body[name] = value.clone();
         }
         match self.whole() {
@@ -165,7 +165,8 @@ impl From<ControlError> for Problem {
             ControlError::Catalog(CatalogError::Refused(fields)) => {
                 Self::of_fields(problem.detail, &fields)
             }
-            ControlError::Catalog(CatalogError::Changed { .. }) => {
+            ControlError::Catalog(CatalogError::Changed { .. })
+            | ControlError::Rules(RulesError::Changed) => {
                 problem.with_status(StatusCode::PRECONDITION_FAILED)
             }
             ControlError::Grant(error) => problem.with("code", json!(error.code())),
@@ -189,8 +190,8 @@ impl From<RunError> for Problem {
         let mut errors: Vec<_> = error.faults().iter().map(|fault| json!(fault)).collect();
         errors.extend(run_field(&error).map(|field| json!(field)));
         let members = match members {
-            Some(Value::Object(members)) => members,
-            _ => Map::new(),
+            Some(Value::Object(members)) => Box::new(members),
+            _ => Box::default(),
         };
         Self { errors, members, ..Self::new(error.kind(), error.to_string()) }
     }

@@ -120,6 +120,8 @@ pub(crate) enum Target {
     Secret,
     RotateKey,
     Grants(GrantTarget),
+    Policy,
+    PolicyCheck,
     EnvBindings,
     EnvBindingCreate,
     EnvBinding,
@@ -149,6 +151,9 @@ const WRITE: &str = "GET, HEAD, POST";
 const CHANGE: &str = "PUT, PATCH, DELETE";
 const ALL: &str = "GET, HEAD, PUT, PATCH, DELETE";
 
+const GRANT: &str = "/api/workspaces/{workspace}/grants/{id}";
+const POLICY: &str = "/api/workspaces/{workspace}/policy";
+const CHECK: &str = "/api/workspaces/{workspace}/policy/check";
 const LINKS: &str = "/api/principals/{principal}/sign-in-links";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
@@ -241,21 +246,14 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/grants", READ, SEE_RUNS, Target::Grants(GrantTarget::All)),
     // Of those only humans (X-M58).
     member("/api/workspaces/{workspace}/grants", "POST", ADMIN, Target::Grants(GrantTarget::All)),
-    member(
-        "/api/workspaces/{workspace}/grants/{id}",
-        READ,
-        SEE_RUNS,
-        Target::Grants(GrantTarget::One),
-    ),
-    member(
-        "/api/workspaces/{workspace}/grants/{id}",
-        "DELETE",
-        ADMIN,
-        Target::Grants(GrantTarget::One),
-    ),
+    member(GRANT, READ, SEE_RUNS, Target::Grants(GrantTarget::One)),
+    member(GRANT, "DELETE", ADMIN, Target::Grants(GrantTarget::One)),
     member(REQUESTS, READ, SEE_RUNS, Target::Grants(GrantTarget::Requests(None))),
     member(APPROVE, "POST", ADMIN, Target::Grants(GrantTarget::Requests(Some(true)))),
     member(DENY, "POST", ADMIN, Target::Grants(GrantTarget::Requests(Some(false)))),
+    member(POLICY, READ, NAMES, Target::Policy),
+    member(POLICY, "PUT, DELETE", ADMIN, Target::Policy),
+    member(CHECK, "POST", NAMES, Target::PolicyCheck),
     // Which servers there are tells much of a workspace (X-E14): authors get what attaching takes
     // (X-D12), and change nothing (X-M7).
     objects("/api/workspaces/{workspace}/mcp-servers", READ, AUTHOR, CatalogKind::Server),

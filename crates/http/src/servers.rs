@@ -13,6 +13,7 @@ mod events;
 mod grants;
 mod logins;
 mod once;
+mod policy;
 mod query;
 mod runs;
 mod secrets;
@@ -133,6 +134,7 @@ impl Asked<'_> {
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
             Target::Grants(of) => self.of_grants(of, body).await,
+            Target::Policy | Target::PolicyCheck => self.policy(body).await,
             Target::EnvBindings => self.env_bindings().await,
             Target::EnvBindingCreate => self.create_env_binding(body).await,
             Target::EnvBinding => self.change_env_binding(body).await,
@@ -143,8 +145,7 @@ impl Asked<'_> {
             Target::Connections => self.connections().await,
             Target::Export => self.export().await,
             Target::Import => self.import(body).await,
-            Target::Limits => self.limits(body).await,
-            Target::Usage => self.usage().await,
+            Target::Limits | Target::Usage => self.traffic(body).await,
             Target::Validate => self.validate(body).await,
             Target::Preview => self.preview(body).await,
             Target::Audit => self.audit().await,

@@ -1,6 +1,6 @@
 //! What a human allows a user or an agent to do (D14).
 
-use std::{fmt, time::SystemTime};
+use std::{collections::BTreeMap, fmt, time::SystemTime};
 
 use serde_json::{Map, Value, json};
 
@@ -120,7 +120,9 @@ impl GrantOf {
             .to_vec(),
         };
         let said = details.into_iter().filter(|(_, value)| !value.is_null());
-        said.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>().into()
+        let sorted: BTreeMap<_, _> = said.map(|(name, value)| (name.to_owned(), value)).collect();
+        // The store compares them as texts.
+        sorted.into_iter().collect::<Map<_, _>>().into()
     }
 
     /// Reads what [`GrantOf::word`] and [`GrantOf::details`] have written; `None` for anything
@@ -256,6 +258,9 @@ mod tests {
         ] {
             let of = GrantOf::read(word, &details).unwrap();
             assert_eq!((of.word(), of.details()), (word, details));
+            let written = of.details();
+            let names: Vec<_> = written.as_object().unwrap().keys().collect();
+            assert!(names.is_sorted(), "equal details have one text: {written}");
         }
         for (word, details) in [
             ("tool_scope", json!({})),

@@ -1,7 +1,7 @@
 //! JSON with everything that a person's text needs and a value tree drops: the order of keys, the
 //! keys given twice, and the place of an error.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -96,7 +96,8 @@ impl Node {
         }
     }
 
-    /// As a value tree. Of a key given twice the last counts.
+    /// As a value tree, whose keys stand in the order of their letters, so that equal trees have
+    /// equal texts. Of a key given twice the last counts.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match self {
@@ -106,7 +107,9 @@ impl Node {
             Self::Text(text) => text.as_str().into(),
             Self::List(nodes) => nodes.iter().map(Self::to_value).collect(),
             Self::Object(fields) => {
-                fields.iter().map(|(key, node)| (key.clone(), node.to_value())).collect()
+                let members = fields.iter().map(|(key, node)| (key.clone(), node.to_value()));
+                // Maps keep the order in which they are filled, where some crate asks for that.
+                members.collect::<BTreeMap<_, _>>().into_iter().collect()
             }
         }
     }

@@ -15,7 +15,7 @@ use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, Provenance, WorkspaceId};
-use narthex_policy::{Actors, Authority, Grants, RunPolicy};
+use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
 use narthex_runs::{Runs, RunsOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
@@ -152,12 +152,8 @@ impl App {
         .map_err(|error| no_randomness(&error))?;
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
-        // Used by the gateway and the local run, kept by control.
-        let (meters, grants) = match &options.servers {
-            Servers::Followed(followed) => (followed.meters.clone(), followed.grants.clone()),
-            Servers::Fixed(_) => Default::default(),
-        };
-        let local = local_run(&options.token, options.policy, &meters, grants);
+        let (meters, granted) = shared(&options.servers);
+        let local = local_run(&options.token, options.policy, &meters, granted);
         let gateway = GatewayOptions { meters, ..options.gateway };
         let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
             .map_err(|error| no_randomness(&error))?;
@@ -306,12 +302,20 @@ fn supervision(is_strict: bool) -> Result<Supervision, Failure> {
     Ok(Supervision { confinement, ..Supervision::default() })
 }
 
+/// What the local run, or the gateway, looks into, and control keeps: meters, grants and rules.
+fn shared(servers: &Servers) -> (Meters, (Arc<Grants>, Arc<WorkspaceRules>)) {
+    match servers {
+        Servers::Followed(of) => (of.meters.clone(), (of.grants.clone(), of.rules.clone())),
+        Servers::Fixed(_) => (Meters::default(), (Arc::default(), WorkspaceRules::none())),
+    }
+}
+
 /// The run of this process, which belongs to the workspace of the local configuration.
 fn local_run(
     token: &RunToken,
     policy: RunPolicy,
     meters: &Meters,
-    grants: Arc<Grants>,
+    (grants, rules): (Arc<Grants>, Arc<WorkspaceRules>),
 ) -> Arc<RunView> {
     let workspace = WorkspaceId::default();
     let name = workspace.as_str().into();
@@ -321,7 +325,7 @@ fn local_run(
     let user = Some(PrincipalId::local_admin());
     let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
     let run = RunView::new(token, policy).with_meters(meters);
-    Arc::new(run.with_authority(Authority { actors, grants }))
+    Arc::new(run.with_authority(Authority { actors, grants, rules }))
 }
 
 /// Lets the run of this process begin.

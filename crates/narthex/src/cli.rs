@@ -4,12 +4,13 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use narthex_cli::{
-    AgentsCommand, AuditCommand, BackupArgs, CatalogCommand, CheckCommand, ClientsCommand,
-    DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand, ImportArgs, InitArgs,
-    LimitsCommand, McpCommand, MembersCommand, RunCommand, SecretsCommand, ServersCommand,
-    SessionsCommand, TokensCommand, UsageArgs, UsersCommand, WorkspacesCommand,
+    AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, CheckCommand,
+    ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand,
+    ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand, RunCommand,
+    SecretsCommand, ServersCommand, SessionsCommand, TokensCommand, ToolsArgs, TrustArgs, UpArgs,
+    UsageArgs, UsersCommand, WorkspacesCommand,
 };
-use narthex_model::{Alias, CatalogKind, ErrorKind};
+use narthex_model::{CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
@@ -108,6 +109,9 @@ enum Command {
     /// What humans allow users and agents to do, and what runs ask for
     #[command(subcommand)]
     Grants(GrantsCommand),
+    /// The rules of a workspace: what its runs may not call, or only with approval
+    #[command(subcommand)]
+    Policy(PolicyCommand),
     /// The workspaces, which share nothing with each other
     #[command(subcommand)]
     Workspaces(WorkspacesCommand),
@@ -143,86 +147,6 @@ enum Command {
     Trust(TrustArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
-}
-
-/// Starts every server of the configuration and serves them at one address until Ctrl-C.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex trust && narthex up\n  \
-    narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0")]
-pub(crate) struct UpArgs {
-    /// The servers [default: mcp.json in this folder, once it is trusted]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// The servers of all your projects [default: ~/.config/narthex/settings.json]
-    #[arg(long, value_name = "FILE")]
-    pub(crate) servers: Option<PathBuf>,
-    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7717]
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<String>,
-    /// Which servers clients get, separated by commas; `*` is all of them [default: *]
-    #[arg(long, value_name = "ALIAS,…")]
-    pub(crate) tools: Option<String>,
-    /// Allow an address that other machines can reach; there is no encryption
-    #[arg(long)]
-    pub(crate) allow_remote: bool,
-}
-
-/// Calls one tool and prints what it answers: in process with --config, else through the daemon.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    narthex call --config examples/mcp.json everything echo message=hello\n  \
-    narthex call git git_log '{\"repo_path\": \".\", \"max_count\": 3}'\n  \
-    narthex call memory create_entities entities:=@entities.json\n\n\
-    A value is JSON if it reads as a number, true, false, null, an object or an array, and the\n\
-    tool does not want a text there. key:=JSON is always JSON, key=@FILE is a file's text.")]
-pub(crate) struct CallArgs {
-    /// Start the servers of this file in process instead of asking the daemon
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Limit of the call itself, such as 30s; starting a server has limits of its own
-    #[arg(long, value_name = "DURATION", value_parser = narthex_cli::duration)]
-    pub(crate) timeout: Option<Duration>,
-    /// The server
-    pub(crate) alias: Alias,
-    /// Its tool
-    pub(crate) tool: String,
-    /// One JSON object, or key=value, key:=JSON, key=@FILE
-    #[arg(value_name = "ARGUMENT")]
-    pub(crate) arguments: Vec<String>,
-}
-
-/// Lists tools: of a file's servers in process with --config, else of the daemon's.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
-    narthex tools --json | jq '.servers[].tools[].name'")]
-pub(crate) struct ToolsArgs {
-    /// Start the servers of this file in process instead of asking the daemon
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Only this server
-    pub(crate) alias: Option<Alias>,
-}
-
-/// Passes MCP messages, one a line, between a client and the running daemon.
-#[derive(Debug, Args)]
-#[command(after_help = "Example, in a client's configuration:\n  \
-    {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}")]
-pub(crate) struct ConnectArgs {
-    /// One server under its own names, instead of all with prefixed names
-    #[arg(long, value_name = "ALIAS")]
-    pub(crate) server: Option<Alias>,
-}
-
-/// Shows which programs a file would start and which addresses it would call, asks, and approves
-/// it. Another content, or the same at another place, must be approved anew.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
-pub(crate) struct TrustArgs {
-    /// The file [default: mcp.json in this folder]
-    pub(crate) file: Option<PathBuf>,
-    /// Approve without asking; needed where nobody can answer
-    #[arg(long)]
-    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -319,6 +243,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
             Box::pin(commands::env_bindings::run(command, context)).await
         }
         Command::Grants(command) => Box::pin(commands::grants::run(command, context)).await,
+        Command::Policy(command) => Box::pin(commands::policy::run(command, context)).await,
         Command::Audit(command) => Box::pin(commands::audit::run(command, context)).await,
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,

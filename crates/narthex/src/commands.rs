@@ -17,6 +17,7 @@ mod in_process;
 pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod members;
+pub(crate) mod policy;
 mod progress;
 pub(crate) mod runs;
 pub(crate) mod secrets;

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
+use narthex_documents::DocumentError;
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_registry::config::ConfigFileError;
 use narthex_store::{BackupError, ConnectError, OpenError, StatementError};
@@ -125,6 +126,15 @@ impl From<io::Error> for Failure {
 impl From<ConfigFileError> for Failure {
     fn from(error: ConfigFileError) -> Self {
         Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<DocumentError> for Failure {
+    fn from(error: DocumentError) -> Self {
+        match error {
+            DocumentError::Read(error) => error.into(),
+            other => Self::new(other.kind(), other.to_string()),
+        }
     }
 }
 

@@ -10,7 +10,6 @@ mod config;
 mod core_dumps;
 mod daemon_client;
 mod data_dir;
-mod documents;
 mod failure;
 mod output;
 mod peer;

@@ -13,13 +13,13 @@ use narthex_model::{
 use narthex_wire::method;
 
 use crate::{
-    Actors, Denial, Grants, Item, LiveGrant, Request, RunPolicy, digest::digest_of, grants::Use,
-    rules::Permitted,
+    Actors, Denial, Grants, Item, LiveGrant, Request, Ruling, RunPolicy, Site, WorkspaceRules,
+    digest::digest_of, grants::Use, rules::Permitted,
 };
 
 /// The checks that a request passes, in their order: the first that fails refuses it, and is named
 /// in the audit.
-pub const CHECKS: [&str; 3] = ["attached", "exposed", "grants"];
+pub const CHECKS: [&str; 4] = ["attached", "exposed", "rules", "grants"];
 
 /// What there is to know of a request's server: its rules, as they are frozen with the run.
 #[derive(Debug, Clone, Copy)]
@@ -30,13 +30,15 @@ pub struct ServerRules<'a> {
     pub gates: &'a Gates,
 }
 
-/// Whom a run acts for, and what they have been granted.
+/// Whom a run acts for, what they have been granted, and what the rules of its workspace say.
 #[derive(Debug, Clone)]
 pub struct Authority {
     /// Whom it acts for.
     pub actors: Actors,
     /// The grants of its workspace.
     pub grants: Arc<Grants>,
+    /// The rules of its workspace.
+    pub rules: Arc<WorkspaceRules>,
 }
 
 /// What whoever has been granted nothing has: one for all, as a table of grants is not small.
@@ -45,17 +47,20 @@ static NO_GRANTS: LazyLock<Arc<Grants>> = LazyLock::new(Arc::default);
 impl Default for Authority {
     /// A run that acts for nobody.
     fn default() -> Self {
-        Self { actors: Actors::default(), grants: NO_GRANTS.clone() }
+        let (grants, rules) = (NO_GRANTS.clone(), WorkspaceRules::none());
+        Self { actors: Actors::default(), grants, rules }
     }
 }
 
 /// What is known of one try beside its request.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Attempt<'a> {
-    /// Tells the time; not asked where nothing is gated.
+    /// Tells the time; not asked where nothing is gated and there are no rules.
     pub now: fn() -> SystemTime,
     /// The grants for a single call that an earlier try or round of the same call has taken.
     pub paid: &'a [GrantId],
+    /// Tells what rules may look at besides; not asked where there are none.
+    pub site: &'a dyn Fn(&Request) -> Site<'a>,
 }
 
 /// By which grants something is allowed; without any, where nothing requires one.
@@ -78,6 +83,25 @@ pub struct Unpaid {
     request: Request,
     basis: Basis,
     taken: Vec<Arc<LiveGrant>>,
+}
+
+/// Nothing is known of where a request comes in.
+fn nowhere<'a>(_request: &Request) -> Site<'a> {
+    Site::default()
+}
+
+impl<'a> Attempt<'a> {
+    /// A first try of which nothing is known.
+    #[must_use]
+    pub fn first(now: fn() -> SystemTime) -> Self {
+        Self { now, paid: &[], site: &nowhere }
+    }
+}
+
+impl std::fmt::Debug for Attempt<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt").field("paid", &self.paid).finish_non_exhaustive()
+    }
 }
 
 impl ServerRules<'static> {
@@ -184,7 +208,9 @@ impl RunPolicy {
         if !request.item.is_exposed(rules.exposed) {
             return Err(Denial::Hidden(request.item));
         }
-        let required = request.required(rules.gates);
+        let Authority { actors, rules: of_workspace, .. } = authority;
+        let ruling = of_workspace.ask(actors, &request, attempt.site, attempt.now);
+        let required = narrowed(&request, request.required(rules.gates), ruling)?;
         if required.is_empty() {
             return Ok(Verdict::Permit(Permitted::new(request, Basis::default())));
         }
@@ -194,6 +220,22 @@ impl RunPolicy {
         }
         Ok(Verdict::Unpaid(Unpaid { request, basis, taken }))
     }
+}
+
+/// What is required after the rules of the workspace have had their say.
+fn narrowed<'a>(
+    request: &Request,
+    required: Cow<'a, ToolScopes>,
+    ruling: Option<Ruling>,
+) -> Result<Cow<'a, ToolScopes>, Denial> {
+    let Some(Ruling { forbidden, scopes, .. }) = ruling else { return Ok(required) };
+    if let Some(by) = forbidden {
+        return Err(Denial::Forbidden { item: request.item.clone(), by });
+    }
+    if scopes.is_subset(&required) {
+        return Ok(required);
+    }
+    Ok(Cow::Owned(required.into_owned().into_iter().chain(scopes).collect()))
 }
 
 impl Authority {

@@ -9,11 +9,12 @@ use std::{
 };
 
 use narthex_model::{
-    AgentName, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantSubject,
-    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
+    AgentName, AgentType, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf,
+    GrantSubject, PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
+use tokio::sync::watch;
 
-/// Whom a run acts for, and which run it is: what grants are for.
+/// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actors {
     /// The human who drives it; their grants count in it, and nobody else's (X-E81).
@@ -24,6 +25,10 @@ pub struct Actors {
     pub session: Option<SessionId>,
     /// The run itself.
     pub run: Option<RunId>,
+    /// Whom its agent acts for by its type; `None` without an agent.
+    pub agent_type: Option<AgentType>,
+    /// Whether another run began it.
+    pub is_child: bool,
 }
 
 /// What is to be used, as far as grants look at it.
@@ -57,6 +62,7 @@ type Key = (GrantSubject, ToolScope);
 pub struct Grants {
     by_key: papaya::HashMap<Key, Arc<[Arc<LiveGrant>]>>,
     by_id: papaya::HashMap<GrantId, Arc<LiveGrant>>,
+    removed: watch::Sender<()>,
 }
 
 impl LiveGrant {
@@ -170,7 +176,14 @@ impl Grants {
             // Somebody may have put one there meanwhile.
             let _removed = by_key.remove_if(&key, |_, others| others.is_empty());
         }
+        self.removed.send_replace(());
         true
+    }
+
+    /// Tells when one was taken out, for whoever keeps something open that one allows.
+    #[must_use]
+    pub fn removals(&self) -> watch::Receiver<()> {
+        self.removed.subscribe()
     }
 
     /// One by its id.

@@ -9,9 +9,11 @@ mod digest;
 mod grants;
 mod request;
 mod rules;
+mod workspace_rules;
 
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
 pub use digest::digest_of;
 pub use grants::{Actors, Grants, LiveGrant};
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
+pub use workspace_rules::{Arguments, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules};

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Deref};
 
 use narthex_model::{Alias, AliasError, ErrorKind, ToolScope};
 
-use crate::{Basis, Item};
+use crate::{Basis, Item, workspace_rules::Forbidding};
 
 /// The name that stands for every server.
 const EVERY: &str = "*";
@@ -60,6 +60,14 @@ pub enum Denial {
     /// The server's rules hide this from everybody; it looks like an absent one (D5).
     #[error("`{}` is not to be seen here", .0.name())]
     Hidden(Item),
+    /// A rule of the workspace forbids it.
+    #[error("the rule `{}` forbids this", .by.rule)]
+    Forbidden {
+        /// What was to be used.
+        item: Item,
+        /// The rule.
+        by: Forbidding,
+    },
     /// Nobody has granted what it requires (X-M55).
     #[error("this requires {}", listed(.missing))]
     Ungranted {
@@ -83,17 +91,18 @@ impl Denial {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotAttached(_) | Self::Hidden(_) => ErrorKind::NotFound,
-            Self::Ungranted { .. } => ErrorKind::Denied,
+            Self::Forbidden { .. } | Self::Ungranted { .. } => ErrorKind::Denied,
         }
     }
 
     /// The check that refused, of [`crate::CHECKS`].
     #[must_use]
     pub fn check(&self) -> &'static str {
-        let [attached, exposed, grants] = crate::CHECKS;
+        let [attached, exposed, rules, grants] = crate::CHECKS;
         match self {
             Self::NotAttached(_) => attached,
             Self::Hidden(_) => exposed,
+            Self::Forbidden { .. } => rules,
             Self::Ungranted { .. } => grants,
         }
     }

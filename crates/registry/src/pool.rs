@@ -112,6 +112,12 @@ impl Mount {
         &self.held.key.alias
     }
 
+    /// Which server of a catalog it is, across all workspaces, if it is one's.
+    #[must_use]
+    pub fn server(&self) -> Option<&Arc<str>> {
+        self.held.key.identity.server.as_ref()
+    }
+
     /// Which connection it is.
     #[must_use]
     pub fn id(&self) -> ConnectionId {

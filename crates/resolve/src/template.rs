@@ -170,7 +170,9 @@ impl Tree {
         }
     }
 
-    pub(crate) fn object(fields: Vec<(String, Self)>) -> Self {
+    pub(crate) fn object(mut fields: Vec<(String, Self)>) -> Self {
+        // So that equal trees have equal texts.
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         match fields.iter().map(|(key, tree)| Some((key.clone(), tree.plain()?))).collect() {
             Some(fields) => Self::Plain(Value::Object(fields)),
             None => Self::Object(fields),

@@ -108,7 +108,7 @@ impl Runs {
         by: Creator,
     ) -> Result<Created, RunError> {
         let (runs, workspace, text) = (self.clone(), workspace.clone(), text.to_owned());
-        let making = async move { runs.make(workspace, text, by).await };
+        let making = async move { Box::pin(runs.make(workspace, text, by)).await };
         let made = self.control().spawn(making).await;
         made.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
     }
@@ -310,6 +310,7 @@ impl Runs {
         warnings.extend(prepared.warnings);
         let id = draft.token.run_id();
         let inputs = made.agent().map(|agent| agent.inputs.text());
+        let agent_type = made.agent().map(FrozenAgent::agent_type);
         let first = FirstLists::of(&set);
         let looked = self.look_at_all((&draft.workspace, id), &prepared.pinned, first).await?;
         let LookedAt { first, lists, held, warnings: found } = looked;
@@ -329,7 +330,13 @@ impl Runs {
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(withheld);
         let run = run.frozen_to(first).with_held_back(HeldBack::new(prepared.pinned, held));
-        let place = Place { run: id, session: draft.session.id, agent: &draft.session.agent };
+        let place = Place {
+            run: id,
+            session: draft.session.id,
+            agent: &draft.session.agent,
+            agent_type,
+            is_child: draft.parent.is_some(),
+        };
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
         let run = Arc::new(run.with_meters(meters).with_secrets(secrets));
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;

@@ -37,9 +37,11 @@ impl DirectServers {
         Ok(())
     }
 
-    /// Which there are.
+    /// Which there are, in the order of their letters.
     pub(crate) fn aliases(&self) -> Vec<&str> {
-        self.0.keys().map(String::as_str).collect()
+        let mut aliases: Vec<_> = self.0.keys().map(String::as_str).collect();
+        aliases.sort_unstable();
+        aliases
     }
 }
 

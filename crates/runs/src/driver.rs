@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use narthex_control::By;
 use narthex_gateway::RunView;
-use narthex_model::{AgentName, PrincipalId, RunId, SessionId, WorkspaceId};
+use narthex_model::{AgentName, AgentType, PrincipalId, RunId, SessionId, WorkspaceId};
 use narthex_policy::{Actors, Authority};
 use narthex_resolve::RunRequest;
 
@@ -29,6 +29,10 @@ pub(crate) struct Place<'a> {
     pub(crate) session: SessionId,
     /// Empty if it has servers of its own.
     pub(crate) agent: &'a str,
+    /// `None` if it has servers of its own.
+    pub(crate) agent_type: Option<AgentType>,
+    /// Whether another run began it.
+    pub(crate) is_child: bool,
 }
 
 impl Runs {
@@ -71,16 +75,20 @@ impl Runs {
         }
     }
 
-    /// What policy looks at for the grants of a run.
+    /// What policy looks at for a run: whom grants are for, and the grants and rules of its
+    /// workspace.
     pub(crate) fn authority(
         &self,
         workspace: &WorkspaceId,
         place: Place<'_>,
         user: Option<PrincipalId>,
     ) -> Authority {
-        let Place { run, session, agent } = place;
+        let Place { run, session, agent, agent_type, is_child } = place;
         let agent = AgentName::new(agent).ok();
-        let actors = Actors { user, agent, session: Some(session), run: Some(run) };
-        Authority { actors, grants: self.control().grants_of(workspace) }
+        let (session, run) = (Some(session), Some(run));
+        let actors = Actors { user, agent, session, run, agent_type, is_child };
+        let (grants, rules) =
+            (self.control().grants_of(workspace), self.control().rules_of(workspace));
+        Authority { actors, grants, rules }
     }
 }

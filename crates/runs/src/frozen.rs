@@ -7,8 +7,8 @@ use std::{collections::BTreeMap, fmt};
 
 use narthex_control::AgentParts;
 use narthex_model::{
-    AgentName, CapabilityName, EnvName, OauthOnOrchestrators, RunId, RunScope, Secret, SecretName,
-    ServerId, SessionId,
+    AgentName, AgentType, CapabilityName, EnvName, OauthOnOrchestrators, RunId, RunScope, Secret,
+    SecretName, ServerId, SessionId,
 };
 use narthex_registry::{HeldNames, KeptFurther, KeptLists};
 use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
@@ -78,6 +78,13 @@ pub(crate) struct Inputs {
 }
 
 impl FrozenAgent {
+    /// Whom its runs act for; in the normal form a worker goes without saying.
+    pub(crate) fn agent_type(&self) -> AgentType {
+        let word = self.agent.get("agent_type").and_then(Value::as_str);
+        let named = AgentType::ALL.into_iter().find(|kind| Some(kind.as_str()) == word);
+        named.unwrap_or_default()
+    }
+
     pub(crate) fn new(
         parts: &AgentParts,
         inputs: Inputs,

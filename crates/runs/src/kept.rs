@@ -21,7 +21,7 @@ use crate::{
     create::ATTEMPTS,
     definitions::LookedAt,
     driver::Place,
-    frozen::{Frozen, Made, run_place},
+    frozen::{Frozen, FrozenAgent, Made, run_place},
     prepare::{self, Failed, Of, Opened, Prepared},
 };
 
@@ -186,7 +186,13 @@ impl Runs {
         let run = RunView::kept(row.id, hash, row.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(failed).frozen_to(first);
         let run = run.with_held_back(HeldBack::new(pinned, held));
-        let place = Place { run: row.id, session: row.session, agent: &row.agent };
+        let place = Place {
+            run: row.id,
+            session: row.session,
+            agent: &row.agent,
+            agent_type: frozen.of.agent().map(FrozenAgent::agent_type),
+            is_child: row.parent.is_some(),
+        };
         let run = run.with_authority(self.authority(&row.workspace, place, row.driver.clone()));
         let run = run.with_meters(meters).with_further_lists(frozen.further);
         let mut run = run.with_secrets(secrets);

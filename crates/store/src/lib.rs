@@ -39,6 +39,7 @@ pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::mcp_clients::{McpClientRow, McpClients};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};
+pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};
 pub use objects::runs::{LiveRun, NewRun, RunFilter, RunRow, RunRows};
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;

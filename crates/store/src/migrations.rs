@@ -32,6 +32,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (23, "definitions", include_str!("../migrations/0023_definitions.sql")),
     (25, "shares", include_str!("../migrations/0025_shares.sql")),
     (26, "mcp clients", include_str!("../migrations/0026_mcp_clients.sql")),
+    (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
 ];
 
 /// The version that this program writes.

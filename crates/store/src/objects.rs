@@ -12,6 +12,7 @@ pub(crate) mod logins;
 pub(crate) mod mcp_clients;
 pub(crate) mod principals;
 pub(crate) mod proofs;
+pub(crate) mod rules;
 pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod seeded_defaults;

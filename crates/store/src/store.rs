@@ -8,7 +8,8 @@ use crate::{
     Audit, CatalogRows, CatalogStep, ConnectError, Definitions, EnvBindings, EventRows,
     GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
     RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
-    StatementError, TrafficRows, TrustedFiles, Workspaces, connect, database::Database, open,
+    StatementError, TrafficRows, TrustedFiles, WorkspaceRulesRows, Workspaces, connect,
+    database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -110,6 +111,12 @@ impl Store {
     #[must_use]
     pub fn runs(&self) -> RunRows<'_> {
         RunRows::new(&self.database)
+    }
+
+    /// The rules of workspaces.
+    #[must_use]
+    pub fn rules(&self) -> WorkspaceRulesRows<'_> {
+        WorkspaceRulesRows::new(&self.database)
     }
 
     /// Humans and services, and their roles.

@@ -18,6 +18,9 @@ const SESSION_BYTES: f64 = 32.0 * 1024.0;
 const RUN_US: f64 = 5000.0;
 /// What a live run may add that nobody uses.
 const RUN_BYTES: f64 = 16.0 * 1024.0;
+/// How long a decision may take with ten thousand grants and no rules, and with a hundred rules.
+const DECISION_NS: f64 = 5_000.0;
+const RULED_NS: f64 = 50_000.0;
 /// How many more instructions a call may take beside many runs and servers.
 const CALL_GROWTH: f64 = 0.05;
 
@@ -38,8 +41,27 @@ pub(super) fn check(results: &Results) -> Vec<Aim> {
     aims.extend(no_faults(results));
     aims.extend(list_rate(results));
     aims.extend(idle(results));
+    aims.extend(decisions(results));
     aims.extend(results.runs.iter().flat_map(runs));
     aims
+}
+
+fn decisions(results: &Results) -> Vec<Aim> {
+    let aim = |what: &str, wanted: f64, is_ruled: bool| {
+        let those = results.decisions.iter().filter(|cost| (cost.rules > 0) == is_ruled);
+        let found = those.map(|cost| {
+            let text = format!("{:.1} µs ({})", cost.decision_ns / 1e3, cost.name);
+            Found { value: cost.decision_ns, text }
+        });
+        worst(found).map(|found| Aim {
+            name: format!("A decision, {what}"),
+            wanted: format!("≤ {} µs", wanted / 1e3),
+            is_met: found.value <= wanted,
+            found: found.text,
+        })
+    };
+    let without = aim("10,000 grants and no rules", DECISION_NS, false);
+    without.into_iter().chain(aim("100 rules", RULED_NS, true)).collect()
 }
 
 fn runs(cost: &RunsCost) -> Vec<Aim> {

@@ -43,6 +43,8 @@ pub(super) enum Extra {
     Stdio,
     /// A registry with many rows.
     Registry,
+    /// Decisions of policy, with grants and rules.
+    Decisions,
     /// Sessions that do nothing.
     Idle,
     /// Runs: their creation, their memory, and calls beside many of them.
@@ -50,12 +52,13 @@ pub(super) enum Extra {
 }
 
 impl Extra {
-    const ALL: [Self; 4] = [Self::Stdio, Self::Registry, Self::Idle, Self::Runs];
+    const ALL: [Self; 5] = [Self::Stdio, Self::Registry, Self::Decisions, Self::Idle, Self::Runs];
 
     fn name(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
             Self::Registry => "registry",
+            Self::Decisions => "decisions",
             Self::Idle => "idle",
             Self::Runs => "runs",
         }
@@ -208,7 +211,8 @@ impl Selection {
             } else {
                 bail!(
                     "--only {word}: there is legacy, modern; echo, list, progress, 100k, 5m; \
-                     1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, idle, runs"
+                     1, 8, 64; direct, nginx, transparent, aggregated; stdio, registry, decisions, \
+                     idle, runs"
                 );
             }
         }

@@ -52,6 +52,7 @@ pub(super) fn write(results: &Results, aims: &[Aim]) -> String {
     }
     write_stdio(&mut out, results);
     write_registry(&mut out, results);
+    write_decisions(&mut out, results);
     write_idle(&mut out, results);
     write_runs(&mut out, results);
     for profile in &results.profiles {
@@ -207,6 +208,20 @@ fn write_registry(out: &mut String, results: &Results) {
         "\n{} programs that each take {} ms before they answer were all ready after {:.0} ms.\n",
         start.servers, start.start_up_ms, start.ready_ms
     ));
+}
+
+fn write_decisions(out: &mut String, results: &Results) {
+    if results.decisions.is_empty() {
+        return;
+    }
+    section(out, "Decisions");
+    out.push_str("Whether a call may go, in a process of its own: the median of one that may.\n\n");
+    let mut rows = vec![heading(&["what is asked", "grants:", "rules:", "µs:"])];
+    rows.extend(results.decisions.iter().map(|cost| {
+        let us = format!("{:.2}", cost.decision_ns / 1e3);
+        vec![cost.name.clone(), cost.grants.to_string(), cost.rules.to_string(), us]
+    }));
+    out.push_str(&table(&rows));
 }
 
 fn write_idle(out: &mut String, results: &Results) {

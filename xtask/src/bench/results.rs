@@ -14,6 +14,7 @@ pub(super) struct Results {
     pub(super) rows: Vec<Row>,
     pub(super) stdio: Vec<StdioRow>,
     pub(super) registry: Option<RegistryCost>,
+    pub(super) decisions: Vec<DecisionCost>,
     pub(super) idle: Vec<Idle>,
     pub(super) runs: Option<RunsCost>,
     pub(super) profiles: Vec<Profile>,
@@ -35,6 +36,15 @@ pub(super) struct StdioRow {
     pub(super) callers: usize,
     pub(super) direct: Vec<Sample>,
     pub(super) narthex: Vec<Sample>,
+}
+
+/// What one decision of policy costs.
+#[derive(Serialize, Deserialize)]
+pub(super) struct DecisionCost {
+    pub(super) name: String,
+    pub(super) grants: u32,
+    pub(super) rules: u32,
+    pub(super) decision_ns: f64,
 }
 
 /// What a registry costs.
@@ -184,6 +194,7 @@ impl Results {
             rows: Vec::new(),
             stdio: Vec::new(),
             registry: None,
+            decisions: Vec::new(),
             idle: Vec::new(),
             runs: None,
             profiles: Vec::new(),

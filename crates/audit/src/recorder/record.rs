@@ -35,6 +35,8 @@ pub struct AuditRecord {
     pub granted_via: Box<str>,
     /// The check that refused it, if one did.
     pub refused_by: Option<&'static str>,
+    /// The rule of the workspace that refused it, if one did.
+    pub rule: Option<Arc<str>>,
 }
 
 /// How a call ended.
@@ -137,6 +139,9 @@ impl Entry {
         }
         if let Some(check) = record.refused_by {
             event = event.with("refused_by", check);
+        }
+        if let Some(rule) = &record.rule {
+            event = event.with("rule", &**rule);
         }
         event.granted_via =
             Some(&*record.granted_via).filter(|ids| !ids.is_empty()).map(Into::into);

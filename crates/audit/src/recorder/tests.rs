@@ -30,6 +30,7 @@ fn call(tool: &str) -> AuditRecord {
         item: Some((TOOL, tool.into())),
         granted_via: Box::default(),
         refused_by: None,
+        rule: None,
     }
 }
 

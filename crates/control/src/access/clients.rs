@@ -186,7 +186,7 @@ impl Control {
     }
 
     /// Lets a client's token open nothing any more: here at once, elsewhere within
-    /// [`super::POLL`]. Gives it with its last run, which is not ended by this.
+    /// [`crate::POLL`]. Gives it with its last run, which is not ended by this.
     ///
     /// # Errors
     /// When there is none of this id that may come in; when there is no such workspace or no store,

@@ -111,7 +111,7 @@ impl Fields {
     }
 
     /// One of some words.
-    pub(super) fn word<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&mut self, name: &str, known: &[(&str, T)]) -> Option<T> {
         let found = field(&self.fields, name)?;
         let meant =
             known.iter().find(|(word, _)| matches!(found, Node::Text(text) if text == word));

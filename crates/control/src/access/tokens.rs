@@ -111,7 +111,7 @@ impl Control {
         Ok(CreatedToken { token, known })
     }
 
-    /// Lets a token open nothing any more: here at once, elsewhere within [`super::POLL`].
+    /// Lets a token open nothing any more: here at once, elsewhere within [`crate::POLL`].
     ///
     /// # Errors
     /// When there is none of this id that opens anything; when there is no such workspace or no

@@ -4,14 +4,12 @@ use std::collections::VecDeque;
 
 use narthex_audit::{DeclaredChain, KnownHead, Waiting};
 use narthex_model::{Timestamp, WorkspaceId};
+use narthex_shipping::{row_of, vouches};
 use narthex_store::{AuditChain, AuditRow};
 use serde_json::{Value, json};
 use tokio::sync::OwnedRwLockReadGuard;
 
-use super::{
-    Shipped,
-    shipping::{self, vouches},
-};
+use super::Shipped;
 use crate::{Control, ControlError};
 
 /// How many events are read at a time.
@@ -119,7 +117,7 @@ impl AuditExport {
 /// A row as a line. Where what stands beside the event does not fit it, that is put into it: its
 /// hash does not fit then, either.
 fn line(row: &AuditRow) -> String {
-    let made = shipping::row(&row.document).map(|(made, _)| made);
+    let made = row_of(&row.document).map(|(made, _)| made);
     if made.as_ref() == Some(row) {
         return format!("{}\n", row.document);
     }

@@ -4,13 +4,11 @@ use std::time::{Duration, SystemTime};
 
 use narthex_audit::{Actor, AuditEvent, kind};
 use narthex_model::WorkspaceId;
+use narthex_shipping::{row_of, vouched, vouched_text, vouches};
 use narthex_store::{AuditChain, AuditSettings, Store};
 use narthex_vault::{Rotation, Voucher};
 
-use super::{
-    By,
-    shipping::{row, text, vouched, vouches},
-};
+use super::By;
 use crate::{Control, ControlError};
 
 /// How many events are removed at a time.
@@ -111,7 +109,7 @@ impl Control {
         let _alone = self.shared.trimming.write().await;
         let audit = self.audit_store()?.audit();
         let found = audit.of_chain(chain, (to - 1, to), 1).await.map_err(ControlError::Store)?;
-        let Some((_, hash)) = found.first().and_then(|found| row(&found.document)) else {
+        let Some((_, hash)) = found.first().and_then(|found| row_of(&found.document)) else {
             return Ok(None);
         };
         let now = AuditChain { base_seq: to, base_hash: hash, ..chain.clone() };
@@ -142,7 +140,7 @@ impl Control {
         }
         let rotated = vault.rotate_key().await;
         for chain in trusted {
-            let Voucher { key, mark } = vault.vouch(&text(&chain)).await?;
+            let Voucher { key, mark } = vault.vouch(&vouched_text(&chain)).await?;
             let now = AuditChain { key_id: key.as_str().to_owned(), seal: mark, ..chain };
             let done = store.audit().reseal(&now).await.map_err(ControlError::Store)?;
             if !done {

@@ -81,7 +81,7 @@ impl Control {
             duration: asked.duration,
             reason: asked.reason.chars().filter(|c| !c.is_control()).take(REASON_MAX).collect(),
             requested_at: now,
-            expires_at: now + self.shared.grants.rules().request_lifetime,
+            expires_at: now + self.shared.granting.request_lifetime,
             status: GrantRequestStatus::Pending,
             decided: None,
             decision_reason: String::new(),

@@ -108,7 +108,7 @@ impl Control {
     /// Where passkeys prove humans, who comes by a link adds the first alone: whoever holds the
     /// operator's token can make links, and need be no human.
     async fn may_add(&self, signed_in: &SignedIn) -> Result<(), ControlError> {
-        let is_asked = self.shared.grants.rules().needs_proof;
+        let is_asked = self.shared.granting.needs_proof;
         if is_asked && !signed_in.method.is_authenticated() && self.has_proofs().await? {
             return Err(LoginError::NotTheFirst.into());
         }

@@ -1,137 +1,228 @@
-//! What ends with the grants that allow it (D5): streams and subscriptions that are open.
+//! What ends with what allows it (D5): streams and subscriptions that are open.
 
 use std::{
+    future::pending,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use narthex_policy::{Basis, Item, Request};
+use narthex_policy::{Basis, Item, Permitted, Request, Verdict};
 use narthex_registry::ServerRow;
-use narthex_upstream::Link;
+use narthex_view::exposed;
 use narthex_wire::{Raw, json::encode_string, method};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::{Target, decide};
 use crate::{
     Caller, Session,
-    exposure::{exposed, hide_from_listening, rules},
+    exposure::{hide_from_listening, rules},
     gateway::Shared,
     hub::FollowKey,
 };
 
-/// The longest wait for the time of a grant; the clock may be set meanwhile.
+/// The longest wait for a time that grants or rules name; the clock may be set meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Tells when grants count no more, for as long as it is kept.
+/// What allows something that stays open: grants, and the requests on which the rules of the
+/// workspace may decide otherwise later.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Standing {
+    basis: Basis,
+    requests: Vec<Request>,
+}
+
+/// Tells when something is not allowed any more, for as long as it is kept.
 #[derive(Debug)]
 pub(crate) struct Over {
     pub(crate) token: CancellationToken,
     _kept: DropGuard,
 }
 
+impl Standing {
+    /// Of what has just been decided on.
+    pub(crate) fn of(permitted: &Permitted<Request>) -> Self {
+        Self { basis: permitted.basis().clone(), requests: vec![Request::clone(permitted)] }
+    }
+
+    /// Takes in what allows something else as well.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.basis.join(&other.basis);
+        self.requests.extend(other.requests);
+    }
+}
+
 impl Shared {
-    /// Waits until any of these grants counts no more.
-    async fn until_over(&self, basis: &Basis) {
-        let mut changes = self.grants_changed.subscribe();
+    /// Whether all of it is still allowed: the grants count, and the rules say nothing against it
+    /// that these do not meet.
+    fn stands(&self, caller: &Caller, standing: &Standing) -> bool {
+        if !standing.basis.counts(SystemTime::now()) {
+            return false;
+        }
+        if caller.run.authority.rules.is_empty() {
+            return true;
+        }
+        let paid: Vec<_> = standing.basis.single().collect();
+        let snapshot = self.snapshot(&caller.run);
+        standing.requests.iter().all(|request| {
+            let row = snapshot.get(request.alias.as_str());
+            let target = Target::of(row.map(|row| &**row));
+            match decide(caller, target, request.clone(), &paid) {
+                Ok(Verdict::Permit(_)) => true,
+                // What goes on by itself uses no further grants up.
+                Ok(Verdict::Unpaid(unpaid)) => {
+                    drop(unpaid.put_back());
+                    false
+                }
+                Err(_) => false,
+            }
+        })
+    }
+
+    /// Waits until any of it is not allowed any more.
+    async fn until_over(&self, caller: &Caller, standing: &Standing) {
+        let authority = &caller.run.authority;
+        let (mut removals, mut changes) = (authority.grants.removals(), authority.rules.changes());
         loop {
+            removals.mark_unchanged();
             changes.mark_unchanged();
-            let now = SystemTime::now();
-            if !basis.counts(now) {
+            if !self.stands(caller, standing) {
                 return;
             }
-            let left = basis.ends_at().and_then(|end| end.duration_since(now).ok());
+            let ends_at = standing.basis.ends_at();
+            let left = ends_at.and_then(|end| end.duration_since(SystemTime::now()).ok());
+            let is_timed = left.is_some() || !authority.rules.is_empty();
+            let time = async {
+                match is_timed {
+                    true => sleep(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)).await,
+                    false => pending().await,
+                }
+            };
+            // Who sends them lives as long as the run.
             tokio::select! {
                 biased;
-                changed = changes.changed() => if changed.is_err() { return },
-                () = sleep(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)) => {}
+                _ = removals.changed() => {}
+                _ = changes.changed() => {}
+                () = time => {}
             }
         }
     }
 
-    /// Cancels a token below `ended` when these grants are over. `None` where nothing was required.
-    pub(crate) fn over(self: &Arc<Self>, basis: &Basis, ended: &CancellationToken) -> Option<Over> {
-        if basis.is_empty() {
+    /// Does something once when it is not allowed any more; not after `ended`, nor when what is
+    /// given is dropped. `None` where there is nothing that could be refused later.
+    fn when_over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        standing: Standing,
+        ended: &CancellationToken,
+        then: impl Future<Output = ()> + Send + 'static,
+    ) -> Option<DropGuard> {
+        if standing.requests.is_empty() {
             return None;
         }
-        let (token, gone) = (ended.child_token(), CancellationToken::new());
-        let over = Over { token: token.clone(), _kept: gone.clone().drop_guard() };
-        let (shared, basis) = (self.clone(), basis.clone());
+        let gone = CancellationToken::new();
+        let kept = gone.clone().drop_guard();
+        let (shared, caller, ended) = (self.clone(), caller.clone(), ended.clone());
         self.spawn(async move {
             tokio::select! {
                 biased;
-                () = gone.cancelled() => {}
-                () = shared.shutdown.cancelled() => {}
-                () = token.cancelled() => {}
-                () = shared.until_over(&basis) => token.cancel(),
+                () = gone.cancelled() => return,
+                () = shared.shutdown.cancelled() => return,
+                () = ended.cancelled() => return,
+                () = shared.until_over(&caller, &standing) => {}
             }
+            then.await;
         });
-        Some(over)
+        Some(kept)
     }
 
-    /// Ends a session's subscription when the grants are over that allow it.
+    /// Cancels a token below `ended` when what is open is not allowed any more.
+    pub(crate) fn over(
+        self: &Arc<Self>,
+        caller: &Caller,
+        standing: Standing,
+        ended: &CancellationToken,
+    ) -> Option<Over> {
+        let token = ended.child_token();
+        let over = token.clone();
+        let kept = self.when_over(caller, standing, ended, async move { over.cancel() })?;
+        Some(Over { token, _kept: kept })
+    }
+
+    /// Ends a session's subscription when it is not allowed any more.
     pub(crate) fn unsubscribe_when_over(
         self: &Arc<Self>,
+        caller: &Caller,
         session: &Arc<Session>,
         key: FollowKey,
-        basis: &Basis,
+        standing: Standing,
     ) {
-        let Some(over) = self.over(basis, session.closed()) else { return };
-        let session = session.clone();
-        self.spawn(async move {
-            over.token.cancelled().await;
-            session.unsubscribe(&key);
-        });
+        let (of, what) = (session.clone(), key.clone());
+        let then = async move { of.unsubscribe(&what) };
+        if let Some(watch) = self.when_over(caller, standing, session.closed(), then) {
+            session.watch(&key, watch);
+        }
     }
 
     /// The same where the subscription is on a link of the session's own.
     pub(crate) fn unsubscribe_own_when_over(
         self: &Arc<Self>,
+        caller: &Caller,
         session: &Arc<Session>,
-        link: Arc<Link>,
-        uri: Arc<str>,
-        basis: &Basis,
+        permitted: &Permitted<Request>,
     ) {
-        let Some(over) = self.over(basis, session.closed()) else { return };
-        let (shared, session) = (self.clone(), session.clone());
-        self.spawn(async move {
-            over.token.cancelled().await;
-            if session.closed().is_cancelled() {
-                return;
-            }
-            session.note_own_subscription(link.alias(), &uri, false);
-            let key = session.run.key(link.alias());
-            let members = [br#""uri":"#, &encode_string(&uri)[..]].concat();
+        let (alias, uri): (_, Arc<str>) = (permitted.alias.clone(), permitted.item.name().into());
+        let (shared, of, server, what) =
+            (self.clone(), session.clone(), alias.clone(), uri.clone());
+        let then = async move {
+            of.note_own_subscription(&server, &what, false);
+            // Another may have taken the place of the one that it was asked for on.
+            let link = of.own_links().into_iter().find(|link| *link.alias() == server);
+            let Some(link) = link else { return };
+            let key = of.run.key(&server);
+            let members = [br#""uri":"#, &encode_string(&what)[..]].concat();
             let asked = shared.ask(&key, &link, method::RESOURCES_UNSUBSCRIBE, &members).await;
             if let Err(refusal) = asked {
                 // It goes on telling; what it tells is no more than that something has changed.
                 tracing::warn!(server.name = link.name(), ?refusal, "could not unsubscribe");
             }
-        });
+        };
+        let watched = self.when_over(caller, Standing::of(permitted), session.closed(), then);
+        if let Some(watch) = watched {
+            session.watch_own(&alias, uri, watch);
+        }
     }
 
-    /// Takes out of a request for changes the resources that nobody has granted, and gives what
-    /// allows the others. Each is decided on and recorded like a subscription of its own.
+    /// Takes out of a request for changes the resources that may not be had, and gives what allows
+    /// the others. Each is decided on and recorded like a subscription of its own.
     pub(crate) async fn permit_listening(
         &self,
         caller: &Caller,
         row: &ServerRow,
         request: &mut Request,
-    ) -> Basis {
-        let mut all = Basis::default();
+    ) -> Standing {
+        let mut all = Standing::default();
         let mut refused = Vec::new();
         let gates = rules(Some(row)).gates;
         let wanted = request.message.get("notifications");
         let uris = wanted.and_then(|wanted| wanted.get("resourceSubscriptions"));
         for uri in uris.map(Raw::items).unwrap_or_default() {
             let Some(text) = uri.as_str() else { continue };
-            if gates.of_resource(&text).is_empty() || !exposed(row).resources.lets_uri(&text) {
+            let is_free =
+                gates.of_resource(&text).is_empty() && caller.run.authority.rules.is_empty();
+            if !exposed(row).resources.lets_uri(&text) {
                 continue;
             }
             let item = Item::Resource(text.as_ref().into());
             let one = Request::new(request.alias.clone(), request.message.clone(), item);
+            if is_free {
+                // There may be rules later.
+                all.requests.push(one);
+                continue;
+            }
             match self.errand(caller, one).await {
                 Ok(errand) => {
-                    all.join(errand.basis());
+                    all.join(errand.standing());
                     errand.done();
                 }
                 Err(_) => refused.push(text.into_owned()),

@@ -207,7 +207,7 @@ impl Shared {
         let server = caller.run.key(&routed.alias);
         let key = FollowKey { server, subject, kind: chosen.kind };
         let errand = self.errand(caller, routed).await?;
-        let basis = errand.basis().clone();
+        let standing = errand.standing();
         let done = match is_start {
             true => self.follow_in(session, &errand, &key, Arc::clone(&chosen.link)).await,
             false => {
@@ -217,7 +217,7 @@ impl Shared {
         };
         errand.end(done)?;
         if is_start {
-            self.unsubscribe_when_over(session, key, &basis);
+            self.unsubscribe_when_over(caller, session, key, standing);
         }
         Ok(result(&request, &Bytes::from_static(b"{}")))
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use narthex_model::Alias;
-use narthex_policy::{Basis, Item, Request};
+use narthex_policy::{Item, Request};
+use narthex_view::ListKind;
 use narthex_wire::{Message, Payload, Raw, Rewrite, json::encode_string, meta_key, method, rpc};
 use tokio::{sync::broadcast, task::JoinSet};
 
@@ -12,9 +13,9 @@ use super::{Change, FollowKey, Following, LISTS, Seen, Subject};
 use crate::{
     Answer, Answering, Caller, RunView, Step,
     gateway::Shared,
-    grants::Over,
+    grants::{Over, Standing},
     links::LinkKind,
-    method::{Handling, ListKind},
+    method::Handling,
     pipeline::own_alias,
     refusal::Refusal,
     route::declares_tasks,
@@ -45,9 +46,7 @@ impl Shared {
         // Before anything is followed, so that no change is missed.
         let held = Held::of(&caller.run);
         let changes = self.hub.changes.subscribe();
-        let followed = self.follow_all(caller, &request, &filter).await;
-        let mut basis = Basis::default();
-        followed.iter().for_each(|heard| basis.join(&heard.basis));
+        let (followed, standing) = self.follow_all(caller, &request, &filter).await;
         Ok(Answering::listening(Listening {
             shared: self.clone(),
             id: Bytes::copy_from_slice(request.id().map_or(b"null", Raw::as_bytes)),
@@ -57,18 +56,19 @@ impl Shared {
             filter,
             followed,
             is_acknowledged: false,
-            over: self.over(&basis, &caller.run.ended),
+            over: self.over(caller, standing, &caller.run.ended),
             _held: held,
         }))
     }
 
-    /// Follows what a listener names, as far as that can be followed. No server waits for another.
+    /// Follows what a listener names, as far as that can be followed, and tells what allows it. No
+    /// server waits for another.
     async fn follow_all(
         self: &Arc<Self>,
         caller: &Caller,
         request: &Message,
         filter: &Filter,
-    ) -> Vec<Heard> {
+    ) -> (Vec<Heard>, Standing) {
         let view = self.view(caller).await;
         let resource = |uri: &Arc<str>| {
             let routed = match own_alias(caller) {
@@ -92,16 +92,21 @@ impl Shared {
             self.know_origin(caller, &mut wanted);
             let (shared, caller) = (self.clone(), caller.clone());
             following.spawn(async move {
-                let (key, following, basis) = shared.follow_for(&caller, wanted).await?;
-                Some((index, Heard { shown, key, following, basis, told: None }))
+                let (key, following, standing) = shared.follow_for(&caller, wanted).await?;
+                Some((index, Heard { shown, key, following, told: None }, standing))
             });
         }
         let mut heard = Vec::new();
         while let Some(joined) = following.join_next().await {
             heard.extend(joined.ok().flatten());
         }
-        heard.sort_by_key(|(index, _)| *index);
-        heard.into_iter().map(|(_, heard)| heard).collect()
+        heard.sort_by_key(|(index, ..)| *index);
+        let mut all = Standing::default();
+        let mut heard_with = |(_, heard, standing)| {
+            all.join(standing);
+            heard
+        };
+        (heard.into_iter().map(&mut heard_with).collect(), all)
     }
 }
 
@@ -111,7 +116,7 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         wanted: Request,
-    ) -> Option<(FollowKey, Following, Basis)> {
+    ) -> Option<(FollowKey, Following, Standing)> {
         let row = self.settled(&caller.run, &wanted.alias).await.ok()?;
         if matches!(wanted.item, Item::Resource(_)) && row.inventory.withholds(wanted.item.name()) {
             return None;
@@ -129,8 +134,8 @@ impl Shared {
         let key = FollowKey { server, subject, kind: LinkKind::Shared };
         let errand = self.errand(caller, wanted).await.ok()?;
         let following = self.follow(&errand, &key, Arc::clone(&link)).await;
-        let basis = errand.basis().clone();
-        Some((key, errand.end(following).ok()?, basis))
+        let standing = errand.standing();
+        Some((key, errand.end(following).ok()?, standing))
     }
 }
 
@@ -141,7 +146,6 @@ struct Heard {
     shown: Arc<str>,
     key: FollowKey,
     following: Following,
-    basis: Basis,
     /// The last state of a task that was told.
     told: Option<Bytes>,
 }
@@ -196,7 +200,7 @@ pub(crate) struct Listening {
     filter: Filter,
     followed: Vec<Heard>,
     is_acknowledged: bool,
-    /// When the grants are over that allow what is followed.
+    /// When what is followed is not allowed any more.
     over: Option<Over>,
     _held: Held,
 }
@@ -207,7 +211,7 @@ impl Listening {
             self.is_acknowledged = true;
             return Some(Step::Message(self.acknowledgement()));
         }
-        // With the run, or with the grants that allow what is followed.
+        // With the run, or with what allows what is followed.
         let ended = self.over.as_ref().map_or(&self.run.ended, |over| &over.token).clone();
         loop {
             let change = tokio::select! {

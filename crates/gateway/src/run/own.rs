@@ -6,8 +6,8 @@ use arc_swap::ArcSwapOption;
 use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::{
-    ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, MountFault, MountSet, Registry,
-    ServerRow, Snapshot,
+    ConnectionId, FirstLists, FirstVariants, Found, KeptFurther, Mount, MountFault, MountSet,
+    Registry, ServerRow, Snapshot,
 };
 use tokio::sync::watch;
 
@@ -41,6 +41,8 @@ impl ServerKey {
 pub(super) struct OwnServers {
     /// What there was at the beginning, which never changes.
     keys: Vec<(Alias, ConnectionId)>,
+    /// Which servers of the catalog they are, across all workspaces.
+    catalog: Vec<(Alias, Arc<str>)>,
     /// Those that it should have and that did not start, each with the reason.
     failed: Vec<Arc<ServerRow>>,
     /// What they had at first, if the run is frozen to that.
@@ -66,7 +68,9 @@ struct Joined {
 impl OwnServers {
     pub(super) fn new(set: MountSet) -> Self {
         let keys = set.mounts().iter().map(|mount| (mount.alias().clone(), mount.id())).collect();
-        Self { keys, mounts: ArcSwapOption::from_pointee(set), ..Self::default() }
+        let server = |mount: &Mount| Some((mount.alias().clone(), mount.server()?.clone()));
+        let catalog = set.mounts().iter().filter_map(server).collect();
+        Self { keys, catalog, mounts: ArcSwapOption::from_pointee(set), ..Self::default() }
     }
 
     pub(super) fn with_failed(self, faults: Vec<MountFault>) -> Self {
@@ -107,6 +111,11 @@ impl OwnServers {
 
     pub(super) fn keys(&self) -> impl Iterator<Item = ServerKey> {
         self.keys.iter().map(|(alias, connection)| ServerKey::own(alias, *connection))
+    }
+
+    /// Which server of the catalog an alias stands for, across all workspaces.
+    pub(super) fn catalog(&self, alias: &Alias) -> Option<&str> {
+        self.catalog.iter().find(|(own, _)| own == alias).map(|(_, server)| &**server)
     }
 
     pub(super) fn key(&self, alias: &Alias) -> ServerKey {

@@ -11,12 +11,9 @@ use narthex_model::{Alias, ServerDefinition};
 use narthex_policy::RunPolicy;
 use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
+use narthex_view::{View, seen_rows};
 
-use crate::{
-    built_in::BuiltIn,
-    gateway::Shared,
-    view::{View, seen_rows},
-};
+use crate::{built_in::BuiltIn, gateway::Shared};
 
 /// From how many entries on those are looked for that nobody needs any more.
 const PRUNED_FROM: usize = 64;

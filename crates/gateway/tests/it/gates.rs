@@ -125,7 +125,8 @@ fn begin(world: &World, grants: &Arc<Grants>, own: Option<MountSet>) -> Arc<RunV
             RunView::with_servers(&token, WorkspaceId::default(), RunPolicy::default(), own)
         }
     };
-    let run = Arc::new(run.with_authority(Authority { actors, grants: grants.clone() }));
+    let authority = Authority { actors, grants: grants.clone(), ..Authority::default() };
+    let run = Arc::new(run.with_authority(authority));
     world.gateway.begin_run(&run).unwrap();
     run
 }
@@ -330,7 +331,6 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
                 assert_eq!(answer["result"], json!({}), "{answer}");
             }
             gated.grants.remove(GrantId::new([1; 8]));
-            gated.world.gateway.grants_revoked();
             let ended = at_its_end(&mut listening);
             tokio::time::timeout(SOON, ended).await.expect("the stream goes on");
             for caller in [&legacy, &own] {

@@ -31,6 +31,8 @@ mod results;
 #[cfg(test)]
 mod retries;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod run_end;
 #[cfg(test)]
 mod scripted;

@@ -6,6 +6,7 @@ mod clients;
 mod door;
 mod events;
 mod grants;
+mod policy;
 mod runs;
 mod servers;
 mod signin;
@@ -23,6 +24,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("runs", runs::OPERATIONS),
     ("events", events::OPERATIONS),
     ("grants", grants::OPERATIONS),
+    ("policy", policy::OPERATIONS),
 ];
 
 /// The subject and the words of an operation.

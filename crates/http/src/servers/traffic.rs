@@ -9,10 +9,19 @@ use narthex_control::UsageRow;
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::page_of, ok};
+use crate::routes::Target;
 
 impl Asked<'_> {
+    /// Limits, or what was used of them.
+    pub(super) async fn traffic<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        if self.target == Target::Usage { self.usage().await } else { self.limits(body).await }
+    }
+
     /// The limits of a workspace: shown, or replaced.
-    pub(super) async fn limits<B>(&self, body: B) -> Answered
+    async fn limits<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -29,7 +38,7 @@ impl Asked<'_> {
     }
 
     /// What a workspace has used today, and what it may.
-    pub(super) async fn usage(&self) -> Answered {
+    async fn usage(&self) -> Answered {
         let query = self.query(&["after", "limit"])?;
         let usage = self.control()?.usage(&self.workspace()?).await?;
         // No kind has a comma.

@@ -179,7 +179,10 @@ fn normal(confinement: &Confinement) -> Value {
     if *has_namespaces {
         parts.insert("bwrap".to_owned(), json!(true));
     }
-    Value::Object(parts)
+    let mut parts = Value::Object(parts);
+    // Normal forms are compared as texts, also with those of other builds.
+    parts.sort_all_objects();
+    parts
 }
 
 struct Reader<'t> {

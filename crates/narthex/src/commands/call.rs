@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use narthex_cli::CallArgs;
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_wire::{Message, MessageKind, Raw};
 use serde_json::Value;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::{in_process, source};
 use crate::{
     arguments,
-    cli::{CallArgs, Context},
+    cli::Context,
     daemon_client::DaemonClient,
     failure::{Failure, FailureKind},
     output,

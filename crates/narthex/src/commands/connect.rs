@@ -2,18 +2,14 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
+use narthex_cli::ConnectArgs;
 use narthex_model::{Alias, ErrorKind};
 use tokio::{
     io::{AsyncWriteExt, copy, stdin, stdout},
     net::UnixStream,
 };
 
-use crate::{
-    cli::{ConnectArgs, Context},
-    data_dir::DataDir,
-    failure::Failure,
-    output,
-};
+use crate::{cli::Context, data_dir::DataDir, failure::Failure, output};
 
 /// Standard output belongs to the protocol: failures go to standard error in any format.
 pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {

@@ -79,6 +79,7 @@ pub(crate) async fn followed(
         meters: Meters::default(),
         grants: Arc::default(),
         granting: settings.granting,
+        rules: Arc::default(),
         defaults,
     })
 }

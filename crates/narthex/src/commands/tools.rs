@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
+use narthex_cli::ToolsArgs;
 use narthex_model::{Alias, ServerState};
 use serde_json::{Value, json};
 
 use super::{in_process, source};
 use crate::{
-    cli::{Context, ToolsArgs},
+    cli::Context,
     daemon_client::DaemonClient,
     failure::Failure,
     output,

@@ -5,6 +5,7 @@ use std::{path::Path, process::ExitCode};
 
 use http::Method;
 use narthex_cli::{ApplyArgs, ExportArgs, ImportArgs, WorkspaceArgs};
+use narthex_documents::{Document, DocumentError};
 use narthex_model::{CatalogKind, ErrorKind};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,6 @@ use super::{
 use crate::{
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    documents::{self, agent_file, pasted},
     failure::Failure,
     output::{self, harmless},
 };
@@ -34,7 +34,7 @@ pub(crate) async fn apply(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let mut bundle = Bundle::default();
-    for document in documents::read(&args.file)? {
+    for document in narthex_documents::read(&args.file)? {
         bundle.add(kind, document)?;
     }
     let asked = Asked { place: &args.place, is_dry: args.dry_run, context };
@@ -49,7 +49,7 @@ pub(crate) async fn preview(
     context: &Context,
 ) -> Result<ExitCode, Failure> {
     let mut bundle = Bundle::default();
-    for document in documents::read(file)? {
+    for document in narthex_documents::read(file)? {
         bundle.add(CatalogKind::Agent, document)?;
     }
     let [(_, agent)] = bundle.agents.as_slice() else {
@@ -68,7 +68,7 @@ pub(crate) async fn preview(
 }
 
 pub(crate) async fn import(args: &ImportArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let read = documents::read(&args.file)?;
+    let read = narthex_documents::read(&args.file)?;
     let [document] = read.as_slice() else {
         let text = "this is more than one document; `narthex export` prints one";
         return Err(Failure::new(ErrorKind::Invalid, text));
@@ -90,20 +90,18 @@ pub(crate) async fn export(args: &ExportArgs, context: &Context) -> Result<ExitC
     if context.format.is_json() {
         output::done(&document)?;
     } else {
-        output::line(documents::yaml(&document)?.trim_end())?;
+        output::line(narthex_documents::yaml(&document)?.trim_end())?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Bundle {
-    fn add(&mut self, kind: CatalogKind, document: documents::Document) -> Result<(), Failure> {
-        let documents::Document { source, value } = document;
+    fn add(&mut self, kind: CatalogKind, document: Document) -> Result<(), Failure> {
+        let Document { source, value } = document;
         match kind {
             CatalogKind::Server => {
-                let pasted = pasted::take_out(&value).map_err(|failure| Failure {
-                    message: format!("{source}: {}", failure.message),
-                    ..failure
-                })?;
+                let pasted =
+                    narthex_documents::take_out(&value).map_err(|error| at(&source, &error))?;
                 let Some(pasted) = pasted else {
                     self.servers.push((source, value));
                     return Ok(());
@@ -116,10 +114,8 @@ impl Bundle {
             }
             CatalogKind::Capability => self.capabilities.push((source, value)),
             CatalogKind::Agent => {
-                let apart = agent_file::take_apart(value).map_err(|failure| Failure {
-                    message: format!("{source}: {}", failure.message),
-                    ..failure
-                })?;
+                let apart =
+                    narthex_documents::take_apart(value).map_err(|error| at(&source, &error))?;
                 for notice in apart.notices {
                     output::notice(&harmless(&format!("{source}: {notice}")));
                 }
@@ -241,6 +237,11 @@ fn differences(at: &str, before: &Value, after: &Value, lines: &mut Vec<String>)
         }
         (before, after) => lines.push(format!("~ {at}: {before} -> {after}")),
     }
+}
+
+/// With what has the fault.
+fn at(source: &str, error: &DocumentError) -> Failure {
+    Failure::new(error.kind(), format!("{source}: {error}"))
 }
 
 #[cfg(test)]

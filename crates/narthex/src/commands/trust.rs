@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use narthex_cli::TrustArgs;
 use narthex_model::{ErrorKind, ServerDefinition, Target};
 use narthex_registry::config::{ConfigWarning, Entry, LoadContext, LoadedConfig, parse};
 use rustix::termios::{QueueSelector, tcflush};
@@ -14,7 +15,7 @@ use url::Url;
 
 use super::source;
 use crate::{
-    cli::{Context, TrustArgs},
+    cli::Context,
     config,
     data_dir::DataDir,
     failure::Failure,

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use narthex_cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::{TokenHash, Workers};
 use narthex_model::{Alias, ErrorKind};
@@ -22,7 +23,7 @@ use tokio::{
 use super::source;
 use crate::{
     App, AppOptions, Doors, Servers,
-    cli::{Context, UpArgs},
+    cli::Context,
     config::{self, Settings},
     data_dir::{DaemonState, DataDir},
     failure::Failure,

@@ -33,13 +33,13 @@ fn levels(data: &Value, code: &str) -> Vec<String> {
 #[test]
 fn r_m33_every_finding_has_its_code_and_level() {
     let place = Place::with(&json!({
-        "web": { "transport": "http", "url": "https://a.example/mcp" },
+        "bad": { "transport": "pigeon" },
+        "lost": { "transport": "stdio", "command": "no-such-program" },
         "node": { "transport": "stdio", "command": "npx", "args": ["-y", "@playwright/mcp"] },
         "python": { "transport": "stdio", "command": "uvx" },
-        "lost": { "transport": "stdio", "command": "no-such-program" },
         "unset": { "transport": "stdio", "command": "node",
             "env": { "A": "${env:NARTHEX_TEST_UNSET}" } },
-        "bad": { "transport": "pigeon" },
+        "web": { "transport": "http", "url": "https://a.example/mcp" },
     }));
     programs(&place, &["node", "npx"]);
     let done = check(&place, &["--json"]).succeeded();

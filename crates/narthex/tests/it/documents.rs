@@ -76,6 +76,7 @@ const GROUPS: &[&str] = &[
     "limits",
     "mcp",
     "members",
+    "policy",
     "runs",
     "secrets",
     "servers",
@@ -139,6 +140,11 @@ const SHOWN: &[&str] = &[
     "mcp test",
     "members list",
     "members remove",
+    "policy check",
+    "policy clear",
+    "policy schema",
+    "policy set",
+    "policy show",
     "members set",
     "runs create",
     "runs end",
@@ -202,6 +208,19 @@ fn shown_commands_and_flags_exist() {
     }
     let all: BTreeSet<_> = SHOWN.iter().map(|name| (*name).to_owned()).collect();
     assert_eq!(seen, all);
+}
+
+/// D13: every rule that is shown could be set, and what is shown of the schema is the schema.
+#[test]
+fn d13_shown_rules_are_rules() {
+    for Block { place, text, .. } in blocks("cedar") {
+        if let Err(faults) = narthex_control::RuleSet::compile(&text) {
+            panic!("{place}: {faults}");
+        }
+    }
+    for Block { place, text, .. } in blocks("cedarschema") {
+        assert_eq!(text.trim(), narthex_control::POLICY_SCHEMA.trim(), "{place}");
+    }
 }
 
 /// Whatever looks like an `mcp.json` loads without a fault, and every other example is JSON.

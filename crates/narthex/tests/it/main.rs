@@ -32,6 +32,7 @@ mod limits;
 mod matrix;
 mod mcp;
 mod outcomes;
+mod policy;
 mod recorder;
 mod reload;
 mod reload_load;

@@ -101,6 +101,7 @@ impl World {
             login: None,
             grants: Arc::default(),
             granting: GrantOptions::default(),
+            rules: Arc::default(),
             meters: Meters::with_clock(WorkspaceId::default(), Arc::new(noon)),
             defaults: Vec::new(),
         };

@@ -53,8 +53,9 @@ fn authority() -> Authority {
         agent: Some(AgentName::new("writer").unwrap()),
         session: Some(SessionId::new([1; 6])),
         run: Some(RunId::new([1; 6])),
+        ..Actors::default()
     };
-    Authority { actors, grants: Arc::default() }
+    Authority { actors, grants: Arc::default(), rules: Arc::default() }
 }
 
 fn at(seconds: u64) -> SystemTime {
@@ -73,7 +74,8 @@ fn decide_paid(
 ) -> Result<Verdict, Denial> {
     let exposed = Exposed::default();
     let rules = ServerRules { exposed: &exposed, gates };
-    RunPolicy::AllAttached.authorize(request, rules, authority, Attempt { now: || at(100), paid })
+    let attempt = Attempt { paid, ..Attempt::first(|| at(100)) };
+    RunPolicy::AllAttached.authorize(request, rules, authority, attempt)
 }
 
 fn is_permit(verdict: Result<Verdict, Denial>) -> bool {
@@ -93,7 +95,7 @@ fn d13_permits_attached_servers_only() {
     let policy = RunPolicy::Attached([alias("git")].into());
     let (open, gates) = (Exposed::default(), Gates::default());
     let rules = ServerRules { exposed: &open, gates: &gates };
-    let attempt = Attempt { now: || at(0), paid: &[] };
+    let attempt = Attempt::first(|| at(0));
     let sent = call("{}");
     let bytes = sent.message.bytes().clone();
     match policy.authorize(sent, rules, &Authority::default(), attempt).unwrap() {
@@ -118,7 +120,7 @@ fn d5_permits_nothing_that_a_rule_hides() {
     let authority = authority();
     let subject = GrantSubject::User(user('1'));
     authority.grants.add(grant(1, subject, of("git.write"), GrantDuration::Persistent));
-    let attempt = Attempt { now: || at(0), paid: &[] };
+    let attempt = Attempt::first(|| at(0));
     let denial =
         RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt).unwrap_err();
     assert_eq!((denial.kind(), denial.check()), (ErrorKind::NotFound, "exposed"));
@@ -290,4 +292,173 @@ fn x_e75_of_many_at_once_one_takes_it() {
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|is_ok| *is_ok).count()
     });
     assert_eq!(taken, 1);
+}
+
+/// Says one thing of whatever it is asked, and keeps what that was.
+#[derive(Debug, Default)]
+struct Says {
+    ruling: Ruling,
+    asked: Arc<std::sync::Mutex<Vec<String>>>,
+}
+
+impl crate::Rules for Says {
+    fn ask(&self, question: &crate::Question<'_>) -> Ruling {
+        let crate::Question { server, item, method, arguments, site, .. } = question;
+        let asked = format!("{server} {item:?} {method} {arguments:?} {}", site.endpoint);
+        self.asked.lock().unwrap().push(asked);
+        self.ruling.clone()
+    }
+}
+
+fn forbids() -> Ruling {
+    let (rule, reason) = ("no-writes".into(), "not here".into());
+    let forbidden = Some(crate::Forbidding { rule, reason });
+    Ruling { forbidden, ..Ruling::default() }
+}
+
+fn requires(names: &[&str]) -> Ruling {
+    Ruling { scopes: names.iter().map(|name| scope(name)).collect(), ..Ruling::default() }
+}
+
+/// A verdict in a word, with the scopes that are missing.
+fn word(verdict: &Result<Verdict, Denial>) -> String {
+    match verdict {
+        Ok(Verdict::Permit(_)) => "permit".to_owned(),
+        Ok(Verdict::Unpaid(_)) => "unpaid".to_owned(),
+        Err(Denial::Ungranted { missing, .. }) => {
+            missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        }
+        Err(denial) => denial.check().to_owned(),
+    }
+}
+
+/// D13: rules and grants together: a rule that forbids comes before every grant, one that asks for
+/// approval adds its scopes to what the server requires, and the grants decide.
+#[test]
+fn d13_rules_narrow_what_grants_allow() {
+    let (none, one) = (Ruling::default(), ["git.write"]);
+    let both = ["git.push", "git.write"];
+    for (ruling, gated, granted, expected) in [
+        (none.clone(), &[][..], &[][..], "permit"),
+        (none.clone(), &one[..], &[][..], "git.write"),
+        (none, &one[..], &one[..], "permit"),
+        (forbids(), &[][..], &[][..], "rules"),
+        (forbids(), &one[..], &one[..], "rules"),
+        (Ruling { scopes: requires(&one).scopes, ..forbids() }, &[][..], &one[..], "rules"),
+        (requires(&one), &[][..], &[][..], "git.write"),
+        (requires(&one), &[][..], &one[..], "permit"),
+        (requires(&one), &one[..], &one[..], "permit"),
+        (requires(&["git.push"]), &one[..], &one[..], "git.push"),
+        (requires(&["git.push"]), &one[..], &[][..], "git.push git.write"),
+        (requires(&["git.push"]), &one[..], &both[..], "permit"),
+    ] {
+        let authority = authority();
+        authority.rules.set(Some(Box::new(Says { ruling: ruling.clone(), ..Says::default() })));
+        for (number, name) in (1..).zip(granted) {
+            let subject = GrantSubject::User(user('1'));
+            authority.grants.add(grant(number, subject, of(name), GrantDuration::Persistent));
+        }
+        let verdict = decide(&authority, &gates(gated), call("{}"));
+        assert_eq!(word(&verdict), expected, "{ruling:?} {gated:?} {granted:?}");
+    }
+}
+
+/// D13: rules are asked after what makes a request look absent, and not at all about lists, about
+/// what only keeps a connection going, and by whoever gives something up.
+#[test]
+fn d13_rules_are_asked_about_what_uses_something() {
+    let asked = Arc::default();
+    let authority = authority();
+    let says = Says { ruling: forbids(), asked: Arc::clone(&asked) };
+    authority.rules.set(Some(Box::new(says)));
+    let attempt = || Attempt::first(|| at(0));
+    let hidden = Exposed { tools: NameRule::new(None, &["*"]), ..Exposed::default() };
+    let rules = ServerRules { exposed: &hidden, gates: &Gates::default() };
+    let hidden = RunPolicy::AllAttached.authorize(call("{}"), rules, &authority, attempt());
+    assert_eq!(word(&hidden), "exposed");
+    let absent = RunPolicy::default();
+    let absent = absent.authorize(call("{}"), ServerRules::OPEN, &authority, attempt());
+    assert_eq!(word(&absent), "attached");
+    let of = |method: &str, item: Item| {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}"#);
+        let message = Message::parse(Bytes::from(text), &Limits::default()).unwrap();
+        Request::new(alias("git"), message, item)
+    };
+    for (method, item, is_asked) in [
+        ("tools/list", Item::Server, false),
+        ("resources/templates/list", Item::Server, false),
+        ("logging/setLevel", Item::Server, false),
+        ("subscriptions/listen", Item::Server, false),
+        ("notifications/roots/list_changed", Item::Server, false),
+        ("resources/unsubscribe", Item::Resource("a:b".into()), false),
+        ("resources/subscribe", Item::Resource("a:b".into()), true),
+        ("resources/read", Item::Resource("a:b".into()), true),
+        ("prompts/get", Item::Prompt("p".into()), true),
+        ("completion/complete", Item::Prompt("p".into()), true),
+        ("vendor/thing", Item::Server, true),
+        ("notifications/vendor", Item::Server, true),
+    ] {
+        let verdict = decide(&authority, &Gates::default(), of(method, item));
+        assert_eq!(word(&verdict) == "rules", is_asked, "{method}");
+    }
+    asked.lock().unwrap().clear();
+    let origin = Origin { tool: "write".into(), ..Origin::default() };
+    let task =
+        Request { origin: Some(Arc::new(origin)), ..of("tasks/get", Item::Task("t1".into())) };
+    assert_eq!(word(&decide(&authority, &Gates::default(), task)), "rules");
+    assert_eq!(word(&decide(&authority, &Gates::default(), call(r#"{"a":1}"#))), "rules");
+    let told = asked.lock().unwrap().clone();
+    assert!(told[0].contains(r#"git Tool("write") tasks/get Judged"#), "{told:?}");
+    assert!(told[1].contains(r#"git Tool("write") tools/call Json("#), "{told:?}");
+    // A change counts for the next request, and without rules nobody is asked.
+    authority.rules.set(None);
+    assert!(authority.rules.is_empty());
+    assert!(is_permit(decide(&authority, &Gates::default(), call("{}"))));
+    assert_eq!(asked.lock().unwrap().len(), 2);
+}
+
+proptest::proptest! {
+    /// D13: whatever rules say, they allow nothing that is refused without them.
+    #[test]
+    fn d13_rules_never_allow_what_is_refused_without_them(
+        is_attached in proptest::bool::ANY,
+        is_hidden in proptest::bool::ANY,
+        is_forbidden in proptest::bool::ANY,
+        gated in proptest::collection::vec(0_usize..3, 0..3),
+        required in proptest::collection::vec(0_usize..3, 0..3),
+        granted in proptest::collection::vec(0_usize..3, 0..3),
+    ) {
+        let names = ["git.a", "git.b", "git.c"];
+        let named = |picked: &[usize]| picked.iter().map(|at| names[*at]).collect::<Vec<_>>();
+        let forbidden = forbids().forbidden.filter(|_| is_forbidden);
+        let ruling = Ruling { forbidden, ..requires(&named(&required)) };
+        let exposed = match is_hidden {
+            true => Exposed { tools: NameRule::new(None, &["write"]), ..Exposed::default() },
+            false => Exposed::default(),
+        };
+        let policy = match is_attached {
+            true => RunPolicy::AllAttached,
+            false => RunPolicy::default(),
+        };
+        let gates = gates(&named(&gated));
+        let authority = authority();
+        for (number, name) in (1..).zip(named(&granted)) {
+            let subject = GrantSubject::User(user('1'));
+            authority.grants.add(grant(number, subject, of(name), GrantDuration::Persistent));
+        }
+        let decide = || {
+            let rules = ServerRules { exposed: &exposed, gates: &gates };
+            policy.authorize(call("{}"), rules, &authority, Attempt::first(|| at(0)))
+        };
+        let without = decide();
+        authority.rules.set(Some(Box::new(Says { ruling, ..Says::default() })));
+        let with = decide();
+        proptest::prop_assert!(without.is_ok() || with.is_err(), "{:?} {:?}", without, with);
+        if let (Err(before), Err(after)) = (&without, &with) {
+            // What looks absent still does, whatever the rules say.
+            if before.check() == "attached" || before.check() == "exposed" {
+                proptest::prop_assert_eq!(before, after);
+            }
+        }
+    }
 }

@@ -16,8 +16,8 @@ async fn e1_the_example_of_embedding_runs() {
     // What looks like a placeholder there belongs to the shell.
     let script = shell_script().replace("${", "$${");
     let servers = json!({ "servers": {
-        "good": { "transport": "stdio", "command": "sh", "args": ["-c", script] },
         "bad": { "transport": "stdio", "command": "no-such-program-here" },
+        "good": { "transport": "stdio", "command": "sh", "args": ["-c", script] },
     } });
     fs_err::write(&file, servers.to_string()).unwrap();
     let lines = in_time(embed::run(&file)).await.unwrap();

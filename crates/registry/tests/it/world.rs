@@ -165,7 +165,7 @@ pub(crate) fn message(row: &ServerRow) -> String {
 
 /// A request that policy lets through, as nothing forbids it.
 pub(crate) fn permitted(request: Request) -> Permitted<Request> {
-    let attempt = Attempt { now: SystemTime::now, paid: &[] };
+    let attempt = Attempt::first(SystemTime::now);
     let decided = RunPolicy::AllAttached.authorize(
         request,
         ServerRules::OPEN,

@@ -236,3 +236,21 @@ fn o71_config_is_flat() {
     assert_eq!(world(json!({ "team": { "X-Team": "1" } })).plan_codes(), [FaultCode::TypeWrong]);
     assert_eq!(world(json!({ "X-Team": "1" })).carried("a")["X-Team"], "1");
 }
+
+/// Equal documents have equal normal forms, in whatever order the keys of their values stand: they
+/// are compared as texts.
+#[test]
+fn normal_forms_do_not_tell_the_order_of_keys() {
+    let normal = |value: &str| {
+        let text = format!(
+            r#"{{"name":"a","mcpServers":{{"s":{{"ref":"s","config":{{"key":{value}}}}}}}}}"#
+        );
+        serde_json::to_string(&Agent::parse(text.as_bytes(), None).unwrap().value).unwrap()
+    };
+    for (one, other) in [
+        (r#"{"b":1,"a":{"d":2,"c":[]}}"#, r#"{"a":{"c":[],"d":2},"b":1}"#),
+        (r#"{"b":"${scope.x}","a":{"d":2,"c":1}}"#, r#"{"a":{"c":1,"d":2},"b":"${scope.x}"}"#),
+    ] {
+        assert_eq!(normal(one), normal(other));
+    }
+}

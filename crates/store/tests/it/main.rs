@@ -23,6 +23,7 @@ mod postgres;
 mod principals;
 mod processes;
 mod refusals;
+mod rules;
 mod runs;
 mod secrets;
 mod shares;

@@ -216,8 +216,8 @@ async fn workspaces_end_with_everything_in_them() {
 /// Whoever adds a table says whether a workspace with rows in it may go.
 #[tokio::test]
 async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
-    // What is counted; what goes along: flags of files, roles of people, limits and counts of
-    // calls, kept answers, what was granted, what has ended or happened, and what hangs on
+    // What is counted; what goes along: flags of files, roles of people, rules, limits and counts
+    // of calls, kept answers, what was granted, what has ended or happened, and what hangs on
     // something that is counted; and what stays, as it is the record of all this.
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
@@ -235,6 +235,7 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
         "share_threads",
         "shared_files",
         "shares",
+        "workspace_rules",
     ];
     let ended =
         ["call_counts", "grant_requests", "grants", "run_counters", "sessions", "workspace_limits"];

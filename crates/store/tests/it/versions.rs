@@ -109,12 +109,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!(passkey.map(|one| one.label), (version >= 10).then(|| "phone".to_owned()));
         let sessions = store.logins().sessions().await.unwrap();
         assert_eq!(sessions.len(), usize::from(version >= 10));
-        let limits = store.traffic().limits(&id("team")).await.unwrap();
-        let kept = (version >= 11).then(|| r#"{"calls_per_day":9}"#.to_owned());
-        assert_eq!(limits, kept);
-        let counts = store.traffic().of_workspace(&id("team"), 20_000).await.unwrap();
-        let counts: Vec<_> = counts.iter().map(|one| (one.name.as_str(), one.calls)).collect();
-        assert_eq!(counts, if version >= 11 { vec![("reader", 7)] } else { Vec::new() });
+        check_traffic(&store, version).await;
         let answer = store.kept_answers().find("0a1b").await.unwrap();
         let sealed = answer.map(|one| (one.is_done, one.sealed));
         assert_eq!(sealed, (version >= 14).then(|| (true, "c2VhbGVk".to_owned())));
@@ -123,10 +118,29 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         check_definitions(&store, version).await;
         check_events(&store, version).await;
         check_shares(&store, version).await;
+        check_rules(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
     }
+}
+
+/// The limits and counts of traffic that a store of a version had.
+async fn check_traffic(store: &Store, version: u32) {
+    let limits = store.traffic().limits(&id("team")).await.unwrap();
+    let kept = (version >= 11).then(|| r#"{"calls_per_day":9}"#.to_owned());
+    assert_eq!(limits, kept);
+    let counts = store.traffic().of_workspace(&id("team"), 20_000).await.unwrap();
+    let counts: Vec<_> = counts.iter().map(|one| (one.name.as_str(), one.calls)).collect();
+    assert_eq!(counts, if version >= 11 { vec![("reader", 7)] } else { Vec::new() });
+}
+
+/// The rules that a store of a version had.
+async fn check_rules(store: &Store, version: u32) {
+    let rules = store.rules().find(&id("team")).await.unwrap();
+    let rules = rules.map(|one| (one.head.revision, one.document));
+    let kept = "forbid(principal, action, resource);".to_owned();
+    assert_eq!(rules, (version >= 27).then_some((1, kept)));
 }
 
 /// The client that a store of a version had.

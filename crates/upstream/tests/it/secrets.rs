@@ -55,7 +55,7 @@ async fn s27_errors_results_lists_and_events_never_show_the_key() {
         ("GET", _) => Some(events_of(&[event(&json!({"jsonrpc": "2.0", "method":
             "notifications/message", "params": {"level": "info", "data": KEY}}))])),
         (_, "tools/list") => {
-            Some(result(seen, &json!({"tools": [{"name": "x", "description": KEY}]})))
+            Some(result(seen, &json!({"tools": [{"description": KEY, "name": "x"}]})))
         }
         (_, "tools/call") if seen.body["params"]["name"] == "status" => {
             Some(text(500, "text/plain", format!("bad key {KEY}")))

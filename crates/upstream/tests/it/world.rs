@@ -277,7 +277,7 @@ pub(crate) type Log<T> = Arc<std::sync::Mutex<Vec<T>>>;
 
 /// A request that policy lets through, as nothing forbids it.
 pub(crate) fn permitted(request: Request) -> Permitted<Request> {
-    let attempt = Attempt { now: SystemTime::now, paid: &[] };
+    let attempt = Attempt::first(SystemTime::now);
     let decided = RunPolicy::AllAttached.authorize(
         request,
         ServerRules::OPEN,

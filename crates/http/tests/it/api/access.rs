@@ -56,7 +56,8 @@ async fn x_m7_authors_attach_what_admins_register() {
         (&json!("team/admin"), &json!("https://internal.test/mcp"),)
     );
     let seen = tenants.send(author, "GET", &path, "").await.succeeded();
-    let members: Vec<_> = seen["definition"].as_object().unwrap().keys().collect();
+    let mut members: Vec<_> = seen["definition"].as_object().unwrap().keys().collect();
+    members.sort();
     assert_eq!(members, ["config_schema", "description", "id", "name"]);
     let listed = tenants.send(author, "GET", &at("mcp-servers"), "").await;
     assert_eq!(listed.json()["items"][0]["definition"], seen["definition"]);

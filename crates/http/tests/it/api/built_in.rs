@@ -230,3 +230,44 @@ async fn an_agent_ends_its_session_once() {
     assert_eq!(said.len(), 1, "{events:?}");
     assert_eq!(said[0]["payload"]["summary"], "all done");
 }
+
+/// D13: tools of the built-in server pass the rules of the workspace like any others, with what
+/// they declare of themselves; what is forbidden does not happen.
+#[tokio::test]
+async fn d13_built_in_tools_pass_the_rules() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let set = async |rules: &str| {
+        let document = json!({ "rules": rules }).to_string();
+        api.send("PUT", "/api/workspaces/default/policy", document).await.succeeded()
+    };
+    let status = json!({ "status": "writing" });
+    set(r#"@id("mild") forbid(principal, action, resource in Server::"narthex")
+           when { context.annotations.destructiveHint };"#)
+    .await;
+    run.called("emit_status", status.clone()).await;
+    let told = run.events().await.len();
+
+    set(r#"@id("quiet") @reason("say nothing")
+           forbid(principal, action, resource == Tool::"narthex/emit_status");"#)
+    .await;
+    let refused = run.refused("emit_status", status.clone()).await;
+    assert_eq!(refused["kind"], "permission_required", "{refused}");
+    assert_eq!(refused["details"]["rule"], "quiet", "{refused}");
+    let params = json!({ "name": "mcp__narthex__emit_status", "arguments": status });
+    let refused = run.ask("/mcp", "tools/call", params).await.json()["result"].clone();
+    assert_eq!(refused["structuredContent"]["error"]["details"]["rule"], "quiet", "{refused}");
+    assert_eq!(run.events().await.len(), told, "nothing was said");
+
+    set(r#"@approval("talk.aloud") forbid(principal, action, resource in Server::"narthex")
+           when { context.arguments has status && context.arguments.status like "w*" };"#)
+    .await;
+    let refused = run.refused("emit_status", status.clone()).await;
+    assert_eq!(refused["details"]["scopes"], json!(["talk.aloud"]), "{refused}");
+    run.called("emit_status", json!({ "status": "done" })).await;
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "talk.aloud" },
+                        "scope": "persistent", "agent_subject_id": "writer" });
+    api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+    run.called("emit_status", status).await;
+}

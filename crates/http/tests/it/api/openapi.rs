@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 36] = [
+const ORDER: [&str; 38] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -147,6 +147,8 @@ const ORDER: [&str; 36] = [
     "grant_create",
     "grant_request_approve",
     "grant_request_deny",
+    "policy_set",
+    "policy_check",
     "limits_set",
     "audit_settings_set",
     "installation_audit_settings_set",

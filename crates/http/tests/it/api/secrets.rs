@@ -76,7 +76,8 @@ async fn x_m23_secrets_are_set_listed_and_cleared() {
     assert_eq!((again.status, &again.json()["version"]), (StatusCode::OK, &json!(2)));
     let listed = api.get(ALL).await;
     let secret = listed["items"][0].as_object().unwrap();
-    let members: Vec<_> = secret.keys().map(String::as_str).collect();
+    let mut members: Vec<_> = secret.keys().map(String::as_str).collect();
+    members.sort_unstable();
     let all = ["created_at", "is_set", "name", "updated_at", "updated_by", "versions"];
     assert_eq!(members, all);
     assert_eq!((&secret["is_set"], &secret["updated_by"]), (&json!(true), &json!("admin")));

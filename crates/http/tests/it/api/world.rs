@@ -130,6 +130,7 @@ impl Api {
             meters: Meters::default(),
             grants: Arc::default(),
             granting,
+            rules: Arc::default(),
             defaults: Vec::new(),
         };
         let registry = registry();

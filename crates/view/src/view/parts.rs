@@ -9,22 +9,24 @@ use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Inventory, ServerCapabilities, ServerFacts};
 use narthex_wire::Era;
 
-use crate::{built_in::BUILT_IN, exposure::shown};
-
 /// One server's part of a view.
-pub(crate) struct Part {
-    pub(crate) alias: Alias,
+#[derive(Debug)]
+pub struct Part {
+    /// What the server is called.
+    pub alias: Alias,
     /// Of what the server lists, that which callers may see.
     pub(super) inventory: Arc<Inventory>,
     pub(super) definition: Option<Arc<ServerDefinition>>,
-    pub(crate) capabilities: ServerCapabilities,
-    pub(crate) era: Era,
+    /// Which primitives it has.
+    pub capabilities: ServerCapabilities,
+    /// The era that its entries are written for.
+    pub era: Era,
     /// The server's own result of `initialize` or `server/discover`.
-    pub(crate) facts: Bytes,
+    pub facts: Bytes,
 }
 
 /// The servers that a caller sees: ready ones that policy attaches (E72).
-pub(crate) fn seen_rows<'s>(
+pub fn seen_rows<'s>(
     snapshot: &'s Snapshot,
     policy: &RunPolicy,
 ) -> impl Iterator<Item = (Alias, &'s Arc<ServerRow>, &'s ServerFacts)> {
@@ -36,7 +38,8 @@ pub(crate) fn seen_rows<'s>(
 }
 
 /// Their parts.
-pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
+#[must_use]
+pub fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
     let part = |(alias, row, facts): (Alias, &Arc<ServerRow>, &ServerFacts)| Part {
         alias,
         inventory: shown(row),
@@ -50,18 +53,35 @@ pub(crate) fn parts(snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
 
 impl Part {
     /// Takes what the server lists for one client instead of what it lists for all.
-    pub(crate) fn sees(&mut self, listed: &Arc<Inventory>, era: Era) {
+    pub fn sees(&mut self, listed: &Arc<Inventory>, era: Era) {
         self.inventory = listed.shown(self.exposed());
         self.era = era;
     }
 
-    /// That of the built-in server.
-    pub(crate) fn built_in(inventory: Arc<Inventory>, facts: Bytes) -> Self {
+    /// That of the built-in server, with these capabilities.
+    #[must_use]
+    pub fn built_in(
+        inventory: Arc<Inventory>,
+        capabilities: ServerCapabilities,
+        facts: Bytes,
+    ) -> Self {
         let (alias, era) = (Alias::built_in(), Era::Modern);
-        Self { alias, inventory, definition: None, capabilities: BUILT_IN, era, facts }
+        Self { alias, inventory, definition: None, capabilities, era, facts }
     }
 
     pub(super) fn exposed(&self) -> &Exposed {
         self.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
     }
+}
+
+/// What callers may see of what a server has (D5).
+#[must_use]
+pub fn shown(row: &ServerRow) -> Arc<Inventory> {
+    row.inventory.shown(exposed(row))
+}
+
+/// The rules of a server. A faulty entry has none, and nothing to see.
+#[must_use]
+pub fn exposed(row: &ServerRow) -> &Exposed {
+    row.definition.as_ref().map_or(&EVERYTHING, |definition| &definition.exposed)
 }

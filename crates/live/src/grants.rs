@@ -17,7 +17,6 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::GrantOptions;
 use crate::{POLL, STALE};
 
 /// How often all are read anew, so that what has run out is forgotten: every so many polls.
@@ -25,8 +24,9 @@ const WHOLE_EVERY: u32 = 900;
 
 /// The grants of all workspaces.
 #[derive(Debug)]
-pub(crate) struct LiveGrants {
-    rules: GrantOptions,
+pub struct LiveGrants {
+    /// Whether what nobody proved to be human has granted counts for nothing.
+    needs_proof: bool,
     by_workspace: Mutex<HashMap<WorkspaceId, Arc<Grants>>>,
     /// The number of the last change that is known; held while anything changes or is read anew,
     /// so that the newest comes last. `None`: all has to be read.
@@ -35,15 +35,18 @@ pub(crate) struct LiveGrants {
 
 impl LiveGrants {
     /// As the store has them; none without one. `home` is the set of the workspace of the live
-    /// configuration.
-    pub(crate) async fn load(
+    /// configuration; with `needs_proof` no advisory grant counts (D15).
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn load(
         store: Option<&Store>,
         workspace: WorkspaceId,
         home: Arc<Grants>,
-        rules: GrantOptions,
+        needs_proof: bool,
     ) -> Result<Self, StatementError> {
         let live = Self {
-            rules,
+            needs_proof,
             by_workspace: Mutex::new(HashMap::from([(workspace, home)])),
             last: tokio::sync::Mutex::new(None),
         };
@@ -55,26 +58,22 @@ impl LiveGrants {
         Ok(live)
     }
 
-    /// What is asked of those who grant.
-    pub(crate) fn rules(&self) -> GrantOptions {
-        self.rules
-    }
-
     /// The set of a workspace, for its runs.
-    pub(crate) fn of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
+    #[must_use]
+    pub fn of(&self, workspace: &WorkspaceId) -> Arc<Grants> {
         self.sets().entry(workspace.clone()).or_default().clone()
     }
 
     /// To be held while a grant is written to the store and then [applied](Self::apply).
-    pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, Option<i64>> {
+    pub async fn changing(&self) -> tokio::sync::MutexGuard<'_, Option<i64>> {
         self.last.lock().await
     }
 
     /// Takes over how a grant is now.
-    pub(crate) fn apply(&self, row: &GrantRow) {
+    pub fn apply(&self, row: &GrantRow) {
         let GrantRow { grant, workspace, consumed, revoked, is_advisory, .. } = row;
         let set = self.of(workspace);
-        if *is_advisory && self.rules.needs_proof {
+        if *is_advisory && self.needs_proof {
             // From before that was asked for.
             let _ = set.remove(grant.id);
             return;
@@ -87,18 +86,18 @@ impl LiveGrants {
     }
 
     /// A grant counts no more.
-    pub(crate) fn forget(&self, workspace: &WorkspaceId, id: GrantId) {
+    pub fn forget(&self, workspace: &WorkspaceId, id: GrantId) {
         let _ = self.of(workspace).remove(id);
     }
 
     /// Nothing that was granted to a user in a workspace counts any more.
-    pub(crate) fn forget_user(&self, workspace: &WorkspaceId, user: &PrincipalId) {
+    pub fn forget_user(&self, workspace: &WorkspaceId, user: &PrincipalId) {
         let subject = GrantSubject::User(user.clone());
         self.forget_subject(workspace, &subject);
     }
 
     /// The same for an agent.
-    pub(crate) fn forget_agent(&self, workspace: &WorkspaceId, agent: &AgentName) {
+    pub fn forget_agent(&self, workspace: &WorkspaceId, agent: &AgentName) {
         self.forget_subject(workspace, &GrantSubject::Agent(agent.clone()));
     }
 
@@ -111,14 +110,14 @@ impl LiveGrants {
     }
 
     /// No grant of a workspace counts any more.
-    pub(crate) fn forget_all(&self, workspace: &WorkspaceId) {
+    pub fn forget_all(&self, workspace: &WorkspaceId) {
         let Some(set) = self.sets().remove(workspace) else { return };
         set.ids().into_iter().for_each(|id| _ = set.remove(id));
     }
 
     /// Follows what other daemons change, until the end. A change of who may what may be a
     /// workspace less, with all that was granted in it.
-    pub(crate) async fn follow(
+    pub async fn follow(
         self: Arc<Self>,
         store: Store,
         mut access: watch::Receiver<u64>,

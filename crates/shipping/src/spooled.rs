@@ -1,38 +1,45 @@
 //! What the spool knows of what is in the store, and of what is not yet.
 
-use std::{collections::BTreeMap, io, sync::PoisonError};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use narthex_audit::{KnownHead, SpoolFiles, Waiting};
+use narthex_audit::{KnownHead, SpoolFiles, SpoolReader, Waiting};
 use narthex_model::Timestamp;
 use narthex_store::AuditChain;
 
-use super::{
-    Shipped,
-    shipping::{self, ShipError},
-};
-use crate::Control;
+use crate::{ShipError, row_of};
 
 /// How much of the spool is read to count events, so that nobody has 4 GiB read by asking.
 const COUNTED_BYTES: u64 = 16 * 1024 * 1024;
 
-impl Control {
+/// The spool as it is asked, also while something is moved.
+#[derive(Debug, Clone)]
+pub struct Spooled(Arc<Mutex<SpoolReader>>);
+
+impl Spooled {
+    pub(crate) fn new(reader: Arc<Mutex<SpoolReader>>) -> Self {
+        Self(reader)
+    }
+
     /// What was recorded of a workspace, or of the installation, and is not in the store, which has
-    /// this much of its chains; `None` if all of it is.
-    pub(super) async fn waiting(
+    /// this much of its chains; `None` if all of it is. `is_stuck`: it cannot be moved now.
+    pub async fn waiting(
         &self,
         workspace: &str,
         chains: &[AuditChain],
-        shipped: Shipped,
+        is_stuck: bool,
     ) -> Option<Waiting> {
-        let shipper = self.shared.shipper.as_ref().filter(|_| shipped != Shipped::All)?;
-        let reader = shipper.lock().await.reader();
+        let reader = self.0.clone();
         let heads = chains.iter().map(|chain| (chain.writer.clone(), chain.head_seq)).collect();
         let mut waiting = Waiting {
             workspace: workspace.to_owned(),
             events: 0,
             is_more: true,
             since: None,
-            is_stuck: shipped == Shipped::Nothing,
+            is_stuck,
         };
         let counted = tokio::task::spawn_blocking(move || {
             let files = reader.lock().unwrap_or_else(PoisonError::into_inner).files();
@@ -56,9 +63,8 @@ impl Control {
     ///
     /// # Errors
     /// When the spool cannot be read.
-    pub(super) async fn moved(&self, workspace: &str) -> Result<Vec<KnownHead>, ShipError> {
-        let Some(shipper) = &self.shared.shipper else { return Ok(Vec::new()) };
-        let (reader, name) = (shipper.lock().await.reader(), workspace.to_owned());
+    pub async fn moved(&self, workspace: &str) -> Result<Vec<KnownHead>, ShipError> {
+        let (reader, name) = (self.0.clone(), workspace.to_owned());
         let read = tokio::task::spawn_blocking(move || {
             let files = reader.lock().unwrap_or_else(PoisonError::into_inner).files()?;
             files.moved(&name)
@@ -77,7 +83,7 @@ fn count(
 ) -> io::Result<bool> {
     let mut oldest = None;
     let is_all = files.waiting(COUNTED_BYTES, |line| {
-        let Some((row, _)) = shipping::row(line) else { return };
+        let Some((row, _)) = row_of(line) else { return };
         // After a crash, what was moved before is read once more.
         let is_moved = row.seq <= heads.get(&row.writer).copied().unwrap_or_default();
         if row.workspace == waiting.workspace && !is_moved {

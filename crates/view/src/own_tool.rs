@@ -11,31 +11,36 @@ use narthex_upstream::{Inventory, InventoryEntry, ServerCapabilities};
 use narthex_wire::{Limits, Message, MessageKind, Raw, json::encode_string, method, rpc};
 use serde_json::json;
 
-use crate::refusal::Refusal;
-
 /// What such a tool does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OwnTool {
+pub enum OwnTool {
+    /// Lists the resources of a server, and templates of their URIs.
     ListResources,
+    /// Reads a resource.
     ReadResource,
+    /// Lists the prompts of a server.
     ListPrompts,
+    /// Gets a prompt with its arguments filled in.
     GetPrompt,
 }
 
 /// An open call of such a tool.
 #[derive(Debug)]
-pub(crate) struct OwnCall {
-    pub(crate) tool: OwnTool,
+pub struct OwnCall {
+    /// Which of them is called.
+    pub tool: OwnTool,
     /// What callers may see of the server.
-    pub(crate) inventory: Arc<Inventory>,
+    pub inventory: Arc<Inventory>,
 }
 
 impl OwnTool {
-    pub(crate) const ALL: [Self; 4] =
+    /// All there are.
+    pub const ALL: [Self; 4] =
         [Self::ListResources, Self::ReadResource, Self::ListPrompts, Self::GetPrompt];
 
     /// The tool's name, before it is qualified.
-    pub(crate) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::ListResources => "list_resources",
             Self::ReadResource => "read_resource",
@@ -45,7 +50,8 @@ impl OwnTool {
     }
 
     /// What is asked of the server.
-    pub(crate) fn method(self) -> &'static str {
+    #[must_use]
+    pub fn method(self) -> &'static str {
         match self {
             Self::ListResources => method::RESOURCES_LIST,
             Self::ReadResource => method::RESOURCES_READ,
@@ -55,7 +61,8 @@ impl OwnTool {
     }
 
     /// Whether a server has what the tool is for (E71).
-    pub(crate) fn is_for(self, has: &ServerCapabilities) -> bool {
+    #[must_use]
+    pub fn is_for(self, has: &ServerCapabilities) -> bool {
         match self {
             Self::ListResources | Self::ReadResource => has.resources,
             Self::ListPrompts | Self::GetPrompt => has.prompts,
@@ -63,7 +70,8 @@ impl OwnTool {
     }
 
     /// The tool as a list shows it (E82).
-    pub(crate) fn definition(self, qualified: &str, alias: &Alias) -> Bytes {
+    #[must_use]
+    pub fn definition(self, qualified: &str, alias: &Alias) -> Bytes {
         let text = |description: &str| json!({"type": "string", "description": description});
         let cursor = || json!({"cursor": text("The nextCursor of the page before, for the next")});
         let (description, properties, required) = match self {
@@ -100,7 +108,10 @@ impl OwnTool {
     }
 
     /// The request that a call stands for.
-    pub(crate) fn request(self, alias: &Alias, call: &Message) -> Result<Request, Refusal> {
+    ///
+    /// # Errors
+    /// When an argument is missing, or cannot be used.
+    pub fn request(self, alias: &Alias, call: &Message) -> Result<Request, CallError> {
         let mut params = Vec::new();
         let item = self.arguments(call.get("arguments"), &mut params)?;
         // A call that is made again carries what the server asked for.
@@ -114,11 +125,11 @@ impl OwnTool {
         let message = rpc::request(id, self.method(), Some(&params)).into_bytes();
         let limits = Limits { message_bytes: message.len() };
         let message = Message::parse(message, &limits)
-            .map_err(|error| Refusal::invalid(format!("the arguments: {error}")))?;
+            .map_err(|error| invalid(format!("the arguments: {error}")))?;
         Ok(Request::new(alias.clone(), message, item))
     }
 
-    fn arguments(self, given: Option<Raw<'_>>, params: &mut Vec<u8>) -> Result<Item, Refusal> {
+    fn arguments(self, given: Option<Raw<'_>>, params: &mut Vec<u8>) -> Result<Item, CallError> {
         let get = |name: &str| given.and_then(|given| given.get(name));
         let text = |name: &str| get(name).and_then(|raw| Some((raw, raw.as_str()?)));
         Ok(match self {
@@ -145,7 +156,8 @@ impl OwnTool {
     }
 
     /// The one answer for what does not exist and for what callers may not see (D5).
-    pub(crate) fn absent(self, name: &str) -> Refusal {
+    #[must_use]
+    pub fn absent(self, name: &str) -> CallError {
         let shown: String = name.chars().take(200).collect();
         let what = match self {
             Self::ListResources | Self::ReadResource => "resource",
@@ -157,7 +169,10 @@ impl OwnTool {
 
 impl OwnCall {
     /// The server's answer as the answer to the call of a tool.
-    pub(crate) fn answered(&self, item: &Item, answer: &Message) -> Result<Message, Refusal> {
+    ///
+    /// # Errors
+    /// When it is an error, or none that can be shown.
+    pub fn answered(&self, item: &Item, answer: &Message) -> Result<Message, CallError> {
         if answer.kind() == MessageKind::Error {
             return Err(self.failed(item, answer));
         }
@@ -187,11 +202,11 @@ impl OwnCall {
         let limits = Limits { message_bytes: whole.len() };
         Message::parse(whole, &limits).map_err(|error| {
             let text = format!("the server's answer is of no use here: {error}");
-            Refusal::call(CallErrorKind::ServerError, text)
+            CallError::new(CallErrorKind::ServerError, text)
         })
     }
 
-    fn failed(&self, item: &Item, answer: &Message) -> Refusal {
+    fn failed(&self, item: &Item, answer: &Message) -> CallError {
         let code = answer.error_code();
         let is_absent = match self.tool {
             OwnTool::ReadResource => matches!(
@@ -206,7 +221,7 @@ impl OwnCall {
         let text = answer.get("message").and_then(Raw::as_str).unwrap_or_default();
         let details = Some(json!({ "code": code }));
         let kind = CallErrorKind::ServerError;
-        Refusal::Call(CallError { kind, message: text.into_owned(), details })
+        CallError { kind, message: text.into_owned(), details }
     }
 }
 
@@ -272,10 +287,10 @@ fn push(object: &mut Vec<u8>, name: &str, value: &[u8]) {
     object.extend_from_slice(value);
 }
 
-fn missing(name: &str, list: &str) -> Refusal {
+fn missing(name: &str, list: &str) -> CallError {
     invalid(format!("`{name}` must be a string, as {list} shows it"))
 }
 
-fn invalid(message: String) -> Refusal {
-    Refusal::call(CallErrorKind::InvalidArguments, message)
+fn invalid(message: String) -> CallError {
+    CallError::new(CallErrorKind::InvalidArguments, message)
 }

@@ -120,7 +120,7 @@ async fn several_movers_move_every_event_once() {
         let mut shipper = Shipper::new(&audit, Some(&store), None).unwrap();
         loop {
             match shipper.step().await {
-                Ok(true) | Err(super::shipping::ShipError::Contended) => {}
+                Ok(true) | Err(super::ShipError::Contended) => {}
                 Ok(false) => return,
                 Err(error) => panic!("{error}"),
             }

@@ -13,9 +13,11 @@ use narthex_store::{AuditChain, AuditRow, StatementError, Store};
 use narthex_vault::{Vault, VaultError, Voucher};
 use serde_json::Value;
 
+use crate::Spooled;
+
 /// Moves batch by batch.
 #[derive(Debug)]
-pub(crate) struct Shipper {
+pub struct Shipper {
     /// Blocks while it reads.
     reader: Arc<Mutex<SpoolReader>>,
     store: Store,
@@ -26,43 +28,55 @@ pub(crate) struct Shipper {
 
 /// Why something is not moved. It stays where it is.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ShipError {
+pub enum ShipError {
+    /// The spool.
     #[error("the files of the audit cannot be read: {0}")]
     Spool(#[source] io::Error),
+    /// A statement of the store.
     #[error("{0}")]
     Store(#[source] StatementError),
+    /// No mark can be made.
     #[error("{0}")]
     Vault(#[source] VaultError),
+    /// Somebody else was faster; what comes next may still be ours to move.
     #[error("another process moves the same events")]
     Contended,
+    /// A thread that reads files.
     #[error("a thread of its own failed: {0}")]
     Bug(#[source] tokio::task::JoinError),
 }
 
 impl Shipper {
     /// `None` if there is nothing to read, or no place to put it.
-    pub(crate) fn new(audit: &Audit, store: Option<&Store>, vault: Option<&Vault>) -> Option<Self> {
+    #[must_use]
+    pub fn new(audit: &Audit, store: Option<&Store>, vault: Option<&Vault>) -> Option<Self> {
         let reader = Arc::new(Mutex::new(audit.reader()?));
         Some(Self { reader, store: store?.clone(), vault: vault.cloned(), is_behind: false })
     }
 
     /// Tells when there may be more.
-    pub(crate) fn grown(&self) -> SpoolGrown {
+    #[must_use]
+    pub fn grown(&self) -> SpoolGrown {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).grown()
     }
 
     /// Whether the last batch was as large as one may be.
-    pub(crate) fn is_behind(&self) -> bool {
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
         self.is_behind
     }
 
     /// What it reads from, which knows what was moved.
-    pub(super) fn reader(&self) -> Arc<Mutex<SpoolReader>> {
-        self.reader.clone()
+    #[must_use]
+    pub fn spooled(&self) -> Spooled {
+        Spooled::new(self.reader.clone())
     }
 
     /// Moves a batch; `false` if there is none.
-    pub(crate) async fn step(&mut self) -> Result<bool, ShipError> {
+    ///
+    /// # Errors
+    /// When it stays where it is; the next step tries it again.
+    pub async fn step(&mut self) -> Result<bool, ShipError> {
         let step = self.try_step().await;
         let is_stuck = step.as_ref().is_err_and(|error| !matches!(error, ShipError::Contended));
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).tell_stuck(is_stuck);
@@ -86,7 +100,7 @@ impl Shipper {
         let mut chains: BTreeMap<(String, String), (AuditChain, AuditChain)> = BTreeMap::new();
         let mut rows = Vec::new();
         for line in &batch.lines {
-            let Some((row, hash)) = row(line) else {
+            let Some((row, hash)) = row_of(line) else {
                 tracing::error!("a line of the audit's files cannot be read and is passed over");
                 continue;
             };
@@ -123,7 +137,10 @@ impl Shipper {
 
 /// A chain with the mark of a key of ours. Where somebody else has changed where it stood before,
 /// it gets none that fits, so that this is seen.
-pub(super) async fn vouched(
+///
+/// # Errors
+/// When the vault cannot make or check one.
+pub async fn vouched(
     vault: Option<&Vault>,
     before: &AuditChain,
     mut now: AuditChain,
@@ -132,13 +149,16 @@ pub(super) async fn vouched(
     if before.head_seq > 0 && vouches(Some(vault), before).await? != Some(true) {
         return Ok(now);
     }
-    let Voucher { key, mark } = vault.vouch(&text(&now)).await?;
+    let Voucher { key, mark } = vault.vouch(&vouched_text(&now)).await?;
     (now.key_id, now.seal) = (key.as_str().to_owned(), mark);
     Ok(now)
 }
 
 /// Whether a key of ours vouches for where a chain begins and ends; `None` if none is at hand.
-pub(super) async fn vouches(
+///
+/// # Errors
+/// When the vault cannot check it.
+pub async fn vouches(
     vault: Option<&Vault>,
     chain: &AuditChain,
 ) -> Result<Option<bool>, VaultError> {
@@ -147,16 +167,19 @@ pub(super) async fn vouches(
     // taken it away.
     let Some(key) = narthex_model::KeyId::new(&chain.key_id) else { return Ok(Some(false)) };
     let voucher = Voucher { key, mark: chain.seal.clone() };
-    vault.vouches(&text(chain), &voucher).await
+    vault.vouches(&vouched_text(chain), &voucher).await
 }
 
-pub(super) fn text(chain: &AuditChain) -> String {
+/// What a mark vouches for.
+#[must_use]
+pub fn vouched_text(chain: &AuditChain) -> String {
     let AuditChain { workspace, writer, base_seq, base_hash, head_seq, head_hash, .. } = chain;
     format!("audit chain\n{workspace}\n{writer}\n{base_seq} {base_hash}\n{head_seq} {head_hash}\n")
 }
 
-/// A line as a row, and its hash.
-pub(super) fn row(line: &str) -> Option<(AuditRow, String)> {
+/// A line as a row, and its hash; `None` if it is none of the audit's.
+#[must_use]
+pub fn row_of(line: &str) -> Option<(AuditRow, String)> {
     let value: Value = serde_json::from_str(line).ok()?;
     let link: Link = serde_json::from_value(value.clone()).ok()?;
     // Clients say names with zero bytes, which no store takes: one would hold up all that follows.

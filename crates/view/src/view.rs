@@ -19,17 +19,17 @@ use narthex_wire::{
 };
 
 use self::pages::Pages;
-pub(crate) use self::parts::{Part, parts, seen_rows};
-use crate::{method::ListKind, own_tool::OwnTool};
+pub use self::parts::{Part, exposed, parts, seen_rows, shown};
+use crate::{ListKind, OwnTool};
 
 /// The longest instructions of an aggregated endpoint, in bytes.
 const INSTRUCTIONS_MAX: usize = 32 * 1024;
 
 /// One caller's view of all servers.
 #[derive(Debug)]
-pub(crate) struct View {
+pub struct View {
     /// The snapshot that it was built from; others may show the same.
-    pub(crate) seq: u64,
+    pub seq: u64,
     tools: QualifiedNames,
     prompts: QualifiedNames,
     resources: HashMap<Arc<str>, (Alias, Arc<str>)>,
@@ -41,9 +41,9 @@ pub(crate) struct View {
     defined: Vec<Defined>,
     tool_set: OnceLock<Arc<ToolSet>>,
     /// Which primitives any of the servers has.
-    pub(crate) capabilities: ServerCapabilities,
+    pub capabilities: ServerCapabilities,
     /// What the servers tell the model of themselves, each under its alias; a JSON string.
-    pub(crate) instructions: Option<Bytes>,
+    pub instructions: Option<Bytes>,
 }
 
 /// A tool as its server defines it.
@@ -56,15 +56,19 @@ struct Defined {
 
 /// How views are built.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ViewOptions<'a> {
-    pub(crate) name_limit: usize,
-    pub(crate) server_info: &'a [u8],
+pub struct ViewOptions<'a> {
+    /// The longest qualified name, in bytes.
+    pub name_limit: usize,
+    /// What ends lists in `_meta` (modern): JSON.
+    pub server_info: &'a [u8],
     /// Whether there are tools of our own for resources and prompts.
-    pub(crate) has_own_tools: bool,
+    pub has_own_tools: bool,
 }
 
 impl View {
-    pub(crate) fn build(seq: u64, parts: &[Part], options: ViewOptions<'_>) -> Self {
+    /// The view of these parts, in their order; `seq` is the number of their snapshot.
+    #[must_use]
+    pub fn build(seq: u64, parts: &[Part], options: ViewOptions<'_>) -> Self {
         let ViewOptions { name_limit, server_info, has_own_tools } = options;
         let names = |entries: fn(&Inventory) -> &Vec<InventoryEntry>| {
             let pairs = parts.iter().flat_map(|part| {
@@ -111,35 +115,41 @@ impl View {
     }
 
     /// The same with these tools, under their own names.
-    pub(crate) fn listing(mut self, tools: &[Bytes], server_info: &[u8]) -> Self {
+    #[must_use]
+    pub fn listing(mut self, tools: &[Bytes], server_info: &[u8]) -> Self {
         let pages = Pages::of(ListKind::Tools, tools, tools, server_info);
         self.lists.insert(ListKind::Tools, pages);
         self
     }
 
     /// Where a tool call goes.
-    pub(crate) fn tool(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
+    #[must_use]
+    pub fn tool(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.tools.route(qualified)
     }
 
     /// What a call of a tool of our own is for.
-    pub(crate) fn own_tool(&self, qualified: &str) -> Option<(&Alias, OwnTool)> {
+    #[must_use]
+    pub fn own_tool(&self, qualified: &str) -> Option<(&Alias, OwnTool)> {
         self.own_tools.get(qualified).map(|(alias, tool)| (alias, *tool))
     }
 
     /// Where a prompt request goes.
-    pub(crate) fn prompt(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
+    #[must_use]
+    pub fn prompt(&self, qualified: &str) -> Option<(&Alias, &Arc<str>)> {
         self.prompts.route(qualified)
     }
 
     /// Whether a server has a prompt, by its own name for it.
-    pub(crate) fn has_prompt(&self, alias: &Alias, original: &str) -> bool {
+    #[must_use]
+    pub fn has_prompt(&self, alias: &Alias, original: &str) -> bool {
         self.prompts.name(alias, original).is_some()
     }
 
     /// Where a read goes, and under which URI: by what was listed, then by template, then to the
     /// only server that has resources at all.
-    pub(crate) fn resource(&self, uri: &str) -> Option<(Alias, Arc<str>)> {
+    #[must_use]
+    pub fn resource(&self, uri: &str) -> Option<(Alias, Arc<str>)> {
         if let Some((alias, original)) = self.resources.get(uri) {
             return Some((alias.clone(), original.clone()));
         }
@@ -153,7 +163,8 @@ impl View {
     }
 
     /// The server that has a template, for completion.
-    pub(crate) fn template(&self, text: &str) -> Option<(Alias, Arc<str>)> {
+    #[must_use]
+    pub fn template(&self, text: &str) -> Option<(Alias, Arc<str>)> {
         let found = self.templates.iter().find(|(template, _)| template.text() == text);
         match found {
             Some((_, alias)) => Some((alias.clone(), text.into())),
@@ -162,7 +173,8 @@ impl View {
     }
 
     /// A page of a list as a result object; `None` if the cursor is none of ours.
-    pub(crate) fn page(&self, kind: ListKind, era: Era, cursor: Option<&str>) -> Option<&Bytes> {
+    #[must_use]
+    pub fn page(&self, kind: ListKind, era: Era, cursor: Option<&str>) -> Option<&Bytes> {
         let index = match cursor {
             None => 0,
             Some(cursor) => cursor.strip_prefix("p")?.parse().ok()?,
@@ -171,7 +183,7 @@ impl View {
     }
 
     /// The tools, for the record; `share` finds those that are the same.
-    pub(crate) fn tool_set(&self, share: impl FnOnce(ToolSet) -> Arc<ToolSet>) -> Arc<ToolSet> {
+    pub fn tool_set(&self, share: impl FnOnce(ToolSet) -> Arc<ToolSet>) -> Arc<ToolSet> {
         let seen = |Defined { name, server, raw }: &Defined| {
             SeenTool::new(name.clone(), server.clone(), raw)
         };
@@ -179,8 +191,9 @@ impl View {
         self.tool_set.get_or_init(set).clone()
     }
 
-    /// Which lists differ from those of another view.
-    pub(crate) fn differs(&self, other: &Self, kind: ListKind) -> bool {
+    /// Whether a list differs from that of another view.
+    #[must_use]
+    pub fn differs(&self, other: &Self, kind: ListKind) -> bool {
         self.lists.get(&kind) != other.lists.get(&kind)
     }
 }

@@ -2,23 +2,27 @@
 //! of some of the catalog (R-E22): taken apart into servers and an agent that attaches them.
 
 use narthex_cli::duration;
-use narthex_model::{ErrorKind, SecretName, json::shortened};
+use narthex_model::{SecretName, json::shortened};
 use serde_json::{Map, Value, json};
 
-use crate::failure::Failure;
+use crate::DocumentError;
 
 /// An agent, and what stood inside it.
 #[derive(Debug)]
-pub(crate) struct TakenApart {
-    pub(crate) agent: Value,
+pub struct TakenApart {
+    /// The agent, which attaches them.
+    pub agent: Value,
     /// Servers of the catalog, named after the agent, so that no other's is overwritten.
-    pub(crate) servers: Vec<Value>,
+    pub servers: Vec<Value>,
     /// What was written in another way, in words for people (D7).
-    pub(crate) notices: Vec<String>,
+    pub notices: Vec<String>,
 }
 
 /// Takes out `mcp`, if it is there.
-pub(crate) fn take_apart(mut agent: Value) -> Result<TakenApart, Failure> {
+///
+/// # Errors
+/// When a part of it cannot be used; the message names its place.
+pub fn take_apart(mut agent: Value) -> Result<TakenApart, DocumentError> {
     let mut notices = Vec::new();
     let mut servers = Vec::new();
     let Some(mcp) = agent.as_object_mut().and_then(|fields| fields.remove("mcp")) else {
@@ -48,7 +52,7 @@ pub(crate) fn take_apart(mut agent: Value) -> Result<TakenApart, Failure> {
 }
 
 /// `mcp` as a list: servers of the catalog, each attached under its own name (R-E22).
-fn attach_all(agent: &mut Value, names: &[Value]) -> Result<(), Failure> {
+fn attach_all(agent: &mut Value, names: &[Value]) -> Result<(), DocumentError> {
     for (at, name) in names.iter().enumerate() {
         let at = format!("mcp[{at}]");
         let alias =
@@ -58,7 +62,7 @@ fn attach_all(agent: &mut Value, names: &[Value]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn attach(agent: &mut Value, alias: &str, id: &Value, at: &str) -> Result<(), Failure> {
+fn attach(agent: &mut Value, alias: &str, id: &Value, at: &str) -> Result<(), DocumentError> {
     let attached = &mut agent["mcpServers"];
     if attached.is_null() {
         *attached = json!({});
@@ -70,7 +74,7 @@ fn attach(agent: &mut Value, alias: &str, id: &Value, at: &str) -> Result<(), Fa
     is_new.then_some(()).ok_or_else(|| invalid(at, "the agent has this alias before"))
 }
 
-fn server(agent: &str, alias: &str, entry: &Value) -> Result<(Value, Vec<String>), Failure> {
+fn server(agent: &str, alias: &str, entry: &Value) -> Result<(Value, Vec<String>), DocumentError> {
     let at = format!("mcp.servers.{}", shortened(alias));
     let known = ["command", "args", "env", "transport_type", "timeout", "max_output_tokens"];
     let fields = only(entry, &at, &known)?;
@@ -104,7 +108,7 @@ pub(super) fn value(
     written: &Value,
     at: &str,
     may_be_secret: bool,
-) -> Result<(String, Option<String>), Failure> {
+) -> Result<(String, Option<String>), DocumentError> {
     let written = match written {
         Value::String(text) => text.clone(),
         Value::Number(_) | Value::Bool(_) => written.to_string(),
@@ -155,7 +159,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Seconds, or a text with its unit.
-fn timeout(value: &Value, at: &str) -> Result<Value, Failure> {
+fn timeout(value: &Value, at: &str) -> Result<Value, DocumentError> {
     let ms = match value {
         Value::String(text) => {
             duration(text).ok().and_then(|time| u64::try_from(time.as_millis()).ok())
@@ -167,7 +171,11 @@ fn timeout(value: &Value, at: &str) -> Result<Value, Failure> {
     ms.map(Value::from).ok_or_else(wrong)
 }
 
-fn only<'v>(value: &'v Value, at: &str, known: &[&str]) -> Result<&'v Map<String, Value>, Failure> {
+fn only<'v>(
+    value: &'v Value,
+    at: &str,
+    known: &[&str],
+) -> Result<&'v Map<String, Value>, DocumentError> {
     let fields = object(value, at)?;
     match fields.keys().find(|key| !known.contains(&key.as_str())) {
         None => Ok(fields),
@@ -178,12 +186,15 @@ fn only<'v>(value: &'v Value, at: &str, known: &[&str]) -> Result<&'v Map<String
     }
 }
 
-pub(super) fn object<'v>(value: &'v Value, at: &str) -> Result<&'v Map<String, Value>, Failure> {
+pub(super) fn object<'v>(
+    value: &'v Value,
+    at: &str,
+) -> Result<&'v Map<String, Value>, DocumentError> {
     value.as_object().ok_or_else(|| invalid(at, "an object belongs here"))
 }
 
-pub(super) fn invalid(at: &str, remedy: &str) -> Failure {
-    Failure::new(ErrorKind::Invalid, format!("`{at}` cannot be used; {remedy}"))
+pub(super) fn invalid(at: &str, remedy: &str) -> DocumentError {
+    DocumentError::Invalid(format!("`{at}` cannot be used; {remedy}"))
 }
 
 #[cfg(test)]
@@ -250,11 +261,11 @@ mod tests {
             (with(json!(3)), "`mcp.servers.s`"),
         ] {
             let error = take_apart(agent).unwrap_err();
-            assert!(error.message.starts_with(place), "{}", error.message);
+            assert!(error.to_string().starts_with(place), "{error}");
         }
         let mut both = with(json!({ "command": "x" }));
         both["mcpServers"] = json!({ "s": { "ref": "t" } });
-        let error = take_apart(both).unwrap_err().message;
+        let error = take_apart(both).unwrap_err().to_string();
         assert!(error.starts_with("`mcp.servers.s`") && error.contains("before"), "{error}");
     }
 }

@@ -4,13 +4,15 @@
 use serde_json::{Map, Value, json};
 
 use super::agent_file::{invalid, is_secret, object, value};
-use crate::failure::Failure;
+use crate::DocumentError;
 
 /// Servers, and what of them was written in another way, in words for people.
 #[derive(Debug)]
-pub(crate) struct Pasted {
-    pub(crate) servers: Vec<Value>,
-    pub(crate) notices: Vec<String>,
+pub struct Pasted {
+    /// Servers of the catalog.
+    pub servers: Vec<Value>,
+    /// In words for people.
+    pub notices: Vec<String>,
 }
 
 /// The members under which clients keep their servers.
@@ -20,7 +22,10 @@ const PLACES: [&str; 2] = ["mcpServers", "servers"];
 const BEARER: &str = "Bearer ";
 
 /// Takes the servers out; `None` if this is one server.
-pub(crate) fn take_out(document: &Value) -> Result<Option<Pasted>, Failure> {
+///
+/// # Errors
+/// When a part cannot be used; the message names its place.
+pub fn take_out(document: &Value) -> Result<Option<Pasted>, DocumentError> {
     let Some(fields) = document.as_object() else { return Ok(None) };
     let Some(place) = PLACES.into_iter().find(|place| fields.contains_key(*place)) else {
         return Ok(None);
@@ -48,7 +53,7 @@ fn rewrite(
     server: &mut Map<String, Value>,
     at: &str,
     notices: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<(), DocumentError> {
     let at_env = format!("{at}.env");
     if let Some(env) = server.get_mut("env").filter(|env| !env.is_null()) {
         object(env, &at_env)?;
@@ -82,7 +87,7 @@ fn headers(
     given: &Value,
     at: &str,
     notices: &mut Vec<String>,
-) -> Result<(), Failure> {
+) -> Result<(), DocumentError> {
     let mut config = Map::new();
     for (name, written) in object(given, at)? {
         let at = format!("{at}.{name}");
@@ -117,10 +122,10 @@ mod tests {
     #[test]
     fn x_m12_servers_of_a_desktop_client_are_taken_out() {
         let document = json!({ "mcpServers": {
+            "docs": { "url": "https://${HOST}/mcp", "headers": {
+                "authorization": "Bearer ${TOKEN}", "x-key": "${DOCS_KEY}" } },
             "github": { "command": "npx", "args": ["-y", "x", "${HOME}/x"],
-                        "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } },
-            "docs": { "url": "https://${HOST}/mcp", "headers": { "x-key": "${DOCS_KEY}",
-                "authorization": "Bearer ${TOKEN}" } } } });
+                        "env": { "TOKEN": "${GITHUB_TOKEN}", "PORT": 80 } } } });
         let Pasted { servers, notices } = take_out(&document).unwrap().unwrap();
         assert_eq!(
             servers,
@@ -155,7 +160,7 @@ mod tests {
             (json!({ "mcpServers": {}, "theme": "dark" }), "`theme`"),
         ] {
             let error = take_out(&document).unwrap_err();
-            assert!(error.message.starts_with(place), "{}", error.message);
+            assert!(error.to_string().starts_with(place), "{error}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use narthex_wire::{Era, meta_key};
 
-use crate::method::ListKind;
+use crate::ListKind;
 
 /// How many entries one page of a list has.
 const PAGE_ENTRIES: usize = 1000;

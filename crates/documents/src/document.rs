@@ -1,36 +1,37 @@
 //! Objects of the catalog in files: JSON or YAML, one or several, in a file, in a folder, or on
 //! standard input.
 
-pub(crate) mod agent_file;
-pub(crate) mod pasted;
-
 use std::{
-    io::{Read as _, stdin},
+    io::{self, Read as _, stdin},
     path::{Path, PathBuf},
 };
 
 use fs_err as fs;
-use narthex_model::{ErrorKind, json::Node};
+use narthex_model::json::Node;
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::DocumentError;
 
 /// As much as the daemon takes at once.
 const TEXT_MAX: u64 = 4 * 1024 * 1024;
 
 /// One object, and where it stands, for messages.
 #[derive(Debug)]
-pub(crate) struct Document {
-    pub(crate) source: String,
-    pub(crate) value: Value,
+pub struct Document {
+    /// The file, and which one of it.
+    pub source: String,
+    /// As it is written.
+    pub value: Value,
 }
 
 /// The objects of a file, of the files of a folder in the order of their names, or of standard
 /// input (`-`).
-pub(crate) fn read(path: &Path) -> Result<Vec<Document>, Failure> {
+///
+/// # Errors
+/// When something cannot be read, or is no document.
+pub fn read(path: &Path) -> Result<Vec<Document>, DocumentError> {
     if path == Path::new("-") {
-        let mut text = String::new();
-        stdin().take(TEXT_MAX + 1).read_to_string(&mut text)?;
+        let text = text_of(path)?;
         let is_json = text.trim_start().starts_with(['{', '[']);
         return parse("standard input", &text, is_json);
     }
@@ -48,7 +49,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Document>, Failure> {
     files.sort();
     if files.is_empty() {
         let text = format!("{} has no file that ends in .json, .yaml or .yml", path.display());
-        return Err(Failure::new(ErrorKind::NotFound, text));
+        return Err(DocumentError::Empty(text));
     }
     let mut all = Vec::new();
     for path in files {
@@ -57,14 +58,27 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Document>, Failure> {
     Ok(all)
 }
 
-fn file(path: &Path) -> Result<Vec<Document>, Failure> {
+/// The text of a file, or of standard input (`-`) as much as the daemon takes, and a bit more.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn text_of(path: &Path) -> io::Result<String> {
+    if path != Path::new("-") {
+        return fs::read_to_string(path);
+    }
+    let mut text = String::new();
+    stdin().take(TEXT_MAX + 1).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn file(path: &Path) -> Result<Vec<Document>, DocumentError> {
     let text = fs::read_to_string(path)?;
     let is_json = path.extension().is_some_and(|end| end == "json");
     parse(&path.display().to_string(), &text, is_json)
 }
 
-fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, Failure> {
-    let invalid = |why: String| Failure::new(ErrorKind::Invalid, format!("{source}: {why}"));
+fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, DocumentError> {
+    let invalid = |why: String| DocumentError::Invalid(format!("{source}: {why}"));
     if text.len() as u64 > TEXT_MAX {
         return Err(invalid(format!("it is longer than {TEXT_MAX} bytes")));
     }
@@ -91,16 +105,16 @@ fn parse(source: &str, text: &str, is_json: bool) -> Result<Vec<Document>, Failu
 }
 
 /// A document as YAML, which is read as the same again.
-pub(crate) fn yaml(value: &Value) -> Result<String, Failure> {
-    let bug = |why: String| {
-        let text = format!("the document cannot be written as YAML, use --json: {why}");
-        Failure::new(ErrorKind::Bug, text)
-    };
-    let text = serde_saphyr::to_string(value).map_err(|error| bug(error.to_string()))?;
+///
+/// # Errors
+/// When there is no such text.
+pub fn yaml(value: &Value) -> Result<String, DocumentError> {
+    let text = serde_saphyr::to_string(value)
+        .map_err(|error| DocumentError::Unwritable(error.to_string()))?;
     let read = parse("the document", &text, false)?;
     match read.as_slice() {
         [only] if only.value == *value => Ok(text),
-        _ => Err(bug("it would be read differently".to_owned())),
+        _ => Err(DocumentError::Unwritable("it would be read differently".to_owned())),
     }
 }
 
@@ -178,7 +192,7 @@ mod tests {
         ];
         for text in texts {
             let value = json!({ "k": text, text: [text, { text: text }] });
-            yaml(&value).unwrap_or_else(|error| panic!("{text:?}: {}", error.message));
+            yaml(&value).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         }
         let value =
             json!({ "a": [], "b": {}, "c": [[], [{}], null, -1, 1.5, 9_007_199_254_740_993_u64] });
@@ -195,7 +209,7 @@ mod tests {
             ("{", true),
         ] {
             let error = parse("one.yaml", text, is_json).unwrap_err();
-            assert!(error.message.starts_with("one.yaml: "), "{}", error.message);
+            assert!(error.to_string().starts_with("one.yaml: "), "{error}");
         }
         // Aliases that grow without end.
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();

@@ -1,0 +1,86 @@
+//! The part of the command line that starts the daemon, and works with it as a client does.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use narthex_model::Alias;
+
+/// Starts every server of the configuration and serves them at one address until Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex trust && narthex up\n  \
+    narthex up --config examples/mcp.json\n  narthex up --json --listen 127.0.0.1:0")]
+pub struct UpArgs {
+    /// The servers [default: mcp.json in this folder, once it is trusted]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The servers of all your projects [default: ~/.config/narthex/settings.json]
+    #[arg(long, value_name = "FILE")]
+    pub servers: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7717]
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// Which servers clients get, separated by commas; `*` is all of them [default: *]
+    #[arg(long, value_name = "ALIAS,…")]
+    pub tools: Option<String>,
+    /// Allow an address that other machines can reach; there is no encryption
+    #[arg(long)]
+    pub allow_remote: bool,
+}
+
+/// Calls one tool and prints what it answers: in process with --config, else through the daemon.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    narthex call --config examples/mcp.json everything echo message=hello\n  \
+    narthex call git git_log '{\"repo_path\": \".\", \"max_count\": 3}'\n  \
+    narthex call memory create_entities entities:=@entities.json\n\n\
+    A value is JSON if it reads as a number, true, false, null, an object or an array, and the\n\
+    tool does not want a text there. key:=JSON is always JSON, key=@FILE is a file's text.")]
+pub struct CallArgs {
+    /// Start the servers of this file in process instead of asking the daemon
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Limit of the call itself, such as 30s; starting a server has limits of its own
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration)]
+    pub timeout: Option<Duration>,
+    /// The server
+    pub alias: Alias,
+    /// Its tool
+    pub tool: String,
+    /// One JSON object, or key=value, key:=JSON, key=@FILE
+    #[arg(value_name = "ARGUMENT")]
+    pub arguments: Vec<String>,
+}
+
+/// Lists tools: of a file's servers in process with --config, else of the daemon's.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex tools --config examples/mcp.json memory\n  \
+    narthex tools --json | jq '.servers[].tools[].name'")]
+pub struct ToolsArgs {
+    /// Start the servers of this file in process instead of asking the daemon
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Only this server
+    pub alias: Option<Alias>,
+}
+
+/// Passes MCP messages, one a line, between a client and the running daemon.
+#[derive(Debug, Args)]
+#[command(after_help = "Example, in a client's configuration:\n  \
+    {\"mcpServers\": {\"narthex\": {\"command\": \"narthex\", \"args\": [\"connect\"]}}}")]
+pub struct ConnectArgs {
+    /// One server under its own names, instead of all with prefixed names
+    #[arg(long, value_name = "ALIAS")]
+    pub server: Option<Alias>,
+}
+
+/// Shows which programs a file would start and which addresses it would call, asks, and approves
+/// it. Another content, or the same at another place, must be approved anew.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  cd project && narthex trust && narthex up")]
+pub struct TrustArgs {
+    /// The file [default: mcp.json in this folder]
+    pub file: Option<PathBuf>,
+    /// Approve without asking; needed where nobody can answer
+    #[arg(long)]
+    pub yes: bool,
+}

@@ -1,0 +1,71 @@
+//! The part of the command line that is about the rules of a workspace.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::WorkspaceArgs;
+
+/// What can be done with the rules of a workspace, which only narrow what its runs may call.
+#[derive(Debug, Subcommand)]
+#[command(after_help = "See docs/policy.md for the form of rules.")]
+pub enum PolicyCommand {
+    /// Print the rules
+    #[command(after_help = "Example:\n  narthex policy show > rules.cedar")]
+    Show {
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Replace the rules; they count for the next call, also in runs that have begun
+    Set(SetPolicyArgs),
+    /// Take all rules away
+    Clear {
+        #[command(flatten)]
+        place: WorkspaceArgs,
+    },
+    /// Say what the rules say of a call; with only a file, whether it could be set
+    Check(CheckPolicyArgs),
+    /// Print what rules may name, as a Cedar schema
+    Schema,
+}
+
+/// Where the rules are.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  narthex policy set --file rules.cedar")]
+pub struct SetPolicyArgs {
+    /// The file with the rules; `-` reads them from standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+/// A call that is not made.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex policy check --file rules.cedar\n  \
+    narthex policy check --agent writer --server linear --tool create_issue\n  \
+    narthex policy check --server files --tool write --arguments '{\"path\": \"/etc/hosts\"}' \
+    --file rules.cedar\n\n\
+    Rules of a file are asked and stored nowhere. With a file alone, no daemon is needed.")]
+pub struct CheckPolicyArgs {
+    /// The run's agent
+    #[arg(long, requires = "server")]
+    pub agent: Option<String>,
+    /// The server: its id in the catalog, or its alias
+    #[arg(long, requires = "tool")]
+    pub server: Option<String>,
+    /// The tool, by the server's own name
+    #[arg(long, requires = "server")]
+    pub tool: Option<String>,
+    /// The arguments, one JSON object
+    #[arg(long, value_name = "JSON", requires = "server")]
+    pub arguments: Option<String>,
+    /// Who drives the run, by name or id
+    #[arg(long, requires = "server")]
+    pub user: Option<String>,
+    /// Ask the rules of this file instead; `-` reads them from standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}

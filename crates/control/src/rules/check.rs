@@ -1,0 +1,211 @@
+//! What the rules of a workspace would say of a call, without one.
+
+use std::time::SystemTime;
+
+use narthex_model::{
+    AgentName, AgentType, Alias, CatalogKind, WorkspaceId,
+    json::{Node, shortened},
+};
+use narthex_policy::{Actors, Arguments, Item, Question, Rules, Ruling, Site};
+use narthex_rules::RuleSet;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{refused, rules_of};
+use crate::{CatalogError, Control, ControlError, FieldError, access::Fields};
+
+const FIELDS: [&str; 11] = [
+    "agent",
+    "agent_type",
+    "server",
+    "alias",
+    "tool",
+    "prompt",
+    "resource",
+    "arguments",
+    "annotations",
+    "user",
+    "rules",
+];
+
+/// What rules say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulesChecked {
+    /// What matches, what it requires, and what forbids it.
+    pub ruling: Ruling,
+}
+
+/// A question as it is asked.
+struct Asked {
+    agent: Option<AgentName>,
+    agent_type: Option<AgentType>,
+    server: String,
+    alias: Alias,
+    item: Item,
+    arguments: Box<RawValue>,
+    annotations: Option<Box<RawValue>>,
+    user: Option<String>,
+    rules: Option<String>,
+}
+
+/// What must stay as it was written: rules may see a difference.
+#[derive(Deserialize)]
+struct Exact {
+    arguments: Option<Box<RawValue>>,
+    annotations: Option<Box<RawValue>>,
+}
+
+impl RulesChecked {
+    /// In one word: `forbidden`, `approval_required` or `allowed`, which is by rules alone.
+    #[must_use]
+    pub fn decision(&self) -> &'static str {
+        match &self.ruling {
+            Ruling { forbidden: Some(_), .. } => "forbidden",
+            Ruling { scopes, .. } if !scopes.is_empty() => "approval_required",
+            _ => "allowed",
+        }
+    }
+}
+
+impl Control {
+    /// Says what rules would say of the call that a document describes: those that are stored, or
+    /// those in the document, which are stored nowhere.
+    ///
+    /// # Errors
+    /// When anything is wrong with the document or its rules; when there is no such workspace or
+    /// no store, or it fails.
+    pub async fn rules_check(
+        &self,
+        workspace: &WorkspaceId,
+        text: &[u8],
+    ) -> Result<RulesChecked, ControlError> {
+        let store = self.catalog_store(workspace).await?;
+        let asked = read(text)?;
+        let user = match &asked.user {
+            Some(who) => Some(self.driver(workspace, who).map_err(|_absent| {
+                let message = "there is no such member of the workspace";
+                CatalogError::Refused(vec![FieldError::invalid("user", message, "name another")])
+            })?),
+            None => None,
+        };
+        let mut agent_type = asked.agent_type;
+        if let (None, Some(agent)) = (agent_type, &asked.agent) {
+            let found = store.catalog(CatalogKind::Agent).find(workspace, agent.as_str()).await;
+            let found = found.map_err(ControlError::Store)?;
+            agent_type = Some(found.map(|row| type_of(&row.document)).unwrap_or_default());
+        }
+        let actors = Actors { user, agent: asked.agent, agent_type, ..Actors::default() };
+        let rules = match &asked.rules {
+            Some(text) => text.clone(),
+            None => self.rules(workspace).await?.text().to_owned(),
+        };
+        let set = RuleSet::compile(&rules).map_err(|faults| refused(&faults))?;
+        let ruling = set.ask(&Question {
+            actors: &actors,
+            server: &asked.alias,
+            item: &asked.item,
+            method: match &asked.item {
+                Item::Prompt(_) => "prompts/get",
+                Item::Resource(_) => "resources/read",
+                Item::Tool(_) | Item::Task(_) | Item::Server => "tools/call",
+            },
+            arguments: Arguments::Json(asked.arguments.get().as_bytes()),
+            site: Site {
+                workspace: workspace.as_str(),
+                server_id: Some(&asked.server),
+                annotations: asked.annotations.as_ref().map(|one| one.get().as_bytes()),
+                endpoint: "aggregated",
+                era: "modern",
+            },
+            at: SystemTime::now(),
+        });
+        Ok(RulesChecked { ruling })
+    }
+}
+
+/// Whom an agent acts for, as its stored document says.
+fn type_of(document: &str) -> AgentType {
+    let document: serde_json::Value = serde_json::from_str(document).unwrap_or_default();
+    let word = document.get("agent_type").and_then(serde_json::Value::as_str);
+    AgentType::ALL.into_iter().find(|kind| Some(kind.as_str()) == word).unwrap_or_default()
+}
+
+fn read(text: &[u8]) -> Result<Asked, CatalogError> {
+    let mut fields = Fields::read(text, &FIELDS)?;
+    let agent = optional(&mut fields, "agent", AgentName::new);
+    let agent_type = fields.word("agent_type", &AgentType::ALL.map(|kind| (kind.as_str(), kind)));
+    let server = fields.named("server", |text| Ok::<_, String>(text.to_owned()));
+    let alias = match optional(&mut fields, "alias", Alias::new) {
+        Some(alias) => Some(alias),
+        None => server.as_deref().and_then(|server| match Alias::new(server) {
+            Ok(alias) => Some(alias),
+            Err(error) => {
+                fields.fault("alias", error.to_string(), "say what runs call the server");
+                None
+            }
+        }),
+    };
+    let item = item(&mut fields);
+    for name in ["arguments", "annotations"] {
+        if let Some(other) = fields.take(name).filter(|node| !matches!(node, Node::Object(_))) {
+            fields.fault(name, format!("it is {} and no object", other.found()), "write an object");
+        }
+    }
+    let user = optional(&mut fields, "user", |text| Ok::<_, String>(text.to_owned()));
+    let rules = fields.take("rules").is_some().then(|| rules_of(&mut fields));
+    fields.done()?;
+    let broken =
+        || CatalogError::Refused(vec![FieldError::invalid("", "it is no JSON", "correct it")]);
+    let exact: Exact = serde_json::from_slice(text).map_err(|_checked| broken())?;
+    let none = || RawValue::from_string("{}".to_owned()).map_err(|_valid| broken());
+    let (Some(server), Some(alias), Some(item)) = (server, alias, item) else {
+        return Err(broken());
+    };
+    Ok(Asked {
+        agent,
+        agent_type,
+        server,
+        alias,
+        item,
+        arguments: exact.arguments.map_or_else(none, Ok)?,
+        annotations: exact.annotations,
+        user,
+        rules,
+    })
+}
+
+/// What may be missing.
+fn optional<T, E: std::fmt::Display>(
+    fields: &mut Fields,
+    name: &str,
+    rule: impl FnOnce(&str) -> Result<T, E>,
+) -> Option<T> {
+    fields.take(name)?;
+    fields.named(name, rule)
+}
+
+/// Makes an item of its name.
+type ItemOf = fn(std::sync::Arc<str>) -> Item;
+
+/// What is to be called: one of three.
+fn item(fields: &mut Fields) -> Option<Item> {
+    let kinds: [(&str, ItemOf); 3] =
+        [("tool", Item::Tool), ("prompt", Item::Prompt), ("resource", Item::Resource)];
+    let mut found = Vec::new();
+    for (name, item) in kinds {
+        match fields.take(name) {
+            None => {}
+            Some(Node::Text(text)) => found.push(item(text.into())),
+            Some(other) => {
+                let shown = shortened(&other.to_text());
+                fields.fault(name, format!("`{shown}` is no text"), "name it");
+            }
+        }
+    }
+    if found.len() != 1 {
+        let message = "exactly one of `tool`, `prompt` and `resource` is needed";
+        fields.fault("tool", message, "name what is to be called, by the server's own name");
+        return None;
+    }
+    found.pop()
+}

@@ -1,0 +1,35 @@
+//! Why a document cannot be used.
+
+use std::io;
+
+use narthex_model::ErrorKind;
+
+/// Why a document cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// A file, a folder or standard input cannot be read; the message names the path.
+    #[error(transparent)]
+    Read(#[from] io::Error),
+    /// There is no document in a folder.
+    #[error("{0}")]
+    Empty(String),
+    /// What is written is no document, or has a part that cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+    /// It cannot be written so that it is read as the same.
+    #[error("the document cannot be written as YAML, use --json: {0}")]
+    Unwritable(String),
+}
+
+impl DocumentError {
+    /// The kind of failure. For [`Self::Read`], the error within says more.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Read(_) => ErrorKind::Unavailable,
+            Self::Empty(_) => ErrorKind::NotFound,
+            Self::Invalid(_) => ErrorKind::Invalid,
+            Self::Unwritable(_) => ErrorKind::Bug,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The rules of a workspace.
+
+use super::super::operation::{Content, Operation, delete, get, post, put};
+
+const RULES: &str = "/api/workspaces/{workspace}/policy";
+const CONDITION: &[&str] = &["IfMatch", "IfNoneMatch"];
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get(RULES, "policy_show", "Shows the rules").answers(200, Content::Json("Rules"), &["ETag"]),
+    put(RULES, "policy_set", "Replaces the rules; they count for the next call")
+        .takes("RulesNew")
+        .asks(CONDITION)
+        .answers(200, Content::Json("Rules"), &["ETag"])
+        .refuses(&[400, 412]),
+    delete(RULES, "policy_clear", "Takes all rules away").asks(CONDITION).ends().refuses(&[412]),
+    post(
+        "/api/workspaces/{workspace}/policy/check",
+        "policy_check",
+        "Says what the rules say of a call, without one",
+    )
+    .takes("RulesQuestion")
+    .gives("RulesChecked"),
+];

@@ -1,0 +1,184 @@
+//! The rules of workspaces over REST: who may write them, what is refused, and that they count.
+
+use http::StatusCode;
+use narthex_model::Role;
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{tenants::Tenants, world::Api};
+use crate::world::{Answer, whole};
+
+const POLICY: &str = "/api/workspaces/default/policy";
+const RULE: &str = r#"@id("no-echo") forbid(principal, action, resource == Tool::"one/echo");"#;
+
+async fn daemon(place: &TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let server = json!({ "one": { "transport": "http", "url": "URL" } });
+    Api::with_all(&server, store, &place.path().join("master.key")).await
+}
+
+fn document(rules: &str) -> String {
+    json!({ "rules": rules }).to_string()
+}
+
+impl Api {
+    async fn put_rules(&self, rules: &str) -> Answer {
+        self.send("PUT", POLICY, document(rules)).await
+    }
+
+    async fn put_if(&self, header: &'static str, value: &str) -> Answer {
+        let asked = self.ask("PUT", POLICY).header("content-type", "application/json");
+        asked.header(header, value).body(whole(document(RULE))).send().await
+    }
+
+    /// The rule that refuses a call of `echo` in a run.
+    async fn refused_by(&self, token: &str) -> Value {
+        let params = json!({ "name": "mcp__one__echo", "arguments": { "message": "x" } });
+        let request = self.world.modern("/mcp", "tools/call", params);
+        let answer = request.header("authorization", &format!("Bearer {token}")).send().await;
+        answer.json()["result"]["structuredContent"]["error"]["details"]["rule"].clone()
+    }
+}
+
+/// D13: rules are shown as they were written, with a tag; whoever has seen another state changes
+/// nothing; they count for the next call of a run that has begun, and go when they are cleared.
+#[tokio::test]
+async fn d13_rules_are_written_over_rest_and_count_at_once() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let none = api.ask("GET", POLICY).send().await;
+    assert_eq!(
+        (none.json()["rules"].clone(), none.json()["revision"].clone()),
+        (json!(""), json!(0))
+    );
+    assert!(none.headers.get("etag").is_none());
+    let asked = json!({ "tools": ["one"] }).to_string();
+    let run = api.send("POST", "/api/workspaces/default/runs", asked).await.succeeded();
+    let token = run["token"].as_str().unwrap();
+    assert_eq!(api.refused_by(token).await, Value::Null);
+
+    let set = api.put_if("if-none-match", "*").await;
+    assert_eq!(set.status, StatusCode::OK, "{}", set.text());
+    assert_eq!(set.json()["ids"], json!(["no-echo"]));
+    let tag = set.headers["etag"].to_str().unwrap().to_owned();
+    assert_eq!(api.refused_by(token).await, "no-echo");
+    api.put_if("if-none-match", "*").await.problem(StatusCode::PRECONDITION_FAILED, "conflict");
+    api.put_if("if-match", "\"other\"").await.problem(StatusCode::PRECONDITION_FAILED, "conflict");
+    assert_eq!(api.put_if("if-match", &tag).await.status, StatusCode::OK);
+    assert_eq!(api.put_rules("").await.json()["revision"], 2);
+    assert_eq!(api.refused_by(token).await, Value::Null);
+    api.put_if("if-match", &tag).await.problem(StatusCode::PRECONDITION_FAILED, "conflict");
+
+    api.put_rules(RULE).await.succeeded();
+    drop(api);
+    let api = daemon(&place).await;
+    assert_eq!(api.get(POLICY).await["rules"], RULE);
+    assert_eq!(api.refused_by(token).await, "no-echo", "they outlive a restart");
+    assert_eq!(api.ask("DELETE", POLICY).send().await.status, StatusCode::NO_CONTENT);
+    assert_eq!(api.refused_by(token).await, Value::Null);
+    let audit = api.get("/api/workspaces/default/audit?limit=100").await.to_string();
+    assert!(audit.contains("workspace.rules.updated"), "{audit}");
+}
+
+/// D13: another daemon on the same store sees rules come and go.
+#[tokio::test]
+async fn d13_other_daemons_see_rules_come_and_go() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, other) = (daemon(&place).await, daemon(&place).await);
+    let asked = json!({ "tools": ["one"] }).to_string();
+    let run = api.send("POST", "/api/workspaces/default/runs", asked).await.succeeded();
+    let token = run["token"].as_str().unwrap();
+    assert_eq!(other.refused_by(token).await, Value::Null);
+    let deadline = tokio::time::Instant::now() + super::world::SOON;
+    let until = async |wanted: Value| {
+        while other.refused_by(token).await != wanted {
+            assert!(tokio::time::Instant::now() < deadline, "it was never seen");
+            tokio::task::yield_now().await;
+        }
+    };
+    api.put_rules(RULE).await.succeeded();
+    until(json!("no-echo")).await;
+    assert_eq!(api.ask("DELETE", POLICY).send().await.status, StatusCode::NO_CONTENT);
+    until(Value::Null).await;
+}
+
+/// D13, D9: what is wrong with rules is told at once, with line, rule and remedy, and nothing is
+/// stored.
+#[tokio::test]
+async fn d13_wrong_rules_are_refused_whole() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    api.put_rules(RULE).await.succeeded();
+    let wrong = "permit(principal, action, resource);\n\
+                 @id(\"typo\") forbid(principal, action, resource) when { resource.nam == \"\" };";
+    let refused = api.put_rules(wrong).await;
+    refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    let errors = refused.json()["errors"].clone();
+    assert_eq!(errors.as_array().unwrap().len(), 2, "{errors}");
+    assert!(errors[0]["message"].as_str().unwrap().contains("line 1, rule `rule-1`"), "{errors}");
+    assert!(errors[1]["message"].as_str().unwrap().contains("rule `typo`"), "{errors}");
+    assert!(errors[1]["remedy"].as_str().unwrap().contains("name"), "{errors}");
+    for body in ["{}", r#"{"rules": 1}"#, r#"{"rules": "", "more": 1}"#] {
+        let refused = api.send("PUT", POLICY, body.to_owned()).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
+    assert_eq!(api.get(POLICY).await["rules"], RULE);
+}
+
+/// D13: a check says what the rules say, of those that are stored or of others, and is no call.
+#[tokio::test]
+async fn d13_a_check_asks_the_rules() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    api.put_rules(RULE).await.succeeded();
+    let check = async |question: Value| {
+        api.send("POST", &format!("{POLICY}/check"), question.to_string()).await
+    };
+    let before = api.calls();
+    let said = check(json!({ "server": "one", "tool": "echo" })).await.succeeded();
+    assert_eq!((&said["decision"], &said["rule"]), (&json!("forbidden"), &json!("no-echo")));
+    let said = check(json!({ "server": "other", "alias": "one", "tool": "echo" })).await;
+    assert_eq!(said.succeeded()["decision"], "allowed", "it is another server");
+    let rules = r#"@approval("a.b") forbid(principal, action, resource)
+        unless { context.annotations.readOnlyHint };"#;
+    let question = json!({ "server": "one", "tool": "echo", "rules": rules });
+    let said = check(question.clone()).await.succeeded();
+    assert_eq!(
+        (&said["decision"], &said["scopes"]),
+        (&json!("approval_required"), &json!(["a.b"]))
+    );
+    let mut hinted = question;
+    hinted["annotations"] = json!({ "readOnlyHint": true });
+    assert_eq!(check(hinted).await.succeeded()["decision"], "allowed");
+    for wrong in [
+        json!({ "server": "one" }),
+        json!({ "tool": "echo" }),
+        json!({ "server": "one", "tool": "a", "prompt": "b" }),
+        json!({ "server": "one", "tool": "a", "arguments": [] }),
+        json!({ "server": "one", "tool": "a", "user": "eve" }),
+        json!({ "server": "one", "tool": "a", "rules": "forbid" }),
+    ] {
+        let refused = check(wrong).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    }
+    assert_eq!((api.calls(), api.get(POLICY).await["rules"].clone()), (before, json!(RULE)));
+}
+
+/// S18: the rules of one workspace are nobody's in another, neither to see nor to change.
+#[tokio::test]
+async fn s18_rules_are_a_workspaces_own() {
+    let tenants = Tenants::with(&["team", "rival"]).await;
+    let (mine, theirs) = ("/api/workspaces/team/policy", "/api/workspaces/rival/policy");
+    let admin = tenants.token("team", Role::Admin).to_owned();
+    let set = tenants.ask(&admin, "PUT", mine, &document(RULE)).send().await;
+    assert_eq!(set.status, StatusCode::OK, "{}", set.text());
+    let set = tenants.ask(&admin, "PUT", theirs, &document(RULE)).send().await;
+    set.problem(StatusCode::NOT_FOUND, "not_found");
+    let runner = tenants.token("team", Role::Runner).to_owned();
+    let read = tenants.ask(&runner, "GET", mine, "").send().await;
+    read.problem(StatusCode::FORBIDDEN, "denied");
+    let rival = tenants.token("rival", Role::Admin).to_owned();
+    let read = tenants.ask(&rival, "GET", theirs, "").send().await;
+    assert_eq!(read.json()["rules"], "");
+}

@@ -1,0 +1,17 @@
+//! What runs may, in memory, as the store has it: the grants and the rules of each workspace.
+//!
+//! Whoever writes one to the store holds `changing` meanwhile and sets it here too, so that it
+//! counts at once. What other daemons on the store write is found within [`POLL`].
+
+mod grants;
+mod rules;
+
+use std::time::Duration;
+
+pub use grants::LiveGrants;
+pub use rules::{KnownRules, LiveRules};
+
+/// How often daemons on one store look for what others have written.
+pub const POLL: Duration = Duration::from_secs(2);
+/// How long what only the store can confirm counts without it.
+pub const STALE: Duration = Duration::from_secs(60);

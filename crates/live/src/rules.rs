@@ -1,0 +1,159 @@
+//! The rules that count, in memory: of each workspace one set, which its runs ask.
+//!
+//! What is written here counts at once; what other daemons on the store write, within
+//! [`crate::POLL`]. While the store cannot be asked, what was known last goes on: rules only
+//! narrow, so that nothing is allowed by it.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use narthex_model::WorkspaceId;
+use narthex_policy::{Forbidding, Question, Rules, Ruling, WorkspaceRules};
+use narthex_rules::RuleSet;
+use narthex_store::{RulesHead, StatementError, Store};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::POLL;
+
+/// How the rules of workspaces stood when they were read.
+pub type KnownRules = HashMap<WorkspaceId, RulesHead>;
+
+/// The rules of all workspaces.
+#[derive(Debug)]
+pub struct LiveRules {
+    by_workspace: Mutex<HashMap<WorkspaceId, Arc<WorkspaceRules>>>,
+    /// Held while anything changes or is read anew, so that the newest comes last.
+    known: tokio::sync::Mutex<KnownRules>,
+}
+
+/// What stands for rules that were stored and cannot be read: nothing is let through by them.
+#[derive(Debug)]
+struct Unreadable;
+
+impl Rules for Unreadable {
+    fn ask(&self, _question: &Question<'_>) -> Ruling {
+        let rule: Arc<str> = "unreadable".into();
+        let reason = "the rules of the workspace cannot be read by this program; write them anew";
+        let forbidden = Forbidding { rule: rule.clone(), reason: reason.into() };
+        Ruling { forbidden: Some(forbidden), matched: vec![rule], ..Ruling::default() }
+    }
+}
+
+impl LiveRules {
+    /// As the store has them; none without one. `home` are those of the workspace of the live
+    /// configuration.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn load(
+        store: Option<&Store>,
+        workspace: WorkspaceId,
+        home: Arc<WorkspaceRules>,
+    ) -> Result<Self, StatementError> {
+        let live = Self {
+            by_workspace: Mutex::new(HashMap::from([(workspace, home)])),
+            known: tokio::sync::Mutex::default(),
+        };
+        if let Some(store) = store {
+            let mut known = live.known.lock().await;
+            live.read_news(store, &mut known).await?;
+            drop(known);
+        }
+        Ok(live)
+    }
+
+    /// Those of a workspace, for its runs.
+    #[must_use]
+    pub fn of(&self, workspace: &WorkspaceId) -> Arc<WorkspaceRules> {
+        self.sets().entry(workspace.clone()).or_default().clone()
+    }
+
+    /// To be held while rules are written to the store and then set here.
+    pub async fn changing(&self) -> tokio::sync::MutexGuard<'_, KnownRules> {
+        self.known.lock().await
+    }
+
+    /// Follows what other daemons change, until the end.
+    pub async fn follow(self: Arc<Self>, store: Store, closing: CancellationToken) {
+        let mut ticks = interval(POLL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            let mut known = self.known.lock().await;
+            if let Err(error) = self.read_news(&store, &mut known).await {
+                tracing::warn!("rules cannot be compared with the store: {error}");
+            }
+        }
+    }
+
+    /// Reads those that are not as they are known.
+    async fn read_news(&self, store: &Store, known: &mut KnownRules) -> Result<(), StatementError> {
+        let heads: KnownRules = store.rules().heads().await?.into_iter().collect();
+        let gone: Vec<_> = known.keys().filter(|id| !heads.contains_key(*id)).cloned().collect();
+        for workspace in gone {
+            self.of(&workspace).set(None);
+            known.remove(&workspace);
+        }
+        for (workspace, head) in heads {
+            if known.get(&workspace) == Some(&head) {
+                continue;
+            }
+            // One that is gone by now is seen the next time.
+            let Some(row) = store.rules().find(&workspace).await? else { continue };
+            self.of(&workspace).set(compiled(&workspace, &row.document));
+            known.insert(workspace, row.head);
+        }
+        Ok(())
+    }
+
+    fn sets(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<WorkspaceRules>>> {
+        self.by_workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn compiled(workspace: &WorkspaceId, text: &str) -> Option<Box<dyn Rules>> {
+    match RuleSet::compile(text) {
+        Ok(set) => set.boxed(),
+        Err(faults) => {
+            tracing::error!(
+                %workspace,
+                "the rules that are stored cannot be read, so that nothing may be called: {faults}"
+            );
+            Some(Box::new(Unreadable))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D13: what cannot be read lets nothing through.
+    #[test]
+    fn d13_rules_that_cannot_be_read_forbid_everything() {
+        let workspace = WorkspaceId::default();
+        assert!(compiled(&workspace, "").is_none());
+        let rules = WorkspaceRules::default();
+        rules.set(compiled(&workspace, "permit(principal, action, resource);"));
+        assert!(!rules.is_empty());
+        let unreadable = compiled(&workspace, "forbid everything").unwrap();
+        let actors = narthex_policy::Actors::default();
+        let ruling = unreadable.ask(&Question {
+            actors: &actors,
+            server: &narthex_model::Alias::new("git").unwrap(),
+            item: &narthex_policy::Item::Server,
+            method: "x",
+            arguments: narthex_policy::Arguments::Json(b"{}"),
+            site: narthex_policy::Site::default(),
+            at: std::time::SystemTime::UNIX_EPOCH,
+        });
+        assert_eq!(&*ruling.forbidden.unwrap().rule, "unreadable");
+    }
+}

@@ -1,0 +1,114 @@
+//! `narthex policy`: the rules of a workspace, through the daemon; a file of rules is checked
+//! without one.
+
+use std::process::ExitCode;
+
+use http::Method;
+use narthex_cli::{CheckPolicyArgs, PolicyCommand, WorkspaceArgs};
+use narthex_control::{POLICY_SCHEMA, RuleSet};
+use narthex_documents::text_of;
+use narthex_model::ErrorKind;
+use serde_json::{Map, Value, json};
+
+use super::waiting::waiting;
+use crate::{
+    cli::Context,
+    daemon_client::{ApiRequest, DaemonClient, workspace_path},
+    failure::Failure,
+    output::{self, harmless},
+};
+
+pub(crate) async fn run(command: PolicyCommand, context: Context) -> Result<ExitCode, Failure> {
+    let (method, place, body) = match command {
+        PolicyCommand::Show { place } => return show(&place, &context).await,
+        PolicyCommand::Check(args) if args.server.is_none() => return validate(&args, &context),
+        PolicyCommand::Check(args) => return check(&args, &context).await,
+        PolicyCommand::Schema => {
+            let told = json!({ "schema": POLICY_SCHEMA });
+            return output::told(&told, POLICY_SCHEMA.trim_end(), context.format);
+        }
+        PolicyCommand::Set(args) => {
+            (Method::PUT, args.place, json!({ "rules": text_of(&args.file)? }))
+        }
+        PolicyCommand::Clear { place } => (Method::DELETE, place, json!({})),
+    };
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(method, policy_path(&place)).entry(&body.to_string());
+    let rules = waiting("changing the rules", &context, client.api(request)).await?;
+    output::told(&rules, &counted(&rules), context.format)
+}
+
+async fn show(place: &WorkspaceArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let client = DaemonClient::operator(&context.settings)?;
+    let asked = client.api_get(policy_path(place));
+    let rules = waiting("asking the daemon", context, asked).await?;
+    if context.format.is_json() {
+        output::done(&rules)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = rules["rules"].as_str().unwrap_or_default();
+    let lines: Vec<_> = text.trim_end().split('\n').map(harmless).collect();
+    output::line(&lines.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Whether a file could be set.
+fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let Some(file) = &args.file else {
+        return Err(Failure::usage("name a file, or a server and a tool"));
+    };
+    let set = RuleSet::compile(&text_of(file)?).map_err(|faults| {
+        let message = format!("{} cannot be set:\n{faults}", file.display());
+        let details = Some(json!({ "faults": faults.0 }));
+        Failure { details, ..Failure::new(ErrorKind::Invalid, message) }
+    })?;
+    let told = json!({ "ids": set.ids().collect::<Vec<_>>() });
+    output::told(&told, &format!("{}, and could be set", counted(&told)), context.format)
+}
+
+async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
+    let CheckPolicyArgs { agent, server, tool, arguments, user, file, place } = args;
+    let rules = file.as_deref().map(text_of).transpose()?;
+    let said =
+        [("agent", agent), ("server", server), ("tool", tool), ("user", user), ("rules", &rules)];
+    let said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let question = said.map(|(name, value)| (name.to_owned(), Value::from(value.as_str())));
+    let mut entry = Value::Object(question.collect()).to_string();
+    if let Some(arguments) = arguments {
+        if let Err(error) = serde_json::from_str::<Map<String, Value>>(arguments) {
+            return Err(Failure::usage(format!("--arguments is no JSON object: {error}")));
+        }
+        // As they were written: rules may see a difference.
+        entry = format!("{{\"arguments\":{arguments},{}", &entry[1..]);
+    }
+    let client = DaemonClient::operator(&context.settings)?;
+    let request = ApiRequest::new(Method::POST, format!("{}/check", policy_path(place)));
+    let checked = waiting("asking the daemon", context, client.api(request.entry(&entry))).await?;
+    output::told(&checked, &harmless(&sentence(&checked)), context.format)
+}
+
+/// What rules say, in words.
+fn sentence(checked: &Value) -> String {
+    let text = |name: &str| checked[name].as_str().unwrap_or_default();
+    let names = |name: &str| {
+        let names = checked[name].as_array().into_iter().flatten().filter_map(Value::as_str);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (rule, reason, matched) = (text("rule"), text("reason"), names("matched"));
+    match text("decision") {
+        "forbidden" => format!("forbidden by the rule {rule}: {reason} (matching: {matched})"),
+        "approval_required" => format!("requires {} (matching: {matched})", names("scopes")),
+        _ => "no rule says anything against it".to_owned(),
+    }
+}
+
+fn counted(rules: &Value) -> String {
+    match rules["ids"].as_array().map_or(0, Vec::len) {
+        1 => "there is 1 rule".to_owned(),
+        count => format!("there are {count} rules"),
+    }
+}
+
+fn policy_path(place: &WorkspaceArgs) -> String {
+    workspace_path(&place.workspace, "/policy")
+}

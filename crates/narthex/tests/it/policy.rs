@@ -1,0 +1,103 @@
+//! `narthex policy` with a real daemon and a real server.
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place, fixture_entry};
+
+const RULE: &str = r#"@id("no-echo")
+@reason("be quiet")
+forbid(principal, action, resource == Tool::"fixture/echo");
+"#;
+
+fn data(done: Done) -> Value {
+    done.succeeded().json()["data"].take()
+}
+
+/// D13: a rule that is set at the command line refuses the next call of a run that lives, of this
+/// workspace alone, over a restart too, until it is taken away.
+#[test]
+fn d13_a_rule_counts_for_the_next_call_of_its_workspace() {
+    let place = Place::with(&json!({ "fixture": fixture_entry() }));
+    let mut daemon = place.up();
+    place.write("rules.cedar", RULE);
+    let rules = place.path("rules.cedar").display().to_string();
+    let call = || place.run(["call", "fixture", "echo", "message=hello"]);
+    place.run(["workspaces", "create", "team"]).succeeded();
+    place.run(["policy", "set", "-f", &rules, "--workspace", "team"]).succeeded();
+    assert_eq!(call().succeeded().stdout, "hello\n");
+    place.run(["policy", "show"]).succeeded();
+
+    let set = data(place.run(["policy", "set", "--file", &rules, "--json"]));
+    assert_eq!((&set["ids"], &set["revision"]), (&json!(["no-echo"]), &json!(1)));
+    call().failed(1, &["permission_required", "no-echo", "be quiet"]);
+    assert_eq!(place.run(["policy", "show"]).succeeded().stdout, RULE);
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let _daemon = place.up();
+    call().failed(1, &["permission_required", "no-echo"]);
+
+    let check = |more: &[&str]| place.run([&["policy", "check"][..], more].concat());
+    let said = check(&["--server", "fixture", "--tool", "echo"]).succeeded().stdout;
+    assert!(said.contains("forbidden by the rule no-echo: be quiet"), "{said}");
+    let asked = ["--server", "fixture", "--tool", "add", "--user", "prn_0000000000000000"];
+    let said = data(check(&[&asked[..], &["--json"]].concat()));
+    assert_eq!((&said["decision"], &said["matched"]), (&json!("allowed"), &json!([])));
+
+    place.run(["policy", "clear"]).succeeded();
+    assert_eq!(call().succeeded().stdout, "hello\n");
+    let shown = data(place.run(["policy", "show", "--json"]));
+    assert_eq!((&shown["rules"], &shown["revision"]), (&json!(""), &json!(2)));
+}
+
+/// D13: rules of a file are asked about a call and are stored nowhere; arguments are compared as
+/// they were written.
+#[test]
+fn d13_rules_of_a_file_are_asked_and_not_stored() {
+    let place = Place::with(&json!({ "fixture": fixture_entry() }));
+    let _daemon = place.up();
+    let rule = r#"@id("large") @approval("demo.large") forbid(principal == Agent::"writer", action,
+        resource) when { context.arguments has n && context.arguments.n > 10 };"#;
+    place.write("rules.cedar", rule);
+    let rules = place.path("rules.cedar").display().to_string();
+    let check = |agent: &str, arguments: &str| {
+        let asked = ["policy", "check", "--server", "s", "--tool", "t", "--file", &rules];
+        let more = ["--agent", agent, "--arguments", arguments, "--json"];
+        data(place.run([&asked[..], &more[..]].concat()))
+    };
+    let said = check("writer", r#"{"n":11}"#);
+    assert_eq!(
+        (&said["decision"], &said["scopes"]),
+        (&json!("approval_required"), &json!(["demo.large"]))
+    );
+    assert_eq!(check("writer", r#"{"n":3}"#)["decision"], "allowed");
+    assert_eq!(check("reader", r#"{"n":11}"#)["decision"], "allowed");
+    let other = check("writer", r#"{"n":0.5}"#);
+    assert_eq!(other["failed"], json!(["large"]), "it cannot be compared");
+    assert_eq!(data(place.run(["policy", "show", "--json"]))["rules"], "");
+    let unknown = ["policy", "check", "--server", "s", "--tool", "t", "--user", "eve"];
+    place.run(unknown).failed(1, &["no such member"]);
+    let wrong = ["policy", "check", "--server", "s", "--tool", "t", "--arguments", "[1]"];
+    place.run(wrong).failed(2, &["no JSON object"]);
+}
+
+/// D13: a file is checked without a daemon: all that is wrong is told, with line, rule and remedy.
+#[test]
+fn d13_a_file_is_checked_without_a_daemon() {
+    let place = Place::new();
+    place.write("rules.cedar", RULE);
+    let rules = place.path("rules.cedar").display().to_string();
+    let good = data(place.run(["policy", "check", "--file", &rules, "--json"]));
+    assert_eq!(good["ids"], json!(["no-echo"]));
+    let text = place.pipe(&["policy", "check", "-f", "-"], RULE).succeeded().stdout;
+    assert!(text.contains("1 rule"), "{text}");
+    let wrong = "permit(principal, action, resource);\n\
+                 @id(\"typo\") forbid(principal, action, resource)\n\
+                 when { resource.nam == \"x\" };\n";
+    place.write("rules.cedar", wrong);
+    let both = ["line 1", "rule-1", "line 2", "typo", "`nam`", "`name`"];
+    place.run(["policy", "check", "--file", &rules]).failed(1, &both);
+    place.run(["policy", "check"]).failed(2, &["a server and a tool"]);
+    let schema = place.run(["policy", "schema"]).succeeded().stdout;
+    assert!(schema.contains("action call appliesTo"), "{schema}");
+    place.run(["policy", "set", "--file", &rules]).failed(1, &["daemon"]);
+}

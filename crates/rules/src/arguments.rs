@@ -1,0 +1,273 @@
+//! Which arguments a rule asks for, and of which types they must be for it to make sense.
+//!
+//! Tools take whatever their servers say, so that no schema knows their arguments. What a rule does
+//! with one tells its type: `like` takes a text, `<` a whole number. Against that type the rule is
+//! checked; an argument of another type at a call is an error of the rule, which then matches.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use cedar_policy::pst::{BinaryOp, Clause, Expr, Literal, Policy, UnaryOp, Var};
+use serde_json::{Map, Value, json};
+
+/// The member of the context in which they are.
+pub(crate) const ARGUMENTS: &str = "arguments";
+
+/// What is asked of an argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    /// Only whether it is there, or the same as something.
+    Any,
+    Bool,
+    Long,
+    Text,
+    Set(Box<Kind>),
+    Record(BTreeMap<String, Kind>),
+}
+
+/// What one rule asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    arguments: BTreeMap<String, Kind>,
+    is_asked: bool,
+    /// Why it cannot be told: a message and a remedy each.
+    pub(crate) faults: Vec<(String, &'static str)>,
+}
+
+impl Asked {
+    /// What a rule asks for.
+    pub(crate) fn by(policy: &Policy) -> Self {
+        let mut asked = Self::default();
+        for clause in policy.body().clauses() {
+            let (Clause::When(condition) | Clause::Unless(condition)) = clause;
+            asked.walk(condition, Kind::Bool);
+        }
+        asked
+    }
+
+    /// Whether it asks for any.
+    pub(crate) fn is_any(&self) -> bool {
+        self.is_asked
+    }
+
+    /// The arguments as attributes of a record in a schema. None of them need be there.
+    pub(crate) fn attributes(&self) -> Map<String, Value> {
+        attributes(&self.arguments)
+    }
+
+    /// Looks through an expression of which `kind` is expected.
+    fn walk(&mut self, expr: &Expr, kind: Kind) {
+        match expr {
+            Expr::Var(Var::Context) => self.refuse_whole_context(),
+            Expr::GetAttr { .. } => match path(expr) {
+                Some(path) => self.note(&path, kind),
+                None => self.walk_member(expr),
+            },
+            Expr::HasAttr { expr, attrs } => {
+                let names: Vec<_> = attrs.iter().map(|name| name.to_string()).collect();
+                self.walk_has(expr, names);
+            }
+            Expr::Like { expr, .. } => self.walk(expr, Kind::Text),
+            Expr::UnaryOp { op, expr } => self.walk(
+                expr,
+                match op {
+                    UnaryOp::Not => Kind::Bool,
+                    UnaryOp::Neg => Kind::Long,
+                    UnaryOp::IsEmpty => Kind::Set(Box::new(Kind::Any)),
+                    _ => Kind::Any,
+                },
+            ),
+            Expr::BinaryOp { op, left, right } => self.walk_both(*op, left, right, kind),
+            Expr::Is { expr, in_expr, .. } => {
+                self.walk(expr, Kind::Any);
+                in_expr.iter().for_each(|inside| self.walk(inside, Kind::Any));
+            }
+            Expr::IfThenElse { cond, then_expr, else_expr } => {
+                self.walk(cond, Kind::Bool);
+                self.walk(then_expr, kind.clone());
+                self.walk(else_expr, kind);
+            }
+            Expr::Set(items) => {
+                let of = match kind {
+                    Kind::Set(of) => *of,
+                    _ => Kind::Any,
+                };
+                items.iter().for_each(|item| self.walk(item, of.clone()));
+            }
+            Expr::Record(members) => {
+                members.values().for_each(|member| self.walk(member, Kind::Any));
+            }
+            // Literals and other variables name no argument.
+            _ => {}
+        }
+    }
+
+    /// An attribute of anything but the arguments.
+    fn walk_member(&mut self, expr: &Expr) {
+        let Expr::GetAttr { expr, attr } = expr else { return };
+        match &**expr {
+            Expr::Var(Var::Context) if attr == ARGUMENTS => {
+                self.is_asked = true;
+                let message = "it asks for all arguments together".to_owned();
+                self.faults.push((message, "name one, such as `context.arguments.path`"));
+            }
+            Expr::Var(_) => {}
+            inner => self.walk(inner, Kind::Any),
+        }
+    }
+
+    fn walk_has(&mut self, expr: &Expr, names: Vec<String>) {
+        let inside = match expr {
+            Expr::Var(Var::Context) if names.iter().any(|name| name == ARGUMENTS) => {
+                // Where they cannot be told it would be false, and the rule would let pass what it
+                // is there to stop.
+                self.is_asked = true;
+                let message = "it asks whether there are arguments, which are always there";
+                let remedy = "ask for one of them: `context.arguments has path`";
+                self.faults.push((message.to_owned(), remedy));
+                return;
+            }
+            Expr::Var(_) => return,
+            Expr::GetAttr { expr: inner, attr }
+                if attr == ARGUMENTS && matches!(**inner, Expr::Var(Var::Context)) =>
+            {
+                Some(Vec::new())
+            }
+            other => path(other),
+        };
+        match inside {
+            Some(mut path) => {
+                path.extend(names);
+                self.note(&path, Kind::Any);
+            }
+            None => self.walk(expr, Kind::Any),
+        }
+    }
+
+    fn walk_both(&mut self, op: BinaryOp, left: &Arc<Expr>, right: &Arc<Expr>, kind: Kind) {
+        let set = |of: Kind| Kind::Set(Box::new(of));
+        let (of_left, of_right) = match op {
+            BinaryOp::Eq | BinaryOp::NotEq => (kind_of(right), kind_of(left)),
+            BinaryOp::And | BinaryOp::Or => (Kind::Bool, Kind::Bool),
+            BinaryOp::Less
+            | BinaryOp::LessEq
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEq
+            | BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul => (Kind::Long, Kind::Long),
+            BinaryOp::Contains => match kind_of(left) {
+                Kind::Set(of) => (set(kind_of(right)), *of),
+                _ => (set(kind_of(right)), Kind::Any),
+            },
+            BinaryOp::ContainsAll | BinaryOp::ContainsAny => {
+                let either = |kind| if kind == Kind::Any { set(Kind::Any) } else { kind };
+                (either(kind_of(right)), either(kind_of(left)))
+            }
+            _ => (kind.clone(), kind),
+        };
+        self.walk(left, of_left);
+        self.walk(right, of_right);
+    }
+
+    fn refuse_whole_context(&mut self) {
+        // Else there would be ways to the arguments that nobody sees from outside.
+        let message = "it uses the context as a whole".to_owned();
+        self.faults.push((message, "name one of its members, such as `context.endpoint`"));
+    }
+
+    /// Something is expected of the argument at a path.
+    fn note(&mut self, path: &[String], kind: Kind) {
+        self.is_asked = true;
+        if !put(&mut self.arguments, path, kind) {
+            let shown = path.join(".");
+            let message = format!("`context.arguments.{shown}` cannot be of two types at once");
+            self.faults.push((message, "make two rules of it, each for the tools of one type"));
+        }
+    }
+}
+
+/// The names below `context.arguments`, if it is that; at least one.
+fn path(expr: &Expr) -> Option<Vec<String>> {
+    let Expr::GetAttr { expr: inner, attr } = expr else { return None };
+    if let Expr::GetAttr { expr: root, attr: first } = &**inner
+        && first == ARGUMENTS
+        && matches!(**root, Expr::Var(Var::Context))
+    {
+        return Some(vec![attr.to_string()]);
+    }
+    let mut path = path(inner)?;
+    path.push(attr.to_string());
+    Some(path)
+}
+
+/// What an expression certainly is.
+fn kind_of(expr: &Expr) -> Kind {
+    match expr {
+        Expr::Literal(Literal::Bool(_)) => Kind::Bool,
+        Expr::Literal(Literal::Long(_)) => Kind::Long,
+        Expr::Literal(Literal::String(_)) => Kind::Text,
+        Expr::UnaryOp { op: UnaryOp::Neg, .. } => Kind::Long,
+        Expr::Set(items) => {
+            let kinds = items.iter().map(|item| kind_of(item));
+            let known = kinds.into_iter().find(|kind| *kind != Kind::Any);
+            Kind::Set(Box::new(known.unwrap_or(Kind::Any)))
+        }
+        // What is known of the circumstances.
+        Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
+            (Expr::Var(Var::Context), "method" | "endpoint" | "era") => Kind::Text,
+            (Expr::Var(Var::Principal), "is_child") => Kind::Bool,
+            (Expr::Var(Var::Principal | Var::Resource), _) => Kind::Text,
+            _ => Kind::Any,
+        },
+        _ => Kind::Any,
+    }
+}
+
+/// Adds what is expected at a path; `false` if something else is.
+fn put(arguments: &mut BTreeMap<String, Kind>, path: &[String], kind: Kind) -> bool {
+    let Some((first, rest)) = path.split_first() else { return true };
+    let known = arguments.entry(first.clone()).or_insert(Kind::Any);
+    if rest.is_empty() {
+        return join(known, kind);
+    }
+    if *known == Kind::Any {
+        *known = Kind::Record(BTreeMap::new());
+    }
+    match known {
+        Kind::Record(members) => put(members, rest, kind),
+        _ => false,
+    }
+}
+
+/// Takes over the more exact of two kinds; `false` if they are no one kind.
+fn join(known: &mut Kind, other: Kind) -> bool {
+    match (&mut *known, other) {
+        (_, Kind::Any) => true,
+        (Kind::Any, other) => {
+            *known = other;
+            true
+        }
+        (Kind::Set(known), Kind::Set(other)) => join(known, *other),
+        (Kind::Record(_), Kind::Record(_)) => true,
+        (known, other) => *known == other,
+    }
+}
+
+fn attributes(members: &BTreeMap<String, Kind>) -> Map<String, Value> {
+    let attribute = |(name, kind): (&String, &Kind)| {
+        let mut attribute = schema_of(kind);
+        attribute["required"] = false.into();
+        (name.clone(), attribute)
+    };
+    members.iter().map(attribute).collect()
+}
+
+fn schema_of(kind: &Kind) -> Value {
+    match kind {
+        Kind::Any | Kind::Text => json!({ "type": "String" }),
+        Kind::Bool => json!({ "type": "Boolean" }),
+        Kind::Long => json!({ "type": "Long" }),
+        Kind::Set(of) => json!({ "type": "Set", "element": schema_of(of) }),
+        Kind::Record(members) => json!({ "type": "Record", "attributes": attributes(members) }),
+    }
+}

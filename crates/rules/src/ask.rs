@@ -1,0 +1,275 @@
+//! Asking a set of rules about one request.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{LazyLock, atomic::Ordering},
+    time::UNIX_EPOCH,
+};
+
+use cedar_policy::{
+    Authorizer, Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, PolicySet, Request,
+    RestrictedExpression,
+};
+use narthex_model::json::{Node, field};
+use narthex_policy::{Arguments, Forbidding, Item, Question, Rules, Ruling};
+
+use crate::{
+    RuleSet,
+    arguments::ARGUMENTS,
+    set::{Group, Head, HeadResource, Rule},
+    values,
+};
+
+type Values = Vec<(String, RestrictedExpression)>;
+
+/// The names of types, which are parsed once.
+struct Types {
+    agent: EntityTypeName,
+    server: EntityTypeName,
+    tool: EntityTypeName,
+    prompt: EntityTypeName,
+    resource: EntityTypeName,
+    method: EntityTypeName,
+    call: EntityUid,
+}
+
+static TYPES: LazyLock<Types> = LazyLock::new(|| {
+    let name = |name: &str| name.parse::<EntityTypeName>().expect("the schema has this type");
+    Types {
+        agent: name("Agent"),
+        server: name("Server"),
+        tool: name("Tool"),
+        prompt: name("Prompt"),
+        resource: name("Resource"),
+        method: name("Method"),
+        call: EntityUid::from_type_name_and_id(name("Action"), EntityId::new("call")),
+    }
+});
+
+static AUTHORIZER: LazyLock<Authorizer> = LazyLock::new(Authorizer::new);
+
+/// A question in the words of the schema.
+struct Asked {
+    principal: EntityUid,
+    resource: EntityUid,
+    heads: Vec<Head>,
+    entities: Entities,
+    context: Values,
+}
+
+/// The rules that match, by number, and those of them that could not be asked.
+#[derive(Default)]
+struct Matches {
+    all: Vec<usize>,
+    failed: HashSet<usize>,
+}
+
+impl Rules for RuleSet {
+    fn ask(&self, question: &Question<'_>) -> Ruling {
+        let Some(asked) = Asked::of(question) else {
+            // Nothing in a question can be so wrong; if it were, nobody could say what matches.
+            let all = (0..self.rules.len()).collect();
+            return self.ruling(Matches { all, failed: (0..self.rules.len()).collect() });
+        };
+        let mut matches = Matches::default();
+        matches.find(&self.plain, &asked, asked.context.clone());
+        if let Arguments::Json(arguments) = question.arguments
+            && !self.asking.is_empty()
+        {
+            let mut context = asked.context.clone();
+            // Without them, a rule that looks at one cannot be asked, and so matches.
+            context.extend(values::record(arguments).map(|record| (ARGUMENTS.to_owned(), record)));
+            matches.find(&self.asking, &asked, context);
+        }
+        matches.all.sort_unstable();
+        self.ruling(matches)
+    }
+}
+
+impl RuleSet {
+    fn ruling(&self, matches: Matches) -> Ruling {
+        let mut ruling = Ruling::default();
+        for number in matches.all {
+            let Some(rule) = self.rules.get(number) else { continue };
+            ruling.matched.push(rule.id.clone());
+            if matches.failed.contains(&number) {
+                ruling.failed.push(rule.id.clone());
+                tell(rule);
+            }
+            match rule.scopes.is_empty() {
+                true if ruling.forbidden.is_none() => {
+                    let (rule, reason) = (rule.id.clone(), rule.reason.clone());
+                    ruling.forbidden = Some(Forbidding { rule, reason });
+                }
+                true => {}
+                false => ruling.scopes.extend(rule.scopes.iter().cloned()),
+            }
+        }
+        ruling
+    }
+}
+
+/// A rule that cannot be asked something counts as matching. Told once of each, as a caller can
+/// bring it about as often as it likes.
+fn tell(rule: &Rule) {
+    if !rule.is_told.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            rule.id = &*rule.id,
+            "a rule could not be asked about a call and counts as matching: an argument is of \
+             another type than the rule says, or the arguments are too large to be told"
+        );
+    }
+}
+
+impl Matches {
+    /// Asks those rules of a group that may be about this.
+    fn find(&mut self, group: &Group, asked: &Asked, context: Values) {
+        let mut sets = asked.heads.iter().filter_map(|head| group.by_head.get(head)).peekable();
+        if sets.peek().is_none() {
+            return;
+        }
+        let request = Context::from_pairs(context).ok().and_then(|context| {
+            let (principal, resource) = (asked.principal.clone(), asked.resource.clone());
+            Request::new(principal, TYPES.call.clone(), resource, context, None).ok()
+        });
+        for set in sets {
+            match &request {
+                Some(request) => self.take(set, request, &asked.entities),
+                None => self.fail(set),
+            }
+        }
+    }
+
+    fn take(&mut self, set: &PolicySet, request: &Request, entities: &Entities) {
+        let response = AUTHORIZER.is_authorized(request, set, entities);
+        let said = response.diagnostics();
+        self.all.extend(said.reason().filter_map(|id| number(id.as_ref())));
+        for error in said.errors() {
+            let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+            let number = number(error.policy_id().as_ref());
+            self.all.extend(number);
+            self.failed.extend(number);
+        }
+    }
+
+    fn fail(&mut self, set: &PolicySet) {
+        let numbers: Vec<_> =
+            set.policies().filter_map(|policy| number(policy.id().as_ref())).collect();
+        self.all.extend_from_slice(&numbers);
+        self.failed.extend(numbers);
+    }
+}
+
+/// Rules are numbered when they are compiled.
+fn number(id: &str) -> Option<usize> {
+    id.parse().ok()
+}
+
+impl Asked {
+    fn of(question: &Question<'_>) -> Option<Self> {
+        let Question { actors, server, item, method, site, at, arguments: _ } = question;
+        let id = site.server_id.unwrap_or(server.as_str());
+        let of_server = uid(&TYPES.server, id);
+        let (kind, name) = match item {
+            Item::Tool(name) => (&TYPES.tool, &**name),
+            Item::Prompt(name) => (&TYPES.prompt, &**name),
+            Item::Resource(name) => (&TYPES.resource, &**name),
+            // A task without a call that made it is asked of by its method.
+            Item::Task(_) | Item::Server => (&TYPES.method, *method),
+        };
+        let resource = uid(kind, &format!("{id}/{name}"));
+        let agent = actors.agent.as_ref().map_or("", |agent| agent.as_str());
+        let principal = uid(&TYPES.agent, agent);
+        let user = actors.user.as_ref().map_or("", |user| user.as_str());
+        let attributes = HashMap::from([
+            text("name", agent),
+            text("agent_type", actors.agent_type.map_or("", |kind| kind.as_str())),
+            text("workspace", site.workspace),
+            text("session", &actors.session.map(|id| id.to_text()).unwrap_or_default()),
+            text("run", &actors.run.map(|id| id.to_text()).unwrap_or_default()),
+            text("user", user),
+            ("is_child".to_owned(), RestrictedExpression::new_bool(actors.is_child)),
+        ]);
+        let of_resource = HashMap::from([
+            text("name", name),
+            ("server".to_owned(), RestrictedExpression::new_entity_uid(of_server.clone())),
+        ]);
+        let of_server_attributes = HashMap::from([text("id", id), text("alias", server.as_str())]);
+        let inside = HashSet::from([of_server.clone()]);
+        let entities = [
+            Entity::new(principal.clone(), attributes, HashSet::new()).ok()?,
+            Entity::new(of_server.clone(), of_server_attributes, HashSet::new()).ok()?,
+            Entity::new(resource.clone(), of_resource, inside).ok()?,
+        ];
+        let entities = Entities::from_entities(entities, None).ok()?;
+        let context = vec![
+            text("method", method),
+            text("endpoint", site.endpoint),
+            text("era", site.era),
+            ("annotations".to_owned(), annotations(site.annotations)?),
+            ("time".to_owned(), time(*at)?),
+        ];
+        let heads = heads(&principal, kind, [&resource, &of_server]);
+        Some(Self { principal, resource, heads, entities, context })
+    }
+}
+
+/// All heads of rules that may be about this.
+fn heads(principal: &EntityUid, kind: &EntityTypeName, ones: [&EntityUid; 2]) -> Vec<Head> {
+    let resources = [HeadResource::Any, HeadResource::Of(kind.clone())].into_iter();
+    let resources = resources.chain(ones.map(|one| HeadResource::One(one.clone())));
+    let of_each = |resource: HeadResource| {
+        [None, Some(principal.clone())]
+            .map(|principal| Head { principal, resource: resource.clone() })
+    };
+    resources.flat_map(of_each).collect()
+}
+
+fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {
+    EntityUid::from_type_name_and_id(kind.clone(), EntityId::new(id))
+}
+
+fn text(name: &str, value: &str) -> (String, RestrictedExpression) {
+    (name.to_owned(), RestrictedExpression::new_string(value.to_owned()))
+}
+
+/// What a server says of its tool, with what the protocol takes for said where it says nothing.
+fn annotations(declared: Option<&[u8]>) -> Option<RestrictedExpression> {
+    let declared = declared.and_then(|text| Node::parse(text).ok());
+    let hint = |name: &str, otherwise: bool| {
+        let said = match &declared {
+            Some(Node::Object(fields)) => match field(fields, name) {
+                Some(Node::Bool(said)) => Some(*said),
+                _ => None,
+            },
+            _ => None,
+        };
+        (name.to_owned(), RestrictedExpression::new_bool(said.unwrap_or(otherwise)))
+    };
+    let hints = [
+        hint("readOnlyHint", false),
+        hint("destructiveHint", true),
+        hint("idempotentHint", false),
+        hint("openWorldHint", true),
+    ];
+    RestrictedExpression::new_record(hints).ok()
+}
+
+/// A time in UTC. Weekdays count from Monday, which is 1.
+fn time(at: std::time::SystemTime) -> Option<RestrictedExpression> {
+    let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    let long = |name: &str, value| (name.to_owned(), RestrictedExpression::new_long(value));
+    let days = seconds / 86_400;
+    RestrictedExpression::new_record([
+        long("seconds", seconds),
+        // 1970 began on a Thursday.
+        long("weekday", (days + 3) % 7 + 1),
+        long("hour", seconds / 3_600 % 24),
+        long("minute", seconds / 60 % 60),
+    ])
+    .ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Tests of what rules say of a request.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{AgentName, AgentType, Alias, PrincipalId, RunId, SessionId};
+use narthex_policy::{Actors, Site};
+use proptest::prelude::*;
+
+use super::*;
+
+fn rules(text: &str) -> RuleSet {
+    RuleSet::compile(text).unwrap_or_else(|faults| panic!("{faults}"))
+}
+
+fn actors() -> Actors {
+    Actors {
+        user: PrincipalId::new("prn_1111111111111111").ok(),
+        agent: AgentName::new("writer").ok(),
+        session: Some(SessionId::new([1; 6])),
+        run: Some(RunId::new([2; 6])),
+        agent_type: Some(AgentType::Orchestrator),
+        is_child: true,
+    }
+}
+
+/// Wednesday, 10 January 2024, 09:05 in UTC.
+fn at() -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(1_704_877_500)
+}
+
+/// What rules say of a call of the tool `write` of the server `linear`, which the run calls `lin`.
+fn said(rules: &RuleSet, arguments: &str) -> Ruling {
+    let annotations = br#"{"readOnlyHint":true,"destructiveHint":"no"}"#;
+    let site = Site {
+        workspace: "team",
+        server_id: Some("linear"),
+        annotations: Some(annotations),
+        endpoint: "aggregated",
+        era: "modern",
+    };
+    rules.ask(&Question {
+        actors: &actors(),
+        server: &Alias::new("lin").unwrap(),
+        item: &Item::Tool("write".into()),
+        method: "tools/call",
+        arguments: Arguments::Json(arguments.as_bytes()),
+        site,
+        at: at(),
+    })
+}
+
+fn matches(condition: &str, arguments: &str) -> bool {
+    let set = rules(&format!("forbid(principal, action, resource) when {{ {condition} }};"));
+    let said = said(&set, arguments);
+    assert!(said.failed.is_empty(), "{condition}: {said:?}");
+    said.forbidden.is_some()
+}
+
+/// D13: each thing that a rule may look at is what the run and its call are.
+#[test]
+fn d13_rules_see_who_calls_what_and_where() {
+    for condition in [
+        r#"principal == Agent::"writer" && principal.name == "writer""#,
+        r#"principal.agent_type == "orchestrator" && principal.is_child"#,
+        r#"principal.user == "prn_1111111111111111" && principal.workspace == "team""#,
+        r#"principal.run != "" && principal.session != "" && principal.run != principal.session"#,
+        r#"resource == Tool::"linear/write" && resource in Server::"linear""#,
+        r#"resource.name == "write" && resource.server == Server::"linear""#,
+        r#"resource.server.alias == "lin" && resource.server.id == "linear""#,
+        r#"context.method == "tools/call" && context.endpoint == "aggregated""#,
+        r#"context.era == "modern" && context.time.weekday == 3"#,
+        r#"context.time.hour == 9 && context.time.minute == 5"#,
+        r#"context.time.seconds == 1704877500"#,
+    ] {
+        assert!(matches(condition, "{}"), "{condition}");
+        assert!(!matches(&format!("!({condition})"), "{}"), "{condition}");
+    }
+}
+
+/// S25: what a server does not say of its tool, or says in another form, is taken as the protocol
+/// takes it: for the worse.
+#[test]
+fn s25_annotations_that_are_not_said_are_the_worse_ones() {
+    assert!(matches("context.annotations.readOnlyHint", "{}"), "it is said");
+    assert!(matches("context.annotations.destructiveHint", "{}"), "it is no boolean");
+    assert!(matches("context.annotations.openWorldHint", "{}"));
+    assert!(!matches("context.annotations.idempotentHint", "{}"));
+}
+
+/// D13: arguments are compared as what they are; one that is not there is not.
+#[test]
+fn d13_arguments_are_values() {
+    let path = r#"context.arguments has path && context.arguments.path like "/etc/*""#;
+    for (arguments, is_match) in
+        [(r#"{"path":"/etc/passwd"}"#, true), (r#"{"path":"/tmp/a"}"#, false), ("{}", false)]
+    {
+        assert_eq!(matches(path, arguments), is_match, "{arguments}");
+    }
+    assert!(!matches(path, r#"{"path":null}"#), "null is nothing");
+    let count = "context.arguments has count && context.arguments.count >= 10";
+    assert!(matches(count, r#"{"count":10.0}"#) && !matches(count, r#"{"count":9}"#));
+    let to = r#"context.arguments has to && context.arguments.to.contains("all")"#;
+    assert!(matches(to, r#"{"to":["me","all"]}"#) && !matches(to, r#"{"to":[]}"#));
+    let inside = "context.arguments has options.force && context.arguments.options.force";
+    assert!(matches(inside, r#"{"options":{"force":true}}"#));
+    assert!(!matches(inside, r#"{"options":{}}"#));
+    assert!(matches(r#"context.arguments has a && context.arguments.a == "0.5""#, r#"{"a":0.5}"#));
+}
+
+/// S12, S14: what cannot be compared or told counts as matching, and only where a rule looks at it.
+#[test]
+fn s14_what_cannot_be_asked_counts_as_matching() {
+    let text = r#"@id("deep") forbid(principal, action, resource in Server::"linear")
+        when { context.arguments has n && context.arguments.n > 10 };
+        @id("other") forbid(principal, action, resource in Server::"other")
+        when { context.arguments has n && context.arguments.n > 10 };
+        @id("plain") forbid(principal, action, resource) when { resource.name == "read" };"#;
+    let set = rules(text);
+    let deep = format!("{{\"n\":{}1{}}}", "[".repeat(30), "]".repeat(30));
+    let large = format!("{{\"n\":1,\"x\":\"{}\"}}", "x".repeat(70_000));
+    for arguments in
+        [r#"{"n":"11"}"#, r#"{"n":0.5}"#, r#"{"n":[11]}"#, r#"{"n":1,"n":2}"#, "[]", &deep, &large]
+    {
+        let said = said(&set, arguments);
+        assert_eq!(said.forbidden.as_ref().map(|by| &*by.rule), Some("deep"), "{arguments}");
+        assert_eq!((said.matched.len(), said.failed.len()), (1, 1), "{said:?}");
+    }
+    assert_eq!(said(&set, r#"{"n":3}"#), Ruling::default());
+    let of_task = |tool: &str| {
+        set.ask(&Question {
+            actors: &actors(),
+            server: &Alias::new("linear").unwrap(),
+            item: &Item::Tool(tool.into()),
+            method: "tasks/get",
+            arguments: Arguments::Judged,
+            site: Site::default(),
+            at: at(),
+        })
+    };
+    assert_eq!(of_task("write"), Ruling::default(), "it was decided on when the call was made");
+    assert!(of_task("read").forbidden.is_some());
+}
+
+/// D13: several rules at once: the first that forbids is told, and all scopes are required.
+#[test]
+fn d13_rules_add_up() {
+    let set = rules(
+        r#"@approval("linear.write, linear.read") forbid(principal, action, resource is Tool);
+           @id("no") @reason("not today")
+           forbid(principal, action, resource == Tool::"linear/write");
+           @id("never") forbid(principal, action, resource in Server::"linear");
+           @approval("team.audit") forbid(principal == Agent::"writer", action, resource);
+           @approval("team.other") forbid(principal == Agent::"reader", action, resource);"#,
+    );
+    let said = said(&set, "{}");
+    let by = said.forbidden.unwrap();
+    assert_eq!((&*by.rule, &*by.reason), ("no", "not today"));
+    let matched: Vec<_> = said.matched.iter().map(|id| &**id).collect();
+    assert_eq!(matched, ["rule-1", "no", "never", "rule-4"]);
+    let scopes: Vec<_> = said.scopes.iter().map(|scope| scope.as_str()).collect();
+    assert_eq!(scopes, ["linear.read", "linear.write", "team.audit"]);
+}
+
+proptest! {
+    /// Whatever the arguments and names are, rules answer, and alike each time.
+    #[test]
+    fn any_question_is_answered(name in ".{0,40}", argument in ".{0,40}", number in any::<f64>()) {
+        let set = rules(r#"forbid(principal, action, resource) when {
+            context.arguments has a && context.arguments.a like "*x*" };
+            forbid(principal, action, resource) when {
+            context.arguments has n && context.arguments.n > 3 };"#);
+        let arguments = serde_json::json!({ "a": argument, "n": number }).to_string();
+        let question = Question {
+            actors: &actors(),
+            server: &Alias::new("linear").unwrap(),
+            item: &Item::Resource(name.as_str().into()),
+            method: "resources/read",
+            arguments: Arguments::Json(arguments.as_bytes()),
+            site: Site::default(),
+            at: at(),
+        };
+        let said = set.ask(&question);
+        prop_assert_eq!(&said, &set.ask(&question));
+        prop_assert_eq!(said.matched.contains(&"rule-1".into()), argument.contains('x'));
+    }
+}
+
+/// The same rules, all of which are asked about everything.
+fn unsorted(set: RuleSet) -> RuleSet {
+    let RuleSet { rules, plain, asking } = set;
+    let [plain, asking] = [plain, asking].map(|group| {
+        let policies =
+            group.by_head.into_values().flat_map(|set| set.policies().cloned().collect::<Vec<_>>());
+        let set = PolicySet::from_policies(policies).unwrap();
+        // A head that every question has.
+        let any = Head { principal: None, resource: HeadResource::Any };
+        Group { by_head: HashMap::from([(any, set)]) }
+    });
+    RuleSet { rules, plain, asking }
+}
+
+proptest! {
+    /// D13: which rules are asked follows from their heads, and never changes what they say.
+    #[test]
+    fn d13_rules_that_are_not_asked_would_not_match(
+        heads in proptest::collection::vec((0..6_usize, 0..12_usize, 0..4_usize), 1..20),
+        agent in 0..3_usize,
+        server in 0..3_usize,
+        item in 0..5_usize,
+    ) {
+        let principals = [
+            "principal", "principal is Agent", r#"principal == Agent::"a""#,
+            r#"principal in Agent::"b""#, r#"principal is Agent in Agent::"a""#,
+            r#"principal == Agent::"""#,
+        ];
+        let resources = [
+            "resource", "resource is Tool", "resource is Prompt", "resource is Resource",
+            "resource is Method", r#"resource in Server::"one""#, r#"resource in Server::"two""#,
+            r#"resource == Tool::"one/x""#, r#"resource in Tool::"one/x""#,
+            r#"resource is Prompt in Server::"one""#, r#"resource == Prompt::"two/x""#,
+            r#"resource is Tool in Tool::"two/x""#,
+        ];
+        let conditions = [
+            "", r#"when { resource.name == "x" }"#, r#"unless { principal.name == "a" }"#,
+            "when { context.arguments has n && context.arguments.n > 3 }",
+        ];
+        let rule = |(principal, resource, condition): &(usize, usize, usize)| {
+            let (principal, resource) = (principals[*principal], resources[*resource]);
+            format!("forbid({principal}, action, {resource}) {};\n", conditions[*condition])
+        };
+        let text: String = heads.iter().map(rule).collect();
+        let actors = Actors {
+            agent: [None, AgentName::new("a").ok(), AgentName::new("b").ok()][agent].clone(),
+            ..Actors::default()
+        };
+        let items = [
+            Item::Tool("x".into()), Item::Tool("y".into()), Item::Prompt("x".into()),
+            Item::Resource("x".into()), Item::Server,
+        ];
+        let question = Question {
+            actors: &actors,
+            server: &Alias::new(["one", "two", "three"][server]).unwrap(),
+            item: &items[item],
+            method: "vendor/x",
+            arguments: Arguments::Json(br#"{"n":"no number"}"#),
+            site: Site::default(),
+            at: at(),
+        };
+        let sorted = rules(&text).ask(&question);
+        prop_assert_eq!(sorted, unsorted(rules(&text)).ask(&question), "{}", text);
+    }
+}

@@ -1,0 +1,17 @@
+//! Workspace rules in Cedar (D13): checked as a whole when they are saved, and asked at each call.
+//!
+//! Rules can only narrow: they forbid, or require a tool scope that somebody must have granted.
+//! Pure: no I/O and no clock.
+
+mod arguments;
+mod ask;
+mod fault;
+mod schema;
+mod set;
+mod values;
+
+pub use fault::{RuleFault, RuleFaults};
+/// What rules may name, as a Cedar schema that people read.
+pub const SCHEMA: &str = schema::TEXT;
+
+pub use set::{RULES_MAX, RuleSet, TEXT_MAX};

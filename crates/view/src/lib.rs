@@ -1,0 +1,12 @@
+//! What callers see at an aggregated endpoint: one list out of many servers', where each name of it
+//! leads, and tools of our own for what clients that know tools alone could not reach.
+//!
+//! A [`View`] is made of [`parts`] and is a function of them: it asks no server and knows no run.
+
+mod list_kind;
+mod own_tool;
+mod view;
+
+pub use list_kind::ListKind;
+pub use own_tool::{OwnCall, OwnTool};
+pub use view::{Part, View, ViewOptions, exposed, parts, seen_rows, shown};
