@@ -2,6 +2,7 @@
 
 mod permission;
 mod session;
+mod shares;
 mod status;
 
 use serde_json::{Value, json};
@@ -15,10 +16,11 @@ results with `emit_artifact`, and ask them with `request_input`: it returns at o
 answer comes later as a message with the same request_id. A tool that answers \
 `permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
 as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
-yourself.";
+yourself. Show people files with `share`.";
 
 pub(crate) fn all() -> Vec<Tool> {
-    [status::tools(), permission::tools(), session::tools()].into_iter().flatten().collect()
+    let all = [status::tools(), shares::tools(), permission::tools(), session::tools()];
+    all.into_iter().flatten().collect()
 }
 
 /// By what an agent knows an answer: short enough to be part of a message's id.

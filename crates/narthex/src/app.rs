@@ -17,7 +17,7 @@ use narthex_http::{HttpOptions, ServeOptions, Workers};
 use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, Provenance, WorkspaceId};
 use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
-use narthex_runs::{Runs, RunsOptions};
+use narthex_runs::{Runs, RunsOptions, ShareOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
@@ -97,6 +97,8 @@ pub struct Doors {
     pub serve: ServeOptions,
     /// Folders for Unix sockets: the first one whose path is short enough is used.
     pub socket_dirs: Vec<PathBuf>,
+    /// Where what runs share is kept.
+    pub shares: ShareOptions,
 }
 
 impl Doors {
@@ -176,6 +178,7 @@ impl App {
                         let (closing, tasks) = (closing.clone(), tasks.clone());
                         Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
                     }),
+                    shares: options.doors.as_ref().map(|doors| doors.shares.clone()),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
                 begin_runs(&gateway, control, &runs).await?;
@@ -204,7 +207,7 @@ impl App {
     }
 
     fn open(&mut self, doors: Doors) {
-        let Doors { listener, mut http, serve, socket_dirs } = doors;
+        let Doors { listener, mut http, serve, socket_dirs, shares: _ } = doors;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
         http.runs.clone_from(&self.runs);

@@ -7,8 +7,8 @@ use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, CheckCommand,
     ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand,
     ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand, RunCommand,
-    SecretsCommand, ServersCommand, SessionsCommand, TokensCommand, ToolsArgs, TrustArgs, UpArgs,
-    UsageArgs, UsersCommand, WorkspacesCommand,
+    SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, TokensCommand, ToolsArgs,
+    TrustArgs, UpArgs, UsageArgs, UsersCommand, WorkspacesCommand,
 };
 use narthex_model::{CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
@@ -109,6 +109,9 @@ enum Command {
     /// What humans allow users and agents to do, and what runs ask for
     #[command(subcommand)]
     Grants(GrantsCommand),
+    /// What agents share of their folders, and comments on it
+    #[command(subcommand)]
+    Shares(SharesCommand),
     /// The rules of a workspace: what its runs may not call, or only with approval
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -248,6 +251,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
+        Command::Shares(command) => Box::pin(commands::shares::run(command, context)).await,
         Command::Clients(command) => Box::pin(commands::clients::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
         Command::Whoami => Box::pin(commands::users::whoami(context)).await,

@@ -148,7 +148,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-fn failure(error: &ClientError) -> Failure {
+pub(crate) fn failure(error: &ClientError) -> Failure {
     Failure::new(error.kind(), with_causes(error))
 }
 

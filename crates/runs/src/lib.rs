@@ -17,6 +17,7 @@ mod keep;
 mod kept;
 mod prepare;
 mod seen;
+mod shares;
 mod sockets;
 
 use std::{
@@ -35,7 +36,10 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::time::Instant;
 
-pub use narthex_store::{DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow};
+pub use narthex_store::{
+    CommentRow, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow, ShareRow,
+    SharedFileRow, ThreadRow,
+};
 
 pub use self::{
     create::Created,
@@ -44,9 +48,13 @@ pub use self::{
     driver::Creator,
     error::{RunError, RunFault},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
+    shares::{
+        CommentOn, Commenter, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
+        SharingError, ThreadPage,
+    },
     sockets::{OpenSockets, RunSockets, SocketsError},
 };
-use self::{expiry::Expiries, kept::Kept};
+use self::{expiry::Expiries, kept::Kept, shares::Copying};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -70,6 +78,8 @@ pub struct RunsOptions {
     pub built_in_url: Option<String>,
     /// Opens Unix sockets for runs; `None` if there are none.
     pub sockets: Option<Arc<dyn RunSockets>>,
+    /// Where what runs share is kept; `None` if it is not.
+    pub shares: Option<ShareOptions>,
 }
 
 /// The runs of all workspaces. Clones are handles to the same ones.
@@ -93,6 +103,8 @@ struct Shared {
     looking: Turns<(WorkspaceId, ServerId)>,
     /// Held by whoever has a run begin for a client.
     clients: Turns<McpClientId>,
+    /// Held by whoever copies what is shared.
+    copying: Copying,
 }
 
 impl Runs {
@@ -109,6 +121,7 @@ impl Runs {
             kept: Kept::default(),
             looking: Turns::default(),
             clients: Turns::default(),
+            copying: Copying::default(),
         });
         Self { shared }
     }
@@ -133,6 +146,12 @@ impl Runs {
                 closing.run_until_cancelled(Box::pin(watching.end_in_time())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
+            if runs.shared.options.shares.is_some() {
+                let (sweeping, closing) = (runs.clone(), runs.control().closing());
+                runs.control().spawn(async move {
+                    closing.run_until_cancelled(Box::pin(sweeping.sweep_daily())).await;
+                });
+            }
         }
         Ok(())
     }

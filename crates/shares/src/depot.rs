@@ -121,6 +121,20 @@ impl Depot {
         Ok(lock(&*self.shelf(workspace)?).used)
     }
 
+    /// The workspaces that may have copies.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn workspaces(&self) -> Result<Vec<WorkspaceId>, ShareError> {
+        let reading = "read the depot of shares";
+        let mut workspaces = Vec::new();
+        for entry in fs::read_dir(&self.workspaces).map_err(io_error(reading))? {
+            let name = entry.map_err(io_error(reading))?.file_name();
+            workspaces.extend(name.to_str().and_then(|name| WorkspaceId::new(name).ok()));
+        }
+        Ok(workspaces)
+    }
+
     /// Begins to look for copies that no share has.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use narthex_http::{TokenHash, Workers};
 use narthex_model::{Alias, ErrorKind};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
+use narthex_runs::ShareOptions;
 use serde::Serialize;
 use serde_json::json;
 use tokio::{
@@ -26,7 +27,7 @@ use crate::{
     cli::Context,
     config::{self, Settings},
     data_dir::{DaemonState, DataDir},
-    failure::Failure,
+    failure::{Failure, with_causes},
     output::{self, harmless},
     rows::Row,
     secrets, telemetry,
@@ -50,6 +51,8 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let address = listener.local_addr()?;
     followed.login = Some(settings.sign_in.options(address.port()));
     let mut ends = stop_signal()?;
+    let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
+        .map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {
         servers: Servers::Followed(Box::new(followed)),
@@ -64,6 +67,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
             http: settings.http_options(address, TokenHash::of(admin.expose())),
             serve: settings.serve_options(workers.clone()),
             socket_dirs: data.socket_dirs(),
+            shares,
         }),
     })
     .await?;

@@ -22,6 +22,8 @@ use toml::{Table, Value};
 use super::{SignIn, keys, keys::KeyPlace, layers::Layers, signin};
 use crate::{ConnectionOptions, failure::Failure};
 
+/// A gibibyte: five shares of the largest size.
+const SHARES_BYTES: u64 = 1 << 30;
 const LISTEN: &str = "127.0.0.1:7717";
 
 /// What the command line says.
@@ -77,6 +79,8 @@ pub(crate) struct Settings {
     pub(crate) connections_max: usize,
     pub(crate) name_length_max: usize,
     pub(crate) output_tokens: Option<NonZeroU64>,
+    /// The most bytes of what the runs of one workspace share.
+    pub(crate) shares_bytes: u64,
     pub(crate) connections: ConnectionOptions,
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
@@ -231,6 +235,8 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             message_bytes: number("limits.message_bytes")
                 .unwrap_or(usual_gateway.limits.message_bytes),
         },
+        shares_bytes: number("limits.shares_bytes")
+            .map_or(SHARES_BYTES, |bytes| u64::try_from(bytes).unwrap_or(u64::MAX)),
         sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
         connections_max: number("limits.connections")
             .unwrap_or(ServeOptions::default().max_connections),

@@ -18,7 +18,8 @@ use crate::{
 const CREATE: Statement = Statement {
     name: "shares.create",
     sql: "INSERT INTO shares (workspace, id, session, run, title, kind, entry_point, total_size, \
-          revision, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $9)",
+          revision, created_at, updated_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $9 \
+          WHERE (SELECT COUNT(*) FROM shares WHERE workspace = $1 AND session = $3) < $10",
 };
 /// The session stays the one that shared it first.
 const REPLACE: Statement = Statement {
@@ -104,7 +105,8 @@ impl<'a> Shares<'a> {
         Self { database }
     }
 
-    /// Stores a new share with its files. Its revision and its times are not looked at.
+    /// Stores a new share with its files. Its revision and its times are not looked at. `false`,
+    /// and nothing is stored, if its session has `max` already.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -112,8 +114,9 @@ impl<'a> Shares<'a> {
         &self,
         row: &ShareRow,
         files: &[SharedFileRow],
-    ) -> Result<(), StatementError> {
-        self.put(row, files, false).await.map(drop)
+        max: u64,
+    ) -> Result<bool, StatementError> {
+        self.put(row, files, Some(max)).await
     }
 
     /// Puts other files in place of those of a share, and keeps its comments. `false`, and nothing
@@ -126,14 +129,14 @@ impl<'a> Shares<'a> {
         row: &ShareRow,
         files: &[SharedFileRow],
     ) -> Result<bool, StatementError> {
-        self.put(row, files, true).await
+        self.put(row, files, None).await
     }
 
     async fn put(
         &self,
         row: &ShareRow,
         files: &[SharedFileRow],
-        is_there: bool,
+        max_if_new: Option<u64>,
     ) -> Result<bool, StatementError> {
         let (share, session, run) = (row.id.to_text(), row.session.to_text(), row.run.to_text());
         let place = [Value::Text(row.workspace.as_str()), Value::Text(&share)];
@@ -146,12 +149,13 @@ impl<'a> Shares<'a> {
             Value::Integer(stored(row.total_size)),
             Value::Integer(now_ms()),
         ];
-        let values = [&place[..], &values].concat();
-        let mut steps = match is_there {
-            true => {
-                vec![Step::must_change(REPLACE, values), Step::new(CLEAR, place.to_vec())]
+        let mut values = [&place[..], &values].concat();
+        let mut steps = match max_if_new {
+            None => vec![Step::must_change(REPLACE, values), Step::new(CLEAR, place.to_vec())],
+            Some(max) => {
+                values.push(Value::Integer(stored(max)));
+                vec![Step::must_change(CREATE, values)]
             }
-            false => vec![Step::new(CREATE, values)],
         };
         for file in files {
             let values = [

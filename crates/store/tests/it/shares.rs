@@ -84,11 +84,11 @@ async fn x_e97_a_share_is_kept_as_it_was_shared() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, one) = (id("team"), share(1));
-        store.shares().create(&one, &[file("b", "00ff"), file("a.csv", "00aa")]).await.unwrap();
-        let twice = store.shares().create(&one, &[]).await.unwrap_err();
+        store.shares().create(&one, &[file("b", "00ff"), file("a.csv", "00aa")], 9).await.unwrap();
+        let twice = store.shares().create(&one, &[], 9).await.unwrap_err();
         assert_eq!(twice.kind(), ErrorKind::Conflict);
         let homeless = ShareRow { session: SessionId::new([8; SessionId::BYTES]), ..share(2) };
-        let refused = store.shares().create(&homeless, &[]).await.unwrap_err();
+        let refused = store.shares().create(&homeless, &[], 9).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::NotFound);
         store.close().await;
         let store = place.open().await;
@@ -114,7 +114,7 @@ async fn a_share_is_replaced_in_place_and_keeps_its_comments() {
         let (team, one) = (id("team"), share(1));
         assert!(!store.shares().replace(&one, &[file("a", "00aa")]).await.unwrap());
         assert_eq!(store.shares().hashes(&team).await.unwrap(), [""; 0]);
-        store.shares().create(&one, &[file("a", "00aa"), file("b", "00aa")]).await.unwrap();
+        store.shares().create(&one, &[file("a", "00aa"), file("b", "00aa")], 9).await.unwrap();
         store.shares().begin_thread(&team, &thread(""), "ada", "well").await.unwrap();
         let again = ShareRow { entry_point: None, kind: "file".to_owned(), ..share(1) };
         assert!(store.shares().replace(&again, &[file("c", "00cc")]).await.unwrap());
@@ -136,7 +136,7 @@ async fn comments_are_numbered_and_threads_settled() {
         let (team, about) = (id("team"), thread("line 3"));
         let nothing = store.shares().begin_thread(&team, &about, "ada", "x").await.unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::NotFound);
-        store.shares().create(&share(1), &[]).await.unwrap();
+        store.shares().create(&share(1), &[], 9).await.unwrap();
         store.shares().begin_thread(&team, &about, "ada", "why?").await.unwrap();
         store.shares().comment(&team, about.id, "run_0a1b2c3d4e5f", "so").await.unwrap();
         let comments = store.shares().comments(&team, about.id).await.unwrap();
@@ -163,7 +163,7 @@ async fn shares_come_by_pages() {
     for place in Place::both() {
         let store = store(&place).await;
         for number in [3, 1, 2] {
-            store.shares().create(&share(number), &[]).await.unwrap();
+            store.shares().create(&share(number), &[], 9).await.unwrap();
         }
         let ids = |rows: Vec<ShareRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
         let team = id("team");
@@ -171,6 +171,21 @@ async fn shares_come_by_pages() {
         assert_eq!(first, [share(1).id, share(2).id]);
         let rest = ids(store.shares().page(&team, Some(first[1]), 2).await.unwrap());
         assert_eq!(rest, [share(3).id]);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_has_so_many_shares_and_no_more() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        assert!(store.shares().create(&share(1), &[file("a", "00aa")], 2).await.unwrap());
+        assert!(store.shares().create(&share(2), &[], 2).await.unwrap());
+        assert!(!store.shares().create(&share(3), &[file("b", "00bb")], 2).await.unwrap());
+        assert_eq!(store.shares().find(&id("team"), share(3).id).await.unwrap(), None);
+        assert_eq!(store.shares().hashes(&id("team")).await.unwrap(), ["00aa"]);
+        assert!(store.shares().remove(&id("team"), share(1).id).await.unwrap());
+        assert!(store.shares().create(&share(3), &[], 2).await.unwrap());
         store.close().await;
     }
 }

@@ -27,16 +27,20 @@ async fn daemon(place: &TempDir) -> Api {
     api
 }
 
-/// A run of that agent.
-struct Run<'a> {
-    api: &'a Api,
-    token: String,
-    session: String,
+/// A run of an agent.
+pub(super) struct Run<'a> {
+    pub(super) api: &'a Api,
+    pub(super) token: String,
+    pub(super) session: String,
 }
 
 impl<'a> Run<'a> {
     async fn begin(api: &'a Api) -> Self {
-        let asked = json!({ "type": "start_session", "agent_name": "writer" });
+        Self::of(api, "writer").await
+    }
+
+    pub(super) async fn of(api: &'a Api, agent: &str) -> Self {
+        let asked = json!({ "type": "start_session", "agent_name": agent });
         let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
         Self { api, token: text("token"), session: text("session_id") }
@@ -48,18 +52,18 @@ impl<'a> Run<'a> {
     }
 
     /// The result of a tool at the server's own endpoint.
-    async fn call(&self, name: &str, arguments: Value) -> Value {
+    pub(super) async fn call(&self, name: &str, arguments: Value) -> Value {
         let params = json!({ "name": name, "arguments": arguments });
         self.ask("/mcp/narthex", "tools/call", params).await.json()["result"].clone()
     }
 
-    async fn called(&self, name: &str, arguments: Value) -> Value {
+    pub(super) async fn called(&self, name: &str, arguments: Value) -> Value {
         let result = self.call(name, arguments).await;
         assert_eq!(result["isError"], Value::Null, "{result}");
         result["structuredContent"].clone()
     }
 
-    async fn refused(&self, name: &str, arguments: Value) -> Value {
+    pub(super) async fn refused(&self, name: &str, arguments: Value) -> Value {
         let result = self.call(name, arguments).await;
         assert_eq!(result["isError"], true, "{result}");
         result["structuredContent"]["error"].clone()
@@ -71,7 +75,7 @@ impl<'a> Run<'a> {
     }
 
     /// What happened in its session.
-    async fn events(&self) -> Vec<Value> {
+    pub(super) async fn events(&self) -> Vec<Value> {
         let session = SessionId::parse(&self.session).unwrap();
         let wanted = Wanted { after: 0, limit: 100, kinds: &[] };
         let events = self.api.control.events().unwrap();
@@ -98,6 +102,7 @@ async fn x_m2_the_core_tools_are_in_every_run() {
         "emit_artifact",
         "request_input",
         "emit_error",
+        "share",
         "request_permission",
         "request_grant",
         "end_session",
