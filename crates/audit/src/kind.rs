@@ -77,6 +77,18 @@ kinds! {
     SESSION_MESSAGE_SENT = "session.message.sent";
     /// Somebody has reported what a session has used.
     SESSION_COST_REPORTED = "session.cost.reported";
+    /// A run has shared files.
+    SHARE_CREATED = "session.share.created";
+    /// A run has put other files in place of those of a share.
+    SHARE_REPLACED = "session.share.replaced";
+    /// Somebody has deleted a share.
+    SHARE_DELETED = "session.share.deleted";
+    /// Somebody has said something of a share.
+    SHARE_COMMENTED = "session.share.commented";
+    /// Somebody has settled a thread of comments.
+    THREAD_RESOLVED = "session.share.thread_resolved";
+    /// Somebody has opened a settled thread of comments again.
+    THREAD_REOPENED = "session.share.thread_reopened";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

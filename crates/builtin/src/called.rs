@@ -7,6 +7,7 @@ use narthex_control::{By, CatalogError, ControlError};
 use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
 use narthex_gateway::{BuiltInCall, BuiltInResult, RunView};
 use narthex_model::{CallError, CallErrorKind, ErrorKind, SessionId};
+use narthex_runs::SharingError;
 use narthex_wire::Raw;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -125,6 +126,11 @@ pub(crate) fn failed(error: &ControlError) -> CallError {
 
 pub(crate) fn of_events(error: &EventsError) -> CallError {
     of_kind(error.kind(), error)
+}
+
+/// A failure of shares, with its code.
+pub(crate) fn of_sharing(error: &SharingError) -> CallError {
+    coded(kind_of(error.kind()), error.code(), error.to_string())
 }
 
 /// A failure of a kind, in its own words.

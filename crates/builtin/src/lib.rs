@@ -18,7 +18,7 @@ use narthex_runs::Runs;
 use narthex_wire::Raw;
 use serde_json::{Map, Value};
 
-pub(crate) use self::called::{Called, failed, invalid, said};
+pub(crate) use self::called::{Called, failed, invalid, of_sharing, said};
 pub use self::registration::{Boundary, Effect, RegistrationError, SourceRule, Tool, WriteKind};
 
 /// The longest arguments, in bytes.

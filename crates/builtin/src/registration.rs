@@ -256,6 +256,7 @@ mod tests {
             "emit_artifact",
             "request_input",
             "emit_error",
+            "share",
             "request_permission",
             "request_grant",
             "end_session",

@@ -4,6 +4,7 @@ mod children;
 mod costs;
 mod permission;
 mod session;
+mod shares;
 mod status;
 
 use serde_json::{Value, json};
@@ -17,11 +18,18 @@ results with `emit_artifact`, and ask them with `request_input`: it returns at o
 answer comes later as a message with the same request_id. A tool that answers \
 `permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
 as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
-yourself. Agents that you may start are in `list_spawnable_agents`; `spawn_session` starts one.";
+yourself. Show people files with `share`. Agents that you may start are in \
+`list_spawnable_agents`; `spawn_session` starts one.";
 
 pub(crate) fn all() -> Vec<Tool> {
-    let all =
-        [status::tools(), permission::tools(), children::tools(), costs::tools(), session::tools()];
+    let all = [
+        status::tools(),
+        shares::tools(),
+        permission::tools(),
+        children::tools(),
+        costs::tools(),
+        session::tools(),
+    ];
     all.into_iter().flatten().collect()
 }
 

@@ -11,6 +11,7 @@ mod clients;
 mod detached;
 mod door;
 mod feed;
+mod file;
 mod guard;
 mod hub;
 mod legacy;

@@ -19,7 +19,7 @@ use self::operation::{Answer, Content, JSON, Operation, meaning};
 use crate::{Access, ROUTES, Route};
 
 /// By subject, for people who look for one.
-const SCHEMAS: [&str; 13] = [
+const SCHEMAS: [&str; 14] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
@@ -30,6 +30,7 @@ const SCHEMAS: [&str; 13] = [
     include_str!("openapi/schemas/catalog.json"),
     include_str!("openapi/schemas/runs.json"),
     include_str!("openapi/schemas/events.json"),
+    include_str!("openapi/schemas/shares.json"),
     include_str!("openapi/schemas/grants.json"),
     include_str!("openapi/schemas/policy.json"),
     include_str!("openapi/schemas/audit.json"),
@@ -42,7 +43,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 20] = [
+const SEGMENTS: [(&str, &str, &str); 22] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
@@ -63,6 +64,8 @@ const SEGMENTS: [(&str, &str, &str); 20] = [
     ("mcp-attachments", "Alias", "The alias of the attachment."),
     ("runs", "RunId", "The run."),
     ("sessions", "SessionId", "The session."),
+    ("shares", "ShareId", "What is shared."),
+    ("comments", "ThreadId", "The thread of comments."),
 ];
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
@@ -286,6 +289,7 @@ fn content(answer: &Answer) -> Map<String, Value> {
         Content::Events(event) => vec![(EVENTS, events(event))],
         Content::JsonOrEvents(name, event) => vec![(JSON, schema(name)), (EVENTS, events(event))],
         Content::JsonOrLines(name) => vec![(JSON, schema(name)), (LINES, text(LINES))],
+        Content::File => vec![("*/*", json!({}))],
         Content::Text(all) => all.iter().map(|media| (*media, text(*media))).collect(),
     };
     media.into_iter().map(|(media, described)| (media.to_owned(), described)).collect()

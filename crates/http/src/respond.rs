@@ -14,6 +14,7 @@ use narthex_wire::{Payload, Raw, rpc};
 
 use crate::{
     feed::FeedStream,
+    file::FileStream,
     lines::LinesStream,
     stream::{CallStream, ReaderStream},
 };
@@ -30,6 +31,7 @@ enum Kind {
     Kept(Box<ReaderStream>),
     Feed(Box<FeedStream>),
     Lines(Box<LinesStream>),
+    File(Box<FileStream>),
 }
 
 impl Body for ResponseBody {
@@ -46,12 +48,14 @@ impl Body for ResponseBody {
             Kind::Kept(stream) => Pin::new(stream).poll_frame(cx),
             Kind::Feed(stream) => Pin::new(stream).poll_frame(cx),
             Kind::Lines(stream) => Pin::new(stream).poll_frame(cx),
+            Kind::File(stream) => Pin::new(stream).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Whole(payload) => payload.is_end_stream(),
+            Kind::File(stream) => stream.is_end_stream(),
             Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) => false,
         }
     }
@@ -59,6 +63,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Whole(payload) => payload.size_hint(),
+            Kind::File(stream) => stream.size_hint(),
             Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) => SizeHint::default(),
         }
     }
@@ -69,7 +74,7 @@ impl ResponseBody {
     pub(crate) fn whole(&self) -> Option<Bytes> {
         match &self.0 {
             Kind::Whole(payload) => Some(payload.clone().into_bytes()),
-            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) => None,
+            Kind::Call(_) | Kind::Kept(_) | Kind::Feed(_) | Kind::Lines(_) | Kind::File(_) => None,
         }
     }
 }
@@ -82,6 +87,7 @@ impl fmt::Debug for ResponseBody {
             Kind::Kept(_) => "ResponseBody::Kept",
             Kind::Feed(_) => "ResponseBody::Feed",
             Kind::Lines(_) => "ResponseBody::Lines",
+            Kind::File(_) => "ResponseBody::File",
         })
     }
 }
@@ -113,6 +119,12 @@ impl From<FeedStream> for ResponseBody {
 impl From<LinesStream> for ResponseBody {
     fn from(stream: LinesStream) -> Self {
         Self(Kind::Lines(Box::new(stream)))
+    }
+}
+
+impl From<FileStream> for ResponseBody {
+    fn from(stream: FileStream) -> Self {
+        Self(Kind::File(Box::new(stream)))
     }
 }
 

@@ -6,7 +6,7 @@ use narthex_model::{CatalogKind, Role};
 use narthex_runs::DefinitionVerdict;
 
 use crate::{
-    servers::{EventTarget, GrantTarget},
+    servers::{EventTarget, GrantTarget, ShareTarget},
     signin::SignInTarget,
 };
 
@@ -120,10 +120,10 @@ pub(crate) enum Target {
     Secret,
     RotateKey,
     Grants(GrantTarget),
+    Shares(ShareTarget),
     Policy,
     PolicyCheck,
     EnvBindings,
-    EnvBindingCreate,
     EnvBinding,
     Objects(CatalogKind),
     Object(CatalogKind),
@@ -160,6 +160,10 @@ const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const DECIDE: &str = "/workspaces/{workspace}/grant-requests/{id}";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
+const SHARE: &str = "/api/workspaces/{workspace}/shares/{id}";
+const CONTENT: &str = "/api/workspaces/{workspace}/shares/{id}/content";
+const COMMENTS: &str = "/api/workspaces/{workspace}/shares/{id}/comments";
+const THREAD: &str = "/api/workspaces/{workspace}/shares/{id}/comments/{thread}";
 const DEFINITIONS: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions";
 const ACCEPT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/accept";
 const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/reject";
@@ -240,7 +244,7 @@ pub const ROUTES: &[Route] = &[
     member("/api/workspaces/{workspace}/secrets/{name}", "PUT, DELETE", ADMIN, Target::Secret),
     // A grant of its own: what is bound leaves the gateway (X-M32).
     member("/api/workspaces/{workspace}/env-bindings", READ, NAMES, Target::EnvBindings),
-    member("/api/workspaces/{workspace}/env-bindings", "POST", ADMIN, Target::EnvBindingCreate),
+    member("/api/workspaces/{workspace}/env-bindings", "POST", ADMIN, Target::EnvBindings),
     member(
         "/api/workspaces/{workspace}/env-bindings/{id}",
         "PUT, DELETE",
@@ -324,6 +328,13 @@ pub const ROUTES: &[Route] = &[
         EVERY,
         Target::Happening(EventTarget::Workspace),
     ),
+    member("/api/workspaces/{workspace}/shares", READ, EVERY, Target::Shares(ShareTarget::All)),
+    member(SHARE, READ, EVERY, Target::Shares(ShareTarget::One)),
+    member(SHARE, "DELETE", RUN, Target::Shares(ShareTarget::One)),
+    member(CONTENT, READ, EVERY, Target::Shares(ShareTarget::Content)),
+    member(COMMENTS, READ, EVERY, Target::Shares(ShareTarget::Comments)),
+    member(COMMENTS, "POST", ANSWER, Target::Shares(ShareTarget::Comments)),
+    member(THREAD, "PATCH", ANSWER, Target::Shares(ShareTarget::Thread)),
     member("/api/workspaces/{workspace}/audit", READ, AUDIT, Target::Audit),
     member("/api/workspaces/{workspace}/audit/settings", READ, AUDIT, Target::AuditSettings),
     member("/api/workspaces/{workspace}/audit/settings", "PUT", ADMIN, Target::AuditSettings),

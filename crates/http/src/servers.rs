@@ -18,6 +18,7 @@ mod policy;
 mod query;
 mod runs;
 mod secrets;
+mod shares;
 mod traffic;
 mod transfer;
 mod watching;
@@ -35,7 +36,9 @@ use serde_json::{Value, json};
 
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
-pub(crate) use self::{access::page_of, events::EventTarget, grants::GrantTarget, query::Query};
+pub(crate) use self::{
+    access::page_of, events::EventTarget, grants::GrantTarget, query::Query, shares::ShareTarget,
+};
 use crate::{
     Access,
     auth::{Principal, authorize},
@@ -135,10 +138,9 @@ impl Asked<'_> {
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
             Target::Grants(of) => self.of_grants(of, body).await,
+            Target::Shares(of) => self.of_shares(of, body).await,
             Target::Policy | Target::PolicyCheck => self.policy(body).await,
-            Target::EnvBindings => self.env_bindings().await,
-            Target::EnvBindingCreate => self.create_env_binding(body).await,
-            Target::EnvBinding => self.change_env_binding(body).await,
+            Target::EnvBindings | Target::EnvBinding => self.of_env_bindings(body).await,
             Target::Objects(kind) => self.objects(kind, body).await,
             Target::Object(kind) => self.object(kind, body).await,
             Target::Definitions(verdict) => self.of_definitions(verdict, body).await,

@@ -26,6 +26,7 @@ mod runs;
 mod secret;
 mod secrets;
 mod server;
+mod shares;
 mod timestamp;
 mod traffic;
 pub mod variable;
@@ -44,7 +45,7 @@ pub use confinement::{
     Confinement, ConfinementProblem, EntryConfinement, FileAccess, NetworkAccess, ProcessLimits,
 };
 pub use env_binding::{EnvBindingId, EnvScope};
-pub use error::{CallError, CallErrorKind, ErrorKind, Side};
+pub use error::{CallError, CallErrorKind, ErrorKind, Side, with_causes};
 pub use executors::KnownExecutors;
 pub use exposed::{EVERYTHING, Exposed, NameRule};
 pub use gates::{Gates, NO_GATES, ToolScopes};
@@ -70,6 +71,7 @@ pub use server::{
     ConfigFault, HttpTarget, OutputLimits, ServerDefinition, ServerState, StdioTarget, Target,
     TransportKind, is_secret_name, is_secret_variable,
 };
+pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};
 pub use workspace::{WorkspaceId, WorkspaceIdError};

@@ -16,10 +16,10 @@ use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_executor::{ExecutorOptions, Executors};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Alias, ErrorKind, Provenance};
+use narthex_model::{Alias, ErrorKind, Provenance, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
-use narthex_runs::{Runs, RunsOptions};
+use narthex_runs::{Runs, RunsOptions, ShareOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
 use narthex_upstream::{ClientIdentity, Deadlines};
@@ -28,11 +28,7 @@ use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::parts::{disabled, local_run, shared, supervision};
-use crate::{
-    config,
-    failure::{Failure, with_causes},
-    run_sockets::RunFolders,
-};
+use crate::{config, failure::Failure, run_sockets::RunFolders};
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -103,6 +99,8 @@ pub struct Doors {
     pub serve: ServeOptions,
     /// Folders for Unix sockets: the first one whose path is short enough is used.
     pub socket_dirs: Vec<PathBuf>,
+    /// Where what runs share is kept.
+    pub shares: ShareOptions,
 }
 
 impl Doors {
@@ -190,6 +188,7 @@ impl App {
                         let (closing, tasks) = (closing.clone(), tasks.clone());
                         Arc::new(RunFolders::new(gateway, dirs, closing, tasks)) as Arc<_>
                     }),
+                    shares: options.doors.as_ref().map(|doors| doors.shares.clone()),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
                 begin_runs(&gateway, control, &runs).await?;
@@ -238,7 +237,7 @@ impl App {
     }
 
     fn open(&mut self, doors: Doors) {
-        let Doors { listener, mut http, serve, socket_dirs } = doors;
+        let Doors { listener, mut http, serve, socket_dirs, shares: _ } = doors;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
         http.runs.clone_from(&self.runs);

@@ -7,8 +7,8 @@ use narthex_cli::{
     AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, CheckCommand,
     ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand,
     ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand, RunCommand,
-    SecretsCommand, ServersCommand, SessionsCommand, TokensCommand, ToolsArgs, TrustArgs, UpArgs,
-    UsageArgs, UsersCommand, WorkspacesCommand,
+    SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, TokensCommand, ToolsArgs,
+    TrustArgs, UpArgs, UsageArgs, UsersCommand, WorkspacesCommand,
 };
 use narthex_model::{CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
@@ -19,7 +19,6 @@ use crate::{
     core_dumps,
     failure::Failure,
     output::{self, Format},
-    telemetry,
 };
 
 /// How long what still runs after a command may hold up the end of the program.
@@ -109,6 +108,9 @@ enum Command {
     /// What humans allow users and agents to do, and what runs ask for
     #[command(subcommand)]
     Grants(GrantsCommand),
+    /// What agents share of their folders, and comments on it
+    #[command(subcommand)]
+    Shares(SharesCommand),
     /// The rules of a workspace: what its runs may not call, or only with approval
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -207,7 +209,13 @@ fn run(cli: Cli, format: Format) -> Result<ExitCode, Failure> {
     core_dumps::forbid()?;
     let mut settings = config::load(&flags(&cli))?;
     let runtime = runtime()?;
-    let telemetry = telemetry::start(&settings, runtime.handle())?;
+    let telemetry =
+        narthex_telemetry::start(settings.telemetry(), runtime.handle()).map_err(|error| {
+            match error.kind() {
+                ErrorKind::Invalid => Failure::usage(error.to_string()),
+                kind => Failure::new(kind, error.to_string()),
+            }
+        })?;
     settings.tracer = telemetry.tracer();
     let is_ascii = cli.common.ascii || !config::is_utf8_locale();
     let context = Context { settings, format, is_ascii };
@@ -248,6 +256,7 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
+        Command::Shares(command) => Box::pin(commands::shares::run(command, context)).await,
         Command::Clients(command) => Box::pin(commands::clients::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,
         Command::Whoami => Box::pin(commands::users::whoami(context)).await,

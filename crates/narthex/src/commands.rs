@@ -22,6 +22,7 @@ mod progress;
 pub(crate) mod runs;
 pub(crate) mod secrets;
 pub(crate) mod sessions;
+pub(crate) mod shares;
 mod source;
 pub(crate) mod status;
 pub(crate) mod tokens;

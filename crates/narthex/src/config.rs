@@ -17,7 +17,7 @@ use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
 pub(crate) use keys::KeyPlace;
-pub(crate) use settings::{Flags, LogFormat, Settings};
+pub(crate) use settings::{Flags, Settings};
 pub(crate) use signin::SignIn;
 
 use crate::failure::Failure;

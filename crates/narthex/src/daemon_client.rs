@@ -7,7 +7,7 @@ mod operator;
 pub(crate) use api::{ApiRequest, EventReader, segment, server_path, workspace_path};
 
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
-use narthex_model::{Alias, ErrorKind, Secret};
+use narthex_model::{Alias, ErrorKind, Secret, with_causes};
 use narthex_upstream::client::{ClientError, ClientSettings, HttpClient, HttpResponse};
 use narthex_wire::{
     Limits, Message, MessageKind, Payload, Raw, Revision, SseParser,
@@ -19,7 +19,7 @@ use url::Url;
 use crate::{
     config::Settings,
     data_dir::{DaemonState, DataDir, read_client_token},
-    failure::{Failure, with_causes},
+    failure::Failure,
     rows::Row,
 };
 
@@ -148,7 +148,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-fn failure(error: &ClientError) -> Failure {
+pub(crate) fn failure(error: &ClientError) -> Failure {
     Failure::new(error.kind(), with_causes(error))
 }
 

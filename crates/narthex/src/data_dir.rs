@@ -96,6 +96,11 @@ impl DataDir {
         self.path.join("audit")
     }
 
+    /// Where copies of what runs share are.
+    pub(crate) fn shares_dir(&self) -> PathBuf {
+        self.path.join("shares")
+    }
+
     /// Opens the store, which any number of processes may do at a time, beside a daemon too.
     pub(crate) async fn store(&self) -> Result<Store, Failure> {
         match &self.store_url {

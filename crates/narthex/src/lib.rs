@@ -17,7 +17,6 @@ mod rows;
 mod run_sockets;
 mod secrets;
 mod table;
-mod telemetry;
 mod trust;
 
 pub use app::{App, AppOptions, ConnectionOptions, Doors, Servers};

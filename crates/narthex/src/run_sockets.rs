@@ -9,7 +9,7 @@ use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use tokio::runtime::Handle;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::failure::with_causes;
+use narthex_model::with_causes;
 
 /// Opens the sockets of runs in folders beside those of the process.
 #[derive(Debug)]

@@ -24,7 +24,11 @@ impl Runs {
             match control.workspace_delete(id, true, by).await {
                 // Of all that lives, only runs are in its way.
                 Err(ControlError::Access(AccessError::Living { .. })) => {}
-                done => return Ok(done?),
+                done => {
+                    done?;
+                    self.forget_shares(id).await;
+                    return Ok(());
+                }
             }
         }
         Err(ControlError::from(AccessError::RunsBegin(id.clone())).into())

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use narthex_control::ControlError;
 
-use crate::SocketsError;
+use crate::{SharingError, SocketsError};
 
 /// Nothing of what was asked for has happened.
 #[derive(Debug, thiserror::Error)]
@@ -89,6 +89,9 @@ pub enum RunError {
     /// The store, the vault or the catalog does not do it.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// Nothing is shared, or given of what is.
+    #[error(transparent)]
+    Sharing(#[from] SharingError),
     /// Entries cannot be used, or have aliases that are taken.
     #[error("no run was begun: {}", told(.0))]
     Entries(Vec<RunFault>),
@@ -183,6 +186,7 @@ impl RunError {
             Self::UnknownSession(_) => ErrorKind::NotFound,
             Self::SessionOver { .. } | Self::HasEnded(_) | Self::Changed => ErrorKind::Conflict,
             Self::Control(error) => error.kind(),
+            Self::Sharing(error) => error.kind(),
             Self::Entries(faults) => {
                 let taken = ErrorKind::Conflict.as_str();
                 match faults.iter().all(|fault| fault.kind == taken) {
@@ -238,6 +242,9 @@ impl RunError {
             Self::TooDeep(_) => {
                 let error = self.to_string();
                 Some(json!({ "error": error, "code": self.code(), "field": "parent_run_id" }))
+            }
+            Self::Sharing(error) => {
+                Some(json!({ "error": error.to_string(), "code": error.code() }))
             }
             Self::Entries(faults) => {
                 let server = faults.first().map(|fault| &fault.server);

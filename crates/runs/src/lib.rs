@@ -22,6 +22,7 @@ mod keep;
 mod kept;
 mod prepare;
 mod seen;
+mod shares;
 mod sockets;
 mod watchdog;
 
@@ -42,7 +43,8 @@ use narthex_vault::Vault;
 use tokio::{sync::watch, time::Instant};
 
 pub use narthex_store::{
-    Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow, Waiting,
+    CommentRow, Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow,
+    ShareRow, SharedFileRow, ThreadRow, Waiting,
 };
 
 pub use self::{
@@ -56,10 +58,14 @@ pub use self::{
     error::{RunError, RunFault},
     executions::{Execution, Outcome, client_entry},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
+    shares::{
+        CommentOn, Commenter, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
+        SharingError, ThreadPage,
+    },
     sockets::{OpenSockets, RunSockets, SocketsError},
     watchdog::QUIET_MAX,
 };
-use self::{expiry::Expiries, kept::Kept, watchdog::Quiet};
+use self::{expiry::Expiries, kept::Kept, shares::Copying, watchdog::Quiet};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -85,6 +91,8 @@ pub struct RunsOptions {
     pub folders: PathBuf,
     /// Opens Unix sockets for runs; `None` if there are none.
     pub sockets: Option<Arc<dyn RunSockets>>,
+    /// Where what runs share is kept; `None` if it is not.
+    pub shares: Option<ShareOptions>,
 }
 
 /// The runs of all workspaces. Clones are handles to the same ones.
@@ -111,6 +119,8 @@ struct Shared {
     looking: Turns<(WorkspaceId, ServerId)>,
     /// Held by whoever has a run begin for a client.
     clients: Turns<McpClientId>,
+    /// Held by whoever copies what is shared.
+    copying: Copying,
 }
 
 impl Runs {
@@ -129,6 +139,7 @@ impl Runs {
             awaited: watch::Sender::new(()),
             looking: Turns::default(),
             clients: Turns::default(),
+            copying: Copying::default(),
         });
         Self { shared }
     }
@@ -161,6 +172,12 @@ impl Runs {
                 closing.run_until_cancelled(Box::pin(sweeping.sweep_folders())).await;
             });
             runs.shared.gateway.set_run_source(runs.shared.clone());
+            if runs.shared.options.shares.is_some() {
+                let (sweeping, closing) = (runs.clone(), runs.control().closing());
+                runs.control().spawn(async move {
+                    closing.run_until_cancelled(Box::pin(sweeping.sweep_daily())).await;
+                });
+            }
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (22, "names of grant requests", include_str!("../migrations/0022_names_of_grant_requests.sql")),
     (23, "definitions", include_str!("../migrations/0023_definitions.sql")),
     (24, "children", include_str!("../migrations/0024_children.sql")),
+    (25, "shares", include_str!("../migrations/0025_shares.sql")),
     (26, "mcp clients", include_str!("../migrations/0026_mcp_clients.sql")),
     (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
     (29, "executors", include_str!("../migrations/0029_executors.sql")),

@@ -7,8 +7,9 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 use crate::{
     Audit, CatalogRows, CatalogStep, ConnectError, CostRows, Definitions, EnvBindings, EventRows,
     GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
-    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, StatementError,
-    TrafficRows, TrustedFiles, WorkspaceRulesRows, Workspaces, connect, database::Database, open,
+    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
+    StatementError, TrafficRows, TrustedFiles, WorkspaceRulesRows, Workspaces, connect,
+    database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -152,6 +153,12 @@ impl Store {
     #[must_use]
     pub fn mcp_clients(&self) -> McpClients<'_> {
         McpClients::new(&self.database)
+    }
+
+    /// What runs share, and the comments on it.
+    #[must_use]
+    pub fn shares(&self) -> Shares<'_> {
+        Shares::new(&self.database)
     }
 
     /// Which agents get which secrets into their own environment.

@@ -94,7 +94,7 @@ impl Contract {
         };
         let media = media(seen.headers).context("it has no content type")?;
         let known: Vec<&String> = content.keys().collect();
-        let described = content.get(media);
+        let described = content.get(media).or_else(|| content.get("*/*"));
         let described = described.with_context(|| format!("{media} is none of {known:?}"))?;
         let Some(body) = seen.body else { return Ok(()) };
         let pointer = |part: &str| {

@@ -55,6 +55,8 @@ pub(super) enum Content {
     Events(&'static str),
     /// JSON of this schema, or lines of JSON for whoever accepts these.
     JsonOrLines(&'static str),
+    /// A file of any type.
+    File,
     /// Text of these media types.
     Text(&'static [&'static str]),
 }

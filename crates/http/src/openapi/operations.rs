@@ -9,6 +9,7 @@ mod grants;
 mod policy;
 mod runs;
 mod servers;
+mod shares;
 mod signin;
 
 use super::operation::Operation;
@@ -23,6 +24,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("catalog", catalog::OPERATIONS),
     ("runs", runs::OPERATIONS),
     ("events", events::OPERATIONS),
+    ("shares", shares::OPERATIONS),
     ("grants", grants::OPERATIONS),
     ("policy", policy::OPERATIONS),
 ];

@@ -10,11 +10,23 @@ use narthex_model::{EnvScope, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::created, document, ok};
-use crate::respond;
+use crate::{respond, routes::Target};
 
 impl Asked<'_> {
+    /// Bindings: listed, made, changed or removed.
+    pub(super) async fn of_env_bindings<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match (self.target, &self.parts.method) {
+            (Target::EnvBinding, _) => self.change_env_binding(body).await,
+            (_, &Method::POST) => self.create_env_binding(body).await,
+            _ => self.env_bindings().await,
+        }
+    }
+
     /// The bindings of a workspace, page by page.
-    pub(super) async fn env_bindings(&self) -> Answered {
+    async fn env_bindings(&self) -> Answered {
         let workspace = self.workspace()?;
         let query = self.query(&["scope", "scope_id", "after", "limit"])?;
         let [agent, preview, whole] = EnvScope::WORDS;
@@ -29,7 +41,7 @@ impl Asked<'_> {
         Ok(ok(&json!({ "items": items, "next": page.next })))
     }
 
-    pub(super) async fn create_env_binding<B>(&self, body: B) -> Answered
+    async fn create_env_binding<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
@@ -41,7 +53,7 @@ impl Asked<'_> {
     }
 
     /// One binding: made or changed, or removed.
-    pub(super) async fn change_env_binding<B>(&self, body: B) -> Answered
+    async fn change_env_binding<B>(&self, body: B) -> Answered
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {

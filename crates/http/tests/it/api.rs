@@ -18,6 +18,7 @@ mod openapi;
 mod policy;
 mod reading;
 mod secrets;
+mod shares;
 mod tenants;
 mod transfer;
 mod tricks;

@@ -24,7 +24,7 @@ use crate::{
     config::{self, Settings},
     data_dir::DataDir,
     failure::Failure,
-    output, telemetry,
+    output,
     trust::{Folder, Standing},
 };
 
@@ -217,7 +217,7 @@ fn read_with(
 
 /// Shows warnings of a file that the daemon is to follow, and of which its log may tell.
 fn tell_warnings(loaded: &LoadedConfig) {
-    if !telemetry::tells_of_files() {
+    if !narthex_telemetry::tells_of_files() {
         show_warnings(loaded);
     }
 }

@@ -10,9 +10,10 @@ use std::{
 use narthex_cli::UpArgs;
 use narthex_control::Control;
 use narthex_http::{TokenHash, Workers};
-use narthex_model::{Alias, ErrorKind};
+use narthex_model::{Alias, ErrorKind, with_causes};
 use narthex_policy::RunPolicy;
 use narthex_registry::{Snapshot, watch::LayersEvent};
+use narthex_runs::ShareOptions;
 use serde::Serialize;
 use serde_json::json;
 use tokio::{
@@ -29,7 +30,7 @@ use crate::{
     failure::Failure,
     output::{self, harmless},
     rows::Row,
-    secrets, telemetry,
+    secrets,
 };
 
 /// How long threads may take to end once nothing is waited for any more.
@@ -50,6 +51,8 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
     let address = listener.local_addr()?;
     followed.login = Some(settings.sign_in.options(address.port()));
     let mut ends = stop_signal()?;
+    let shares = ShareOptions::open(&data.shares_dir(), settings.shares_bytes)
+        .map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
     let workers = Workers::start()?;
     let app = App::start(AppOptions {
         servers: Servers::Followed(Box::new(followed)),
@@ -66,6 +69,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
             http: settings.http_options(address, TokenHash::of(admin.expose())),
             serve: settings.serve_options(workers.clone()),
             socket_dirs: data.socket_dirs(),
+            shares,
         }),
     })
     .await?;
@@ -310,7 +314,7 @@ impl Reporter<'_> {
             LayersEvent::Changed { warnings, .. } => {
                 if !self.context.format.is_json() {
                     output::notice("the configuration has changed");
-                    if !telemetry::tells_of_files() {
+                    if !narthex_telemetry::tells_of_files() {
                         warnings.iter().for_each(|one| output::notice(&format!("warning: {one}")));
                     }
                 }
@@ -322,7 +326,7 @@ impl Reporter<'_> {
         if self.context.format.is_json() {
             return output::json(&Event::File { file, error });
         }
-        if error.is_some() && telemetry::tells_of_files() {
+        if error.is_some() && narthex_telemetry::tells_of_files() {
             return Ok(());
         }
         let what = error.map_or_else(

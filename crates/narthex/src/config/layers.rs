@@ -60,6 +60,7 @@ pub(super) const KEYS: &[Key] = &[
     key("limits.processes", "NARTHEX_LIMITS_PROCESSES", Shape::Number),
     key("limits.name_length", "NARTHEX_LIMITS_NAME_LENGTH", Shape::Number),
     key("limits.output_tokens", "NARTHEX_LIMITS_OUTPUT_TOKENS", Shape::Number),
+    key("limits.shares_bytes", "NARTHEX_LIMITS_SHARES_BYTES", Shape::Number),
     key("timeouts.probe", "NARTHEX_TIMEOUTS_PROBE", Shape::Duration),
     key("timeouts.connect", "NARTHEX_TIMEOUTS_CONNECT", Shape::Duration),
     key("timeouts.list", "NARTHEX_TIMEOUTS_LIST", Shape::Duration),

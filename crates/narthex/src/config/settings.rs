@@ -16,6 +16,7 @@ use narthex_gateway::{GatewayOptions, Tracer};
 use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::{ErrorKind, Secret};
 use narthex_policy::RunPolicy;
+use narthex_telemetry::{LogFormat, TelemetryOptions};
 use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
@@ -23,6 +24,8 @@ use toml::{Table, Value};
 use super::{SignIn, keys, keys::KeyPlace, layers::Layers, signin};
 use crate::{ConnectionOptions, failure::Failure};
 
+/// A gibibyte: five shares of the largest size.
+const SHARES_BYTES: u64 = 1 << 30;
 const LISTEN: &str = "127.0.0.1:7717";
 
 /// What the command line says.
@@ -36,14 +39,6 @@ pub(crate) struct Flags {
     pub(crate) servers: Option<PathBuf>,
     pub(crate) listen: Option<String>,
     pub(crate) tools: Option<String>,
-}
-
-/// How log lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum LogFormat {
-    #[default]
-    Text,
-    Json,
 }
 
 /// Everything that can be set, with its value.
@@ -78,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) connections_max: usize,
     pub(crate) name_length_max: usize,
     pub(crate) output_tokens: Option<NonZeroU64>,
+    /// The most bytes of what the runs of one workspace share.
+    pub(crate) shares_bytes: u64,
     pub(crate) connections: ConnectionOptions,
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
@@ -92,6 +89,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// What is logged and traced.
+    pub(crate) fn telemetry(&self) -> TelemetryOptions<'_> {
+        TelemetryOptions {
+            filter: &self.log_filter,
+            format: self.log_format,
+            has_colours: crate::output::is_error_terminal(),
+            endpoint: self.otlp_endpoint.as_deref(),
+            service_name: &self.service_name,
+        }
+    }
+
     /// What the data plane is told.
     pub(crate) fn gateway_options(&self) -> Result<GatewayOptions, Failure> {
         Ok(GatewayOptions {
@@ -236,15 +244,15 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         synthetic_tools: flag("synthetic_tools").unwrap_or(usual_gateway.synthetic_tools),
         granting: granting(flag("grants.require_proof"), duration("grants.request_lifetime")),
         log_filter: text("log.level").unwrap_or_else(usual_log_filter),
-        log_format: if format.as_deref() == Some("json") {
-            LogFormat::Json
-        } else {
-            LogFormat::Text
+        log_format: match format.as_deref() {
+            Some("json") => LogFormat::Json,
+            _ => LogFormat::Text,
         },
         limits: Limits {
             message_bytes: number("limits.message_bytes")
                 .unwrap_or(usual_gateway.limits.message_bytes),
         },
+        shares_bytes: number("limits.shares_bytes").map_or(SHARES_BYTES, |bytes| bytes as u64),
         sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
         connections_max: number("limits.connections")
             .unwrap_or(ServeOptions::default().max_connections),

@@ -25,11 +25,21 @@ pub(crate) struct LineReader {
 impl DaemonClient {
     /// Asks for lines.
     pub(crate) async fn api_lines(&self, path: String) -> Result<LineReader, Failure> {
+        let response = self.api_content(path, "application/x-ndjson").await?;
+        Ok(LineReader { response, rest: Vec::new(), lines: VecDeque::new() })
+    }
+
+    /// Asks for something that is read piece by piece.
+    pub(crate) async fn api_content(
+        &self,
+        path: String,
+        accept: &'static str,
+    ) -> Result<HttpResponse, Failure> {
         let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/x-ndjson"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         let response = self.send(Method::GET, &path, headers, Payload::default()).await?;
         if response.status == StatusCode::OK {
-            return Ok(LineReader { response, rest: Vec::new(), lines: VecDeque::new() });
+            return Ok(response);
         }
         let (status, body) = (response.status, self.body(response).await?);
         match serde_json::from_slice::<Value>(&body) {

@@ -42,6 +42,7 @@ mod secrets;
 mod session_events;
 mod sessions;
 mod settings;
+mod shares;
 mod store_url;
 mod support;
 mod template;

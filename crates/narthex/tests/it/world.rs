@@ -24,6 +24,7 @@ use narthex_registry::{
     config,
     watch::{LayerOptions, ProjectFile},
 };
+use narthex_runs::ShareOptions;
 use narthex_store::Store;
 use narthex_supervisor::BaseEnvironment;
 use narthex_testkit::{
@@ -145,6 +146,7 @@ impl World {
                 },
                 serve: ServeOptions { workers, ..ServeOptions::default() },
                 socket_dirs: vec![dir.path().join("run")],
+                shares: ShareOptions::open(&dir.path().join("shares"), 1 << 20).unwrap(),
             }),
         };
         let app = App::start(options).await.unwrap();

@@ -26,6 +26,7 @@ mod refusals;
 mod rules;
 mod runs;
 mod secrets;
+mod shares;
 mod support;
 mod traffic;
 mod versions;

@@ -231,6 +231,10 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
         "seeded_defaults",
         "server_flags",
         "service_tokens",
+        "share_comments",
+        "share_threads",
+        "shared_files",
+        "shares",
         "workspace_rules",
     ];
     let ended =

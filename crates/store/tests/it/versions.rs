@@ -117,6 +117,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!((grants.rows.len(), grants.last), if version >= 18 { (1, 1) } else { (0, 0) });
         check_definitions(&store, version).await;
         check_events(&store, version).await;
+        check_shares(&store, version).await;
         check_rules(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
@@ -173,6 +174,20 @@ async fn check_events(store: &Store, version: u32) {
     });
     let empty = (version >= 8).then(|| (Vec::new(), 1, 0));
     assert_eq!(found, if version >= 20 { Some((vec![2], 2, 2)) } else { empty });
+}
+
+/// The share that a store of a version had, with its file and its comment.
+async fn check_shares(store: &Store, version: u32) {
+    let (team, shares) = (id("team"), store.shares());
+    let mut found = Vec::new();
+    for share in shares.page(&team, None, 9).await.unwrap() {
+        let files = shares.files(&team, share.id).await.unwrap().len();
+        for thread in shares.threads(&team, share.id).await.unwrap() {
+            let comments = shares.comments(&team, thread.id).await.unwrap().len();
+            found.push((share.title.clone(), files, comments));
+        }
+    }
+    assert_eq!(found, if version >= 25 { vec![("Größe".to_owned(), 1, 1)] } else { vec![] });
 }
 
 /// The run that a store of a version had, and what its agent was given.

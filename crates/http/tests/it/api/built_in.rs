@@ -107,6 +107,7 @@ async fn x_m2_the_core_tools_are_in_every_run() {
         "emit_artifact",
         "request_input",
         "emit_error",
+        "share",
         "request_permission",
         "request_grant",
         "end_session",

@@ -50,6 +50,10 @@ async fn full() -> (Tenants, Vec<String>) {
     let message = at(&format!("sessions/{session}/messages"));
     api.send("POST", &message, r#"{"text": "a-message"}"#).await.succeeded();
     ids.push(session.to_owned());
+    let share = api.shared_by("team", &run).await;
+    let comments = at(&format!("shares/{share}/comments"));
+    api.send("POST", &comments, r#"{"text": "a-comment"}"#).await.succeeded();
+    ids.push(share);
     for list in ["members", "service-tokens", "mcp-clients"] {
         let items = tenants.items(crate::world::ADMIN, &at(list)).await;
         ids.extend(items.iter().map(|one| one["id"].as_str().unwrap().to_owned()));
@@ -64,10 +68,12 @@ fn body(template: &str, method: &str) -> String {
         "PUT" if is_member => json!({ "roles": ["runner"] }),
         // Each workspace may take any name or id for its own, so only what stores nothing.
         "PUT" => json!([]),
+        "PATCH" if template.contains("/comments/") => json!({ "resolved": true }),
         "PATCH" => json!({ "name": "x" }),
         "POST" if template.ends_with("/messages") => json!({ "text": "x" }),
         "POST" if template.ends_with("/claim") => json!({}),
         "POST" if template.ends_with("/usage") => json!({ "id": "x", "model": "x" }),
+        "POST" if template.ends_with("/comments") => json!({ "text": "x" }),
         _ => return String::new(),
     };
     body.to_string()
@@ -142,7 +148,7 @@ async fn s18_what_belongs_to_others_never_was() {
     assert_eq!((sessions.len(), &sessions[0]["status"]), (1, &json!("running")));
     let session = sessions[0]["session_id"].as_str().unwrap();
     let events = full.items(crate::world::ADMIN, &at(&format!("sessions/{session}/events"))).await;
-    assert_eq!(events.len(), 2, "{events:?}");
+    assert_eq!(events.len(), 3, "{events:?}");
     let members = full.items(crate::world::ADMIN, &at("members")).await;
     assert_eq!(members.len(), Role::ALL.len() + 1);
     let tokens = full.items(crate::world::ADMIN, &at("service-tokens")).await;

@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 40] = [
+const ORDER: [&str; 42] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -144,6 +144,8 @@ const ORDER: [&str; 40] = [
     "mcp_client_register",
     "run_create",
     "session_message",
+    "share_comment",
+    "share_thread_change",
     "grant_create",
     "grant_request_approve",
     "grant_request_deny",
@@ -185,6 +187,8 @@ struct Made {
     client: Value,
     grant: Value,
     request: String,
+    share: String,
+    thread: String,
 }
 
 impl Asked {
@@ -216,6 +220,8 @@ impl Asked {
                 (true, "runs") => made.run["run_id"].as_str().unwrap(),
                 (true, "mcp-clients") => made.client["id"].as_str().unwrap(),
                 (true, "sessions") => made.run["session_id"].as_str().unwrap(),
+                (true, "shares") => &made.share,
+                (true, "comments") => &made.thread,
                 (true, "grants") => made.grant["id"].as_str().unwrap(),
                 (true, "grant-requests") => &made.request,
                 (true, other) => panic!("what stands behind `{other}`?"),
@@ -258,6 +264,9 @@ async fn examples_are_taken() {
         if id == "definition_accept" {
             super::definitions::has_seen(&place.api, &body["digests"][0]).await;
         }
+        if id == "share_comment" {
+            made.share = place.api.shared_by("default", &made.run).await;
+        }
         if id.starts_with("grant_request") {
             made.request = place.api.asked_by(&made.run, id).await;
         }
@@ -270,6 +279,7 @@ async fn examples_are_taken() {
             "run_create" => made.run = answer,
             "mcp_client_register" => made.client = answer,
             "grant_create" => made.grant = answer,
+            "share_comment" => made.thread = answer["thread_id"].as_str().unwrap().to_owned(),
             _ => continue,
         }
     }

@@ -16,7 +16,7 @@ use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
 };
-use narthex_runs::{Runs, RunsOptions};
+use narthex_runs::{Runs, RunsOptions, ShareOptions};
 use narthex_store::Store;
 use narthex_testkit::fixture::{Options, Running};
 use narthex_traffic::Meters;
@@ -28,6 +28,9 @@ use crate::world::{ADMIN, Answer, Builder, World, registry, whole};
 
 /// Longer than anything here takes.
 pub(super) const SOON: Duration = Duration::from_secs(60);
+
+/// How many bytes of shares a workspace may have.
+pub(super) const SHARES_QUOTA: u64 = 1024 * 1024;
 
 /// The value of the only variable that is set, and may be named.
 pub(super) const VARIABLE: &str = "canary-variable";
@@ -157,6 +160,7 @@ impl Api {
             built_in_url: None,
             folders: dir.path().join("folders"),
             sockets: None,
+            shares: Some(ShareOptions::open(&dir.path().join("shares"), SHARES_QUOTA).unwrap()),
         };
         gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
         let runs = Runs::new(gateway.clone(), control.clone(), options);

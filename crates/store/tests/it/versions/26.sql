@@ -30,6 +30,7 @@ INSERT INTO "_sqlx_migrations" VALUES(22,'names of grant requests','2026-11-23 0
 INSERT INTO "_sqlx_migrations" VALUES(26,'mcp clients','2026-11-23 01:30:00',1,X'9C74E5D020F44D1AD58DCF75786B70CD6E4E48F04D2E54B11CD681962D93914ECE0FF52F9228BE94AB67FDBB4FFAA2F3',100000);
 INSERT INTO "_sqlx_migrations" VALUES(23,'definitions','2026-11-23 03:10:00',1,X'94CA519E1763E197F2585A49D999B9E5BFD7BF42B1ABB313B104D8B2FEB8A92B1C8FFADC59772C89F3F802CBD6D98792',100000);
 INSERT INTO "_sqlx_migrations" VALUES(24,'children','2026-11-23 03:55:00',1,X'DE35803CB15CA496CF73764F8EC4B41EFBE7921E33DA0154B7186E4AB55A9811F45E1BF717C7A9ADF385A925D0BC6B5E',100000);
+INSERT INTO "_sqlx_migrations" VALUES(25,'shares','2026-11-23 04:50:00',1,X'15A006F59D972110B01F4E852C45F531B3B6ABF6B2BFF7817AEF210E729D1F68418A675D942819075CBB991B74C897C0',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
     n BIGINT NOT NULL
@@ -392,6 +393,56 @@ CREATE TABLE sessions (
     PRIMARY KEY (workspace, id)
 );
 INSERT INTO "sessions" VALUES('team','ses_0a1b2c3d4e5f','reader','',0,'c2VhbGVk',1790000000000,'admin',0);
+CREATE TABLE share_comments (
+    workspace TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    author TEXT NOT NULL,
+    text TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace, thread, number),
+    FOREIGN KEY (workspace, thread) REFERENCES share_threads (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "share_comments" VALUES('team','thr_0a1b2c3d4e5f',1,'ada','well',1790000000000);
+CREATE TABLE share_threads (
+    workspace TEXT NOT NULL,
+    id TEXT NOT NULL,
+    share TEXT NOT NULL,
+    anchor TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    resolved_at BIGINT NOT NULL,
+    resolved_by TEXT NOT NULL,
+    PRIMARY KEY (workspace, id),
+    FOREIGN KEY (workspace, share) REFERENCES shares (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "share_threads" VALUES('team','thr_0a1b2c3d4e5f','shr_0a1b2c3d4e5f','',1790000000000,0,'');
+CREATE TABLE shared_files (
+    workspace TEXT NOT NULL,
+    share TEXT NOT NULL,
+    path TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    content_type TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (workspace, share, path),
+    FOREIGN KEY (workspace, share) REFERENCES shares (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "shared_files" VALUES('team','shr_0a1b2c3d4e5f','a.csv',3,'text/csv; charset=utf-8','00ff');
+CREATE TABLE shares (
+    workspace TEXT NOT NULL,
+    id TEXT NOT NULL,
+    session TEXT NOT NULL,
+    run TEXT NOT NULL,
+    title TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    entry_point TEXT NOT NULL,
+    total_size BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace, id),
+    FOREIGN KEY (workspace, session) REFERENCES sessions (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "shares" VALUES('team','shr_0a1b2c3d4e5f','ses_0a1b2c3d4e5f','run_0a1b2c3d4e5f','Größe','csv','a.csv',3,1,1790000000000,1790000000000);
 CREATE TABLE sign_in_links (
     hash TEXT NOT NULL PRIMARY KEY,
     principal TEXT NOT NULL REFERENCES principals (id) ON DELETE CASCADE,
@@ -436,4 +487,5 @@ CREATE UNIQUE INDEX session_events_by_message
 CREATE UNIQUE INDEX definitions_pinned ON definitions (workspace, server, kind, name)
     WHERE state = 'pinned';
 CREATE INDEX sessions_by_parent ON sessions (workspace, parent);
+CREATE INDEX share_threads_by_share ON share_threads (workspace, share);
 COMMIT;

@@ -32,6 +32,7 @@ INSERT INTO "_sqlx_migrations" VALUES(23,'definitions','2026-11-23 03:10:00',1,X
 INSERT INTO "_sqlx_migrations" VALUES(24,'children','2026-11-23 03:55:00',1,X'DE35803CB15CA496CF73764F8EC4B41EFBE7921E33DA0154B7186E4AB55A9811F45E1BF717C7A9ADF385A925D0BC6B5E',100000);
 INSERT INTO "_sqlx_migrations" VALUES(27,'workspace rules','2026-11-23 02:55:00',1,X'784FBF76785447F68A3F99BAB0D7DC30D25A6E3261C0ADD79E022380FCCC950AF23B39F40443B71001924A231257F4B8',100000);
 INSERT INTO "_sqlx_migrations" VALUES(29,'executors','2026-11-23 07:00:00',1,X'3205BA1B1AF88A2489C87B0C577732D874B001D0177AD65230FCAC3CDE140C39269A7B5AA47052B4ABC335376ACA1A53',100000);
+INSERT INTO "_sqlx_migrations" VALUES(25,'shares','2026-11-23 04:50:00',1,X'15A006F59D972110B01F4E852C45F531B3B6ABF6B2BFF7817AEF210E729D1F68418A675D942819075CBB991B74C897C0',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
     n BIGINT NOT NULL
@@ -394,6 +395,56 @@ CREATE TABLE sessions (
     PRIMARY KEY (workspace, id)
 );
 INSERT INTO "sessions" VALUES('team','ses_0a1b2c3d4e5f','reader','',0,'c2VhbGVk',1790000000000,'admin',0);
+CREATE TABLE share_comments (
+    workspace TEXT NOT NULL,
+    thread TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    author TEXT NOT NULL,
+    text TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace, thread, number),
+    FOREIGN KEY (workspace, thread) REFERENCES share_threads (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "share_comments" VALUES('team','thr_0a1b2c3d4e5f',1,'ada','well',1790000000000);
+CREATE TABLE share_threads (
+    workspace TEXT NOT NULL,
+    id TEXT NOT NULL,
+    share TEXT NOT NULL,
+    anchor TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    resolved_at BIGINT NOT NULL,
+    resolved_by TEXT NOT NULL,
+    PRIMARY KEY (workspace, id),
+    FOREIGN KEY (workspace, share) REFERENCES shares (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "share_threads" VALUES('team','thr_0a1b2c3d4e5f','shr_0a1b2c3d4e5f','',1790000000000,0,'');
+CREATE TABLE shared_files (
+    workspace TEXT NOT NULL,
+    share TEXT NOT NULL,
+    path TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    content_type TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (workspace, share, path),
+    FOREIGN KEY (workspace, share) REFERENCES shares (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "shared_files" VALUES('team','shr_0a1b2c3d4e5f','a.csv',3,'text/csv; charset=utf-8','00ff');
+CREATE TABLE shares (
+    workspace TEXT NOT NULL,
+    id TEXT NOT NULL,
+    session TEXT NOT NULL,
+    run TEXT NOT NULL,
+    title TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    entry_point TEXT NOT NULL,
+    total_size BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace, id),
+    FOREIGN KEY (workspace, session) REFERENCES sessions (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "shares" VALUES('team','shr_0a1b2c3d4e5f','ses_0a1b2c3d4e5f','run_0a1b2c3d4e5f','Größe','csv','a.csv',3,1,1790000000000,1790000000000);
 CREATE TABLE sign_in_links (
     hash TEXT NOT NULL PRIMARY KEY,
     principal TEXT NOT NULL REFERENCES principals (id) ON DELETE CASCADE,
@@ -447,4 +498,5 @@ CREATE UNIQUE INDEX definitions_pinned ON definitions (workspace, server, kind, 
     WHERE state = 'pinned';
 CREATE INDEX sessions_by_parent ON sessions (workspace, parent);
 CREATE INDEX runs_by_executor ON runs (executor, ended_at, claimed_until);
+CREATE INDEX share_threads_by_share ON share_threads (workspace, share);
 COMMIT;

@@ -10,7 +10,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use narthex_gateway::Tracer;
-use narthex_model::ErrorKind;
+use narthex_model::{ErrorKind, with_causes};
 use narthex_upstream::client::{ClientSettings, HttpClient};
 use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_http::HttpError;
@@ -20,12 +20,6 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, util::SubscriberInitExt};
 use url::Url;
-
-use crate::{
-    config::{LogFormat, Settings},
-    failure::{Failure, with_causes},
-    output,
-};
 
 /// The most of a collector's answer that is read.
 const ANSWER_MAX: usize = 64 * 1024;
@@ -37,46 +31,115 @@ const TRACES: &str = "/v1/traces";
 /// The library that watches files tells of each that was written: of a log beside them without end.
 const UNHEARD: &str = "notify=off";
 
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// An object per line.
+    Json,
+}
+
+/// What is logged and traced, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct TelemetryOptions<'a> {
+    /// In the form of `EnvFilter`: a level, or levels by target.
+    pub filter: &'a str,
+    /// How lines look.
+    pub format: LogFormat,
+    /// Whether lines have colours.
+    pub has_colours: bool,
+    /// Where traces go, if anywhere: the address of a collector that takes OTLP over HTTP.
+    pub endpoint: Option<&'a str>,
+    /// By what name traces tell of this program.
+    pub service_name: &'a str,
+}
+
+/// Why nothing is logged.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The filter is none.
+    #[error("the log level `{text}` is not valid: {why}")]
+    Filter {
+        /// It.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// No traces can be sent there.
+    #[error(
+        "telemetry.otlp_endpoint `{text}` cannot be used: {why}; write for example \
+         http://127.0.0.1:4318"
+    )]
+    Endpoint {
+        /// The address.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Something logs already.
+    #[error("{0}")]
+    Twice(String),
+}
+
+impl TelemetryError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Filter { .. } | Self::Endpoint { .. } => ErrorKind::Invalid,
+            Self::Twice(_) => ErrorKind::Bug,
+        }
+    }
+}
+
 /// What must be ended with the program.
 #[derive(Debug)]
-pub(crate) struct Telemetry {
+pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
 }
 
-/// Starts to log as the settings say, and to trace if they name an endpoint.
-pub(crate) fn start(settings: &Settings, runtime: &Handle) -> Result<Telemetry, Failure> {
-    let filter = format!("{UNHEARD},{}", settings.log_filter);
-    let filter = EnvFilter::try_new(filter).map_err(|error| {
-        Failure::usage(format!("the log level `{}` is not valid: {error}", settings.log_filter))
+/// Starts to log, and to trace if there is an endpoint.
+///
+/// # Errors
+/// When the filter or the endpoint is wrong, or something in this process logs already.
+pub fn start(options: TelemetryOptions<'_>, runtime: &Handle) -> Result<Telemetry, TelemetryError> {
+    let filter = format!("{UNHEARD},{}", options.filter);
+    let filter = EnvFilter::try_new(filter).map_err(|error| TelemetryError::Filter {
+        text: options.filter.to_owned(),
+        why: error.to_string(),
     })?;
-    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(output::is_error_terminal());
-    let lines = match settings.log_format {
+    let lines = fmt::layer().with_writer(std::io::stderr).with_ansi(options.has_colours);
+    let lines = match options.format {
         LogFormat::Text => lines.with_target(false).boxed(),
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    let traces = match &settings.otlp_endpoint {
-        Some(endpoint) => Some(provider(endpoint, &settings.service_name, runtime)?),
+    let traces = match options.endpoint {
+        Some(endpoint) => Some(provider(endpoint, options.service_name, runtime)?),
         None => None,
     };
     let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
-    started.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
+    started.map_err(|error| TelemetryError::Twice(error.to_string()))?;
     Ok(Telemetry { traces })
 }
 
 /// Whether the log says what is wrong with configuration files: then nothing else has to.
-pub(crate) fn tells_of_files() -> bool {
+#[must_use]
+pub fn tells_of_files() -> bool {
     tracing::enabled!(target: "narthex_control::follow", tracing::Level::WARN)
 }
 
 impl Telemetry {
     /// Makes spans of calls; `None` if nobody collects them.
-    pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
+    #[must_use]
+    pub fn tracer(&self) -> Option<Arc<dyn Tracer>> {
         let traces = self.traces.as_ref()?;
         Some(Arc::new(spans::Spans::new(traces.tracer("narthex"))))
     }
 
     /// Sends what is left. Blocks; the runtime must still be there.
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         if let Some(traces) = self.traces
             && let Err(error) = traces.shutdown_with_timeout(SEND)
         {
@@ -89,12 +152,10 @@ fn provider(
     endpoint: &str,
     service_name: &str,
     runtime: &Handle,
-) -> Result<SdkTracerProvider, Failure> {
+) -> Result<SdkTracerProvider, TelemetryError> {
     let wrong = |why: &str| {
-        Failure::usage(format!(
-            "telemetry.otlp_endpoint `{endpoint}` cannot be used: {why}; write for example \
-             http://127.0.0.1:4318"
-        ))
+        let (text, why) = (endpoint.to_owned(), why.to_owned());
+        TelemetryError::Endpoint { text, why }
     };
     let url = Url::parse(endpoint).map_err(|error| wrong(&error.to_string()))?;
     let http = HttpClient::new(&url, ClientSettings::default())

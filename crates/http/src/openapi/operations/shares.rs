@@ -1,0 +1,47 @@
+//! What agents share, and comments on it.
+
+use super::super::operation::{Content, Operation, delete, get, patch, post};
+
+pub(super) const OPERATIONS: &[Operation] = &[
+    get("/api/workspaces/{workspace}/shares", "share_list", "Lists what agents share")
+        .asks(&["after", "limit"])
+        .gives("SharePage"),
+    get("/api/workspaces/{workspace}/shares/{id}", "share_show", "Shows one share with its files")
+        .gives("ShareWhole"),
+    delete(
+        "/api/workspaces/{workspace}/shares/{id}",
+        "share_delete",
+        "Deletes a share with its comments",
+    )
+    .ends(),
+    get(
+        "/api/workspaces/{workspace}/shares/{id}/content",
+        "share_content",
+        "Gives a file of a share, to be saved",
+    )
+    .asks(&["share_path"])
+    .answers(200, Content::File, &["ContentDisposition"])
+    .refuses(&[400]),
+    get(
+        "/api/workspaces/{workspace}/shares/{id}/comments",
+        "share_comments",
+        "Lists the threads of comments on a share",
+    )
+    .asks(&["after", "limit"])
+    .gives("ShareThreads"),
+    post(
+        "/api/workspaces/{workspace}/shares/{id}/comments",
+        "share_comment",
+        "Says something of a share; its agent gets it as a message",
+    )
+    .takes("ShareCommentNew")
+    .makes("ShareThread")
+    .refuses(&[429]),
+    patch(
+        "/api/workspaces/{workspace}/shares/{id}/comments/{thread}",
+        "share_thread_change",
+        "Settles a thread of comments, or opens it again",
+    )
+    .takes("ShareThreadChange")
+    .gives("ShareThread"),
+];

@@ -1,0 +1,253 @@
+//! What agents share: listed, shown, given out, commented and deleted.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use http_body::Body;
+use narthex_control::FieldError;
+use narthex_model::{ShareId, ThreadId, Timestamp};
+use narthex_runs::{CommentOn, Commenter, SeenThread, ShareRow, SharedFileRow};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, access::created, ok};
+use crate::{
+    file::FileStream,
+    problem::Problem,
+    respond::{self, Response},
+};
+
+/// The longest comment, and passage that it is about, in characters.
+const TEXT_MAX: usize = 10_000;
+const ANCHOR_MAX: usize = 2000;
+/// What a name in a header has as it is (RFC 8187).
+const NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+
+/// What of shares is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShareTarget {
+    /// All of a workspace.
+    All,
+    /// One of them.
+    One,
+    /// A file of one.
+    Content,
+    /// What is said of one.
+    Comments,
+    /// Whether a thread of comments is settled.
+    Thread,
+}
+
+/// What somebody says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommentNew {
+    text: String,
+    thread_id: Option<String>,
+    anchor: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThreadChange {
+    resolved: bool,
+}
+
+impl Asked<'_> {
+    /// What is shared, and what is said of it.
+    pub(super) async fn of_shares<B>(&self, target: ShareTarget, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let is_read = !matches!(self.parts.method, Method::POST | Method::DELETE);
+        match target {
+            ShareTarget::All => self.list_shares().await,
+            ShareTarget::One if is_read => self.show_share().await,
+            ShareTarget::One => self.delete_share().await,
+            ShareTarget::Content => self.share_content().await,
+            ShareTarget::Comments if is_read => self.share_threads().await,
+            ShareTarget::Comments => self.comment_share(body).await,
+            ShareTarget::Thread => self.settle_thread(body).await,
+        }
+    }
+
+    async fn list_shares(&self) -> Answered {
+        let workspace = self.workspace()?;
+        let query = self.query(&["after", "limit"])?;
+        let page = self.known_runs()?.shares(&workspace, query.text("after"), query.limit()?);
+        let page = page.await?;
+        let items: Vec<_> = page.items.iter().map(shown).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next.map(ShareId::to_text) })))
+    }
+
+    async fn show_share(&self) -> Answered {
+        self.query(&[])?;
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        let share = self.known_runs()?.share_get(&workspace, &id).await?;
+        let mut told = shown(&share.row);
+        told["files"] = share.files.iter().map(shown_file).collect();
+        Ok(ok(&told))
+    }
+
+    async fn delete_share(&self) -> Answered {
+        self.query(&[])?;
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        self.known_runs()?.share_delete(&workspace, &id, &self.by()).await?;
+        Ok(respond::empty(StatusCode::NO_CONTENT))
+    }
+
+    /// A file, to be kept and never to be shown by a browser as one of ours: an agent wrote it.
+    async fn share_content(&self) -> Answered {
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        let query = self.query(&["path"])?;
+        let path = Some(query.text("path")).filter(|path| !path.is_empty());
+        let (_, row, file) = self.known_runs()?.share_file(&workspace, &id, path).await?;
+        let open = self.door.gateway.metrics().stream_opened();
+        let mut response = Response::new(FileStream::new(file, row.size, open).into());
+        add_headers(response.headers_mut(), &row);
+        Ok(response)
+    }
+
+    async fn share_threads(&self) -> Answered {
+        let query = self.query(&["after", "limit"])?;
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        let (runs, limit) = (self.known_runs()?, query.limit()?);
+        let page = runs.share_threads(&workspace, &id, query.text("after"), limit).await?;
+        let items: Vec<_> = page.items.iter().map(shown_thread).collect();
+        Ok(ok(&json!({ "items": items, "next": page.next.map(ThreadId::to_text) })))
+    }
+
+    async fn comment_share<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, id) = (self.workspace()?, self.segment(1));
+        let said: CommentNew = read(&self.entry(body, &[]).await?)?;
+        check(&said)?;
+        let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by()));
+        let on = match said.thread_id {
+            Some(thread) => {
+                runs.share_has_thread(&workspace, &id, &thread).await?;
+                CommentOn::Thread(thread)
+            }
+            None => CommentOn::Share { id, anchor: said.anchor.unwrap_or_default() },
+        };
+        let thread = runs.share_comment(&workspace, by, on, said.text).await?;
+        let place = format!("/api/workspaces/{workspace}/shares/{}/comments", thread.row.share);
+        Ok(created(&shown_thread(&thread), &place))
+    }
+
+    async fn settle_thread<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, share, id) = (self.workspace()?, self.segment(1), self.segment(2));
+        let ThreadChange { resolved } = read(&self.entry(body, &[]).await?)?;
+        let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by()));
+        runs.share_has_thread(&workspace, &share, &id).await?;
+        let thread = runs.share_resolve(&workspace, by, &id, resolved).await?;
+        Ok(ok(&shown_thread(&thread)))
+    }
+}
+
+fn refused(faults: &[FieldError]) -> Problem {
+    let told: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    Problem::of_fields(format!("this cannot be used: {}", told.join("; ")), faults)
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    serde_json::from_str(text).map_err(|error| {
+        let remedy = "look in `/api/openapi.json` what is taken here";
+        refused(&[FieldError::invalid("", error.to_string(), remedy)])
+    })
+}
+
+fn check(said: &CommentNew) -> Result<(), Problem> {
+    let mut faults = Vec::new();
+    let mut text = |name: &str, text: &str, most: usize| {
+        let is_fit = !text.trim().is_empty() && text.chars().count() <= most;
+        if !is_fit {
+            let remedy = format!("write 1 to {most} characters");
+            faults.push(FieldError::invalid(name, "it says nothing, or too much", remedy));
+        }
+    };
+    text("text", &said.text, TEXT_MAX);
+    if let Some(anchor) = &said.anchor {
+        text("anchor", anchor, ANCHOR_MAX);
+    }
+    if said.anchor.is_some() && said.thread_id.is_some() {
+        let remedy = "leave `anchor` out, or `thread_id` to begin another thread";
+        faults.push(FieldError::invalid("anchor", "the thread is about its own passage", remedy));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(refused(&faults)) }
+}
+
+fn add_headers(headers: &mut HeaderMap, file: &SharedFileRow) {
+    let name = file.path.rsplit('/').next().unwrap_or_default();
+    let disposition = format!("attachment; filename*=UTF-8''{}", utf8_percent_encode(name, NAME));
+    let unknown = HeaderValue::from_static("application/octet-stream");
+    let content_type = HeaderValue::from_str(&file.content_type).unwrap_or(unknown);
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(file.size));
+    // All of it is ASCII by now.
+    let disposition = HeaderValue::from_str(&disposition);
+    let plain = HeaderValue::from_static("attachment");
+    headers.insert(header::CONTENT_DISPOSITION, disposition.unwrap_or(plain));
+    let fixed = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"),
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+}
+
+fn shown(row: &ShareRow) -> Value {
+    json!({
+        "share_id": row.id.to_text(),
+        "session_id": row.session.to_text(),
+        "run_id": row.run.to_text(),
+        "title": row.title,
+        "share_type": row.kind,
+        "entry_point": row.entry_point,
+        "total_size": row.total_size,
+        "revision": row.revision,
+        "created_at": Timestamp::new(row.created_at).to_string(),
+        "updated_at": Timestamp::new(row.updated_at).to_string(),
+    })
+}
+
+fn shown_file(file: &SharedFileRow) -> Value {
+    json!({
+        "path": file.path,
+        "size": file.size,
+        "content_type": file.content_type,
+        "sha256": file.hash,
+    })
+}
+
+fn shown_thread(thread: &SeenThread) -> Value {
+    let SeenThread { row, comments } = thread;
+    let comments = comments.iter().map(|comment| {
+        json!({
+            "number": comment.number,
+            "author": comment.author,
+            "text": comment.text,
+            "created_at": Timestamp::new(comment.created_at).to_string(),
+        })
+    });
+    json!({
+        "thread_id": row.id.to_text(),
+        "share_id": row.share.to_text(),
+        "anchor": (!row.anchor.is_empty()).then_some(&row.anchor),
+        "created_at": Timestamp::new(row.created_at).to_string(),
+        "resolved_at": row.resolved.as_ref().map(|(at, _)| Timestamp::new(*at).to_string()),
+        "resolved_by": row.resolved.as_ref().map(|(_, by)| by),
+        "comments": comments.collect::<Vec<_>>(),
+    })
+}

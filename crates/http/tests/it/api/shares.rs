@@ -1,0 +1,313 @@
+//! What agents share, through the whole door: by tools, and as people see it.
+
+use std::time::SystemTime;
+
+use fs_err as fs;
+use http::StatusCode;
+use narthex_control::CatalogError;
+use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
+use narthex_runs::{ShareRow, SharedFileRow};
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    built_in::Run,
+    world::{Api, SHARES_QUOTA},
+};
+
+const SHARES: &str = "/api/workspaces/default/shares";
+const RUNS: &str = "/api/workspaces/default/runs";
+
+impl Api {
+    /// The id of a share without files that a run of a workspace has, whatever its folder.
+    pub(super) async fn shared_by(&self, workspace: &str, run: &Value) -> String {
+        let text = |name: &str| run[name].as_str().unwrap();
+        let row = ShareRow {
+            workspace: WorkspaceId::new(workspace).unwrap(),
+            id: ShareId::new([7; ShareId::BYTES]),
+            session: SessionId::parse(text("session_id")).unwrap(),
+            run: RunId::parse(text("run_id")).unwrap(),
+            title: "a-share".to_owned(),
+            kind: "file".to_owned(),
+            entry_point: Some("a".to_owned()),
+            total_size: 0,
+            revision: 1,
+            created_at: SystemTime::UNIX_EPOCH,
+            updated_at: SystemTime::UNIX_EPOCH,
+        };
+        let file = SharedFileRow {
+            path: "a".to_owned(),
+            size: 0,
+            content_type: "text/plain".to_owned(),
+            hash: "0".repeat(64),
+        };
+        let store = self.control.store().ok_or(CatalogError::NoStore).unwrap();
+        assert!(store.shares().create(&row, &[file], 9).await.unwrap());
+        row.id.to_text()
+    }
+}
+
+/// A daemon with an agent, and a folder for its runs.
+struct Place {
+    api: Api,
+    folder: TempDir,
+    _dir: TempDir,
+}
+
+impl Place {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("store.db")).await.unwrap();
+        let api = Api::with_secrets(store, &dir.path().join("master.key")).await;
+        let agent = json!({ "name": "writer" }).to_string();
+        api.send("POST", "/api/workspaces/default/agents", agent).await.succeeded();
+        Self { api, folder: tempfile::tempdir().unwrap(), _dir: dir }
+    }
+
+    /// A run that works in the folder.
+    async fn run(&self) -> Run<'_> {
+        let asked = json!({ "agent_name": "writer", "project_dir": self.folder.path() });
+        let made = self.api.send("POST", RUNS, asked.to_string()).await.succeeded();
+        let text = |name: &str| made[name].as_str().unwrap().to_owned();
+        Run { api: &self.api, token: text("token"), session: text("session_id") }
+    }
+
+    fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    async fn get(&self, rest: &str) -> Value {
+        self.api.get(&format!("{SHARES}{rest}")).await
+    }
+
+    async fn comment(&self, share: &str, said: Value) -> Value {
+        let path = format!("{SHARES}/{share}/comments");
+        self.api.send("POST", &path, said.to_string()).await.succeeded()
+    }
+}
+
+fn text(of: &Value, name: &str) -> String {
+    of[name].as_str().unwrap().to_owned()
+}
+
+/// Events of a kind, as what they say.
+async fn told(run: &Run<'_>, kind: &str) -> Vec<Value> {
+    let events = run.events().await.into_iter();
+    events.filter(|event| event["type"] == kind).map(|event| event["payload"].clone()).collect()
+}
+
+/// X-E94, X-E95, X-E96: a run shares a folder of its own as it is now, and its workspace reads it;
+/// what is left out is told, and so is the share.
+#[tokio::test]
+async fn x_e94_a_run_shares_its_folder() {
+    let place = Place::new().await;
+    let run = place.run().await;
+    place.write("site/index.html", "<h1>Hi</h1>");
+    place.write("site/a/b.css", "h1 {}");
+    place.write("site/.env", "SECRET=1");
+    place.write("site/node_modules/x.js", "x");
+    let shared = run.called("share", json!({ "path": "site", "title": "Hi" })).await;
+    let id = text(&shared, "share_id");
+    assert_eq!(
+        (&shared["share_type"], &shared["entry_point"]),
+        (&json!("site"), &json!("index.html"))
+    );
+    assert_eq!((&shared["file_count"], &shared["total_size"]), (&json!(2), &json!(16)));
+    let skipped: Vec<_> =
+        shared["skipped"].as_array().unwrap().iter().map(|one| &one["path"]).collect();
+    assert_eq!(skipped, [".env", "node_modules"]);
+    // What is shared stays as it was.
+    place.write("site/index.html", "<h1>Later</h1>");
+    let read = run.called("read_share", json!({ "share_id": id })).await;
+    assert_eq!((&read["content_b64"], &read["size"]), (&json!("PGgxPkhpPC9oMT4="), &json!(11)));
+    assert_eq!(read["mime_type"], "text/html; charset=utf-8");
+    let other = place.run().await;
+    let read = other.called("read_share", json!({ "share_id": id, "path": "a/b.css" })).await;
+    assert_eq!(read["path"], "a/b.css");
+    let told = told(&run, "agent.share").await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((&told[0]["share_id"], &told[0]["title"]), (&json!(id), &json!("Hi")));
+    let listed = place.get("").await;
+    assert_eq!(listed["items"][0]["share_id"], json!(id));
+    assert_eq!(place.get(&format!("/{id}")).await["files"][0]["path"], "a/b.css");
+}
+
+/// X-E94, X-E97: what cannot be shared or read is refused with a word for programs.
+#[tokio::test]
+async fn x_e97_what_cannot_be_shared_has_a_code() {
+    let place = Place::new().await;
+    let run = place.run().await;
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("key"), "secret").unwrap();
+    std::os::unix::fs::symlink(outside.path(), place.folder.path().join("out")).unwrap();
+    place.write("two/a.txt", "a");
+    place.write("two/b.rs", "b");
+    let absolute = outside.path().join("key");
+    for (path, code) in [
+        ("../key", "path_outside_folder"),
+        (absolute.to_str().unwrap(), "path_outside_folder"),
+        ("out/key", "path_outside_folder"),
+        ("none", "file_not_found"),
+    ] {
+        let error = run.refused("share", json!({ "path": path })).await;
+        assert_eq!(error["details"]["code"], code, "{path}: {error}");
+    }
+    let two = text(&run.called("share", json!({ "path": "two" })).await, "share_id");
+    let error = run.refused("read_share", json!({ "share_id": two })).await;
+    assert_eq!(error["details"]["code"], "path_required", "{error}");
+    assert_eq!(error["details"]["files"].as_array().unwrap().len(), 2, "{error}");
+    let gone = json!({ "share_id": two, "path": "../a.txt" });
+    assert_eq!(run.refused("read_share", gone).await["details"]["code"], "file_not_found");
+    let none = json!({ "share_id": "shr_000000000000" });
+    assert_eq!(run.refused("read_share", none).await["details"]["code"], "share_not_found");
+    let without = Run::of(&place.api, "writer").await;
+    let error = without.refused("share", json!({ "path": "two" })).await;
+    assert_eq!(error["details"]["code"], "no_workspace_folder", "{error}");
+    let full = vec![b'x'; usize::try_from(SHARES_QUOTA).unwrap()];
+    place.write("full", full);
+    let error = run.refused("share", json!({ "path": "full" })).await;
+    assert_eq!(error["details"]["code"], "share_quota_exceeded", "{error}");
+    assert_eq!(place.get("").await["items"].as_array().unwrap().len(), 1);
+}
+
+/// X-E97: under the same id a share gets other files and keeps its comments; another session
+/// cannot do that, and what nobody has any more makes room.
+#[tokio::test]
+async fn x_e97_a_share_is_replaced_in_place() {
+    let place = Place::new().await;
+    let (run, other) = (place.run().await, place.run().await);
+    place.write("a.md", "one");
+    let id = text(&run.called("share", json!({ "path": "a.md" })).await, "share_id");
+    place.comment(&id, json!({ "text": "more of it" })).await;
+    place.write("a.csv", "1,2");
+    let again = json!({ "path": "a.csv", "share_id": id });
+    let error = other.refused("share", again.clone()).await;
+    assert_eq!(error["details"]["code"], "share_id_owned_by_other_session", "{error}");
+    let shared = run.called("share", again).await;
+    assert_eq!((&shared["share_id"], &shared["revision"]), (&json!(id), &json!(2)));
+    let shown = place.get(&format!("/{id}")).await;
+    assert_eq!((&shown["share_type"], &shown["title"]), (&json!("csv"), &json!("a.md")));
+    assert_eq!(shown["files"].as_array().unwrap().len(), 1);
+    let threads = place.get(&format!("/{id}/comments")).await;
+    assert_eq!(threads["items"][0]["comments"][0]["text"], "more of it");
+}
+
+/// What people say of a share comes to its agent as a message, and so does what other agents say;
+/// what an agent says itself does not wake it. Whoever wrote in a thread hears of the others.
+#[tokio::test]
+async fn own_comments_wake_nobody() {
+    let place = Place::new().await;
+    let (run, other) = (place.run().await, place.run().await);
+    place.write("a.md", "one");
+    let id = text(&run.called("share", json!({ "path": "a.md" })).await, "share_id");
+    let own = json!({ "share_id": id, "text": "a draft" });
+    run.called("share_comment", own).await;
+    assert_eq!(told(&run, "user.message").await, [Value::Null; 0]);
+    assert_eq!(told(&run, "agent.comment").await.len(), 1);
+    let about = json!({ "text": "which one?", "anchor": "line 1" });
+    let thread = text(&place.comment(&id, about).await, "thread_id");
+    let heard = told(&run, "user.message").await;
+    assert_eq!(
+        (&heard[0]["comment"], &heard[0]["anchor"]),
+        (&json!("which one?"), &json!("line 1"))
+    );
+    assert_eq!((&heard[0]["thread_id"], &heard[0]["share_id"]), (&json!(thread), &json!(id)));
+    assert!(text(&heard[0], "text").contains("which one?"), "{heard:?}");
+    let answer = json!({ "thread_id": thread, "text": "the first" });
+    other.called("share_comment", answer).await;
+    assert_eq!(told(&run, "user.message").await.len(), 2);
+    assert_eq!(told(&other, "user.message").await, [Value::Null; 0]);
+    run.called("share_comment", json!({ "thread_id": thread, "text": "good" })).await;
+    let heard = told(&other, "user.message").await;
+    assert_eq!((heard.len(), &heard[0]["comment"]), (1, &json!("good")));
+    assert_eq!(told(&run, "user.message").await.len(), 2);
+    let settled = run.called("share_comment_resolve", json!({ "thread_id": thread })).await;
+    assert_eq!(settled["resolved"], true);
+    let path = format!("{SHARES}/{id}/comments/{thread}");
+    let open = place.api.send("PATCH", &path, r#"{"resolved": false}"#).await.succeeded();
+    assert_eq!(
+        (&open["resolved_at"], open["comments"].as_array().unwrap().len()),
+        (&Value::Null, 3)
+    );
+    let none = json!({ "thread_id": "thr_000000000000", "text": "x" });
+    assert_eq!(run.refused("share_comment", none).await["details"]["code"], "thread_not_visible");
+    for wrong in [
+        json!({ "text": "x" }),
+        json!({ "text": "x", "thread_id": thread, "share_id": id }),
+        json!({ "text": "x", "share_id": id, "scope": "passage" }),
+        json!({ "text": "x", "share_id": id, "anchor": "line 1" }),
+    ] {
+        let error = run.refused("share_comment", wrong).await;
+        assert_eq!(error["kind"], "invalid_arguments", "{error}");
+    }
+}
+
+/// S6: a browser never takes a shared page for one of ours; what is deleted is gone with its copy.
+#[tokio::test]
+async fn files_are_given_out_to_be_saved() {
+    let place = Place::new().await;
+    let run = place.run().await;
+    let page = "<script>1</script>".repeat(20_000);
+    place.write("Größe \"1\".html", &page);
+    let id = text(&run.called("share", json!({ "path": "Größe \"1\".html" })).await, "share_id");
+    let content = format!("{SHARES}/{id}/content");
+    let answer = place.api.ask("GET", &content).send().await;
+    assert_eq!((answer.status, answer.text()), (StatusCode::OK, &*page));
+    let headers = &answer.headers;
+    assert_eq!(headers["content-length"], page.len().to_string().as_str());
+    let name = "attachment; filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%221%22.html";
+    assert_eq!(headers["content-disposition"], name);
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert_eq!(headers["content-security-policy"], "sandbox; default-src 'none'");
+    let absent = place.api.ask("GET", &format!("{content}?path=..%2Fa")).send().await;
+    absent.problem(StatusCode::NOT_FOUND, "not_found");
+    let path = format!("{SHARES}/{id}");
+    assert_eq!(place.api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
+    for (method, path) in [("GET", &path), ("GET", &content), ("DELETE", &path)] {
+        let answer = place.api.ask(method, path).send().await;
+        answer.problem(StatusCode::NOT_FOUND, "not_found");
+        assert_eq!(answer.json()["code"], "share_not_found");
+    }
+    // As much as the workspace may keep, once the first copy is gone.
+    let all = vec![b'x'; usize::try_from(SHARES_QUOTA).unwrap()];
+    place.write("all", all);
+    let mut is_shared = false;
+    for _ in 0..10_000 {
+        let answer = run.call("share", json!({ "path": "all" })).await;
+        is_shared = answer["isError"] != true;
+        if is_shared {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!(is_shared, "the copy of a deleted share stays");
+}
+
+/// What people say is checked, and all that is wrong is told.
+#[tokio::test]
+async fn comments_are_checked() {
+    let place = Place::new().await;
+    let run = place.run().await;
+    place.write("a", "x");
+    let id = text(&run.called("share", json!({ "path": "a" })).await, "share_id");
+    let path = format!("{SHARES}/{id}/comments");
+    for (said, fields) in [
+        (json!({ "text": " ", "anchor": "" }), vec!["text", "anchor"]),
+        (json!({ "words": "x" }), vec![""]),
+    ] {
+        let answer = place.api.send("POST", &path, said.to_string()).await;
+        answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        let answer = answer.json();
+        let errors = answer["errors"].as_array().unwrap();
+        let found: Vec<_> = errors.iter().map(|one| one["field"].as_str().unwrap()).collect();
+        assert_eq!(found, fields);
+    }
+    let other = text(&run.called("share", json!({ "path": "a" })).await, "share_id");
+    let thread = text(&place.comment(&other, json!({ "text": "x" })).await, "thread_id");
+    let said = json!({ "text": "x", "thread_id": thread }).to_string();
+    // A thread is of its own share.
+    place.api.send("POST", &path, said).await.problem(StatusCode::NOT_FOUND, "not_found");
+}

@@ -1,0 +1,376 @@
+//! What runs share of their folders: taken in, kept with its files, read and deleted.
+//!
+//! A share belongs to its session and is seen in its whole workspace. Its files are copies
+//! ([`narthex_shares`]), which go when no share has them any more.
+
+mod comments;
+mod error;
+mod upkeep;
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, ControlError};
+use narthex_events::EventKind;
+use narthex_gateway::RunView;
+use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
+use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
+use narthex_store::{ShareRow, SharedFileRow};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+pub use self::{
+    comments::{CommentOn, Commenter, SeenThread, ThreadPage},
+    error::SharingError,
+};
+use crate::{RunError, Runs};
+
+/// How many shares a session may have.
+const OF_SESSION_MAX: u64 = 1000;
+/// How many are copied at a time: disks do not get faster by more.
+const COPYING_MAX: usize = 2;
+
+/// Where copies are kept, and how many bytes of them.
+#[derive(Debug, Clone)]
+pub struct ShareOptions {
+    /// The copies.
+    pub(crate) depot: Arc<Depot>,
+    /// The most bytes of one workspace.
+    pub(crate) quota: u64,
+}
+
+/// What a run wants to share.
+#[derive(Debug, Clone)]
+pub struct NewShare {
+    /// A file or folder within the run's.
+    pub path: String,
+    /// What people see; if none, the name of the file or folder.
+    pub title: Option<String>,
+    /// The share whose files these take the place of.
+    pub share: Option<String>,
+}
+
+/// A share with its files.
+#[derive(Debug, Clone)]
+pub struct SeenShare {
+    /// As it is stored.
+    pub row: ShareRow,
+    /// In the order of their paths.
+    pub files: Vec<SharedFileRow>,
+}
+
+/// Some shares.
+#[derive(Debug)]
+pub struct SharePage {
+    /// In the order of their ids.
+    pub items: Vec<ShareRow>,
+    /// After which id the next page begins. `None`: there is no further one.
+    pub next: Option<ShareId>,
+}
+
+/// What copies are made with.
+#[derive(Debug)]
+pub(crate) struct Copying(Semaphore);
+
+/// Who shares.
+struct Sharer {
+    workspace: WorkspaceId,
+    run: RunId,
+    session: SessionId,
+}
+
+impl ShareOptions {
+    /// Copies in a folder that nothing else has, of at most `quota` bytes for each workspace.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn open(folder: &Path, quota: u64) -> Result<Self, SharingError> {
+        let depot = Depot::open(folder, Limits::default()).map_err(SharingError::Files)?;
+        Ok(Self { depot: Arc::new(depot), quota })
+    }
+}
+
+impl Default for Copying {
+    fn default() -> Self {
+        Self(Semaphore::new(COPYING_MAX))
+    }
+}
+
+impl Runs {
+    /// Shares a file or folder of a run's folder with its workspace (X-E94 to X-E96). What of a
+    /// folder is not in the share is in the snapshot.
+    ///
+    /// # Errors
+    /// When the run has no folder or no session, the path leads out of it or to nothing that can
+    /// be shared, a limit is reached, the share that is to be replaced is not there or another
+    /// session's, or the disk or the store fails. Then nothing is shared.
+    pub async fn share(
+        &self,
+        run: &RunView,
+        asked: NewShare,
+    ) -> Result<(SeenShare, Snapshot), RunError> {
+        let session = run.authority.actors.session.ok_or(SharingError::NoSession)?;
+        let sharer = Sharer { workspace: run.workspace.clone(), run: run.id, session };
+        let earlier = match &asked.share {
+            Some(id) => Some(self.own_share(&sharer, id).await?),
+            None => None,
+        };
+        self.depot()?;
+        let folder = self.folder_of(run).await?.ok_or(SharingError::NoFolder)?;
+        let runs = self.clone();
+        let sharing = async move { runs.take_in(sharer, asked, folder, earlier).await };
+        // To its end, also if whoever asks goes away: all of it, or nothing.
+        let done = self.control().spawn(sharing).await;
+        done.unwrap_or_else(|error| Err(ControlError::Bug(error).into()))
+    }
+
+    async fn take_in(
+        &self,
+        sharer: Sharer,
+        asked: NewShare,
+        folder: PathBuf,
+        earlier: Option<ShareRow>,
+    ) -> Result<(SeenShare, Snapshot), RunError> {
+        let workspace = &sharer.workspace;
+        // Held until the share is stored, so that no sweep takes the copies.
+        let taken = self.copies(workspace.clone(), asked.path, folder).await?;
+        let snapshot = taken.snapshot.clone();
+        let row = new_row(&sharer, asked.title, earlier.as_ref(), &snapshot)?;
+        let files: Vec<_> = snapshot.files.iter().map(file_row).collect();
+        let kind = if earlier.is_some() { kind::SHARE_REPLACED } else { kind::SHARE_CREATED };
+        let event = AuditEvent::new(kind, by_run(sharer.run)).in_workspace(workspace);
+        let event = event.of_run(sharer.run.to_text()).of_session(sharer.session.to_text());
+        let noted = self.control().note(event.on("share", row.id.to_text())).await?;
+        let store = self.store()?.shares();
+        let is_kept = match &earlier {
+            Some(_) => store.replace(&row, &files).await,
+            None => store.create(&row, &files, OF_SESSION_MAX).await,
+        };
+        if !is_kept.map_err(ControlError::Store)? {
+            return Err(match earlier {
+                Some(_) => SharingError::NoShare(row.id.to_text()),
+                None => SharingError::TooMany(OF_SESSION_MAX),
+            }
+            .into());
+        }
+        drop(taken);
+        noted.done().await;
+        let share = self.seen_share(workspace, row.id).await?;
+        let payload = json!({
+            "share_id": share.row.id.to_text(),
+            "share_type": share.row.kind,
+            "title": share.row.title,
+            "file_count": share.files.len(),
+            "total_size": share.row.total_size,
+            "entry_point": share.row.entry_point,
+            "revision": share.row.revision,
+        });
+        let told = (EventKind::AgentShare, payload);
+        self.tell(workspace, sharer.session, Some(sharer.run), told).await;
+        if earlier.is_some() {
+            self.sweep_later(workspace);
+        }
+        Ok((share, snapshot))
+    }
+
+    async fn copies(
+        &self,
+        workspace: WorkspaceId,
+        path: String,
+        folder: PathBuf,
+    ) -> Result<Taken, RunError> {
+        let ShareOptions { depot, quota } = self.depot()?.clone();
+        let _turn = self.shared.copying.0.acquire().await;
+        let taken = blocking(move || {
+            let folder = Folder::open(&folder).map_err(SharingError::FolderGone)?;
+            depot.take(&workspace, &folder, &path, quota).map_err(SharingError::Files)
+        });
+        Ok(taken.await??)
+    }
+
+    /// The first `limit` shares of a workspace whose ids come after `after`.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn shares(
+        &self,
+        workspace: &WorkspaceId,
+        after: &str,
+        limit: u32,
+    ) -> Result<SharePage, RunError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let after = ShareId::parse(after);
+        let page = store.shares().page(workspace, after, limit.saturating_add(1)).await;
+        let mut items = page.map_err(ControlError::Store)?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| has_more).map(|row| row.id);
+        Ok(SharePage { items, next })
+    }
+
+    /// One share of a workspace.
+    ///
+    /// # Errors
+    /// When there is none of this id, or the store fails.
+    pub async fn share_get(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<SeenShare, RunError> {
+        self.control().catalog_store(workspace).await?;
+        self.seen_share(workspace, read_id(id)?).await
+    }
+
+    /// One file of a share, to be read from its beginning: the one at `path`, or the one to begin
+    /// with.
+    ///
+    /// # Errors
+    /// When the share or the file is not there, it is not said which of several, or the store or
+    /// the disk fails.
+    pub async fn share_file(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        path: Option<&str>,
+    ) -> Result<(SeenShare, SharedFileRow, File), RunError> {
+        let share = self.share_get(workspace, id).await?;
+        let path = path.or(share.row.entry_point.as_deref()).ok_or(SharingError::WhichFile)?;
+        let found = share.files.iter().find(|file| file.path == path).cloned();
+        let file = found.ok_or_else(|| SharingError::NoFile(path.chars().take(200).collect()))?;
+        let gone = || RunError::from(SharingError::Files(ShareError::CopyGone));
+        let hash = ContentHash::parse(&file.hash).ok_or_else(gone)?;
+        let (depot, workspace) = (self.depot()?.depot.clone(), workspace.clone());
+        let opened = blocking(move || depot.read(&workspace, hash)).await?;
+        Ok((share, file, opened.map_err(SharingError::Files)?))
+    }
+
+    /// Deletes a share with its comments.
+    ///
+    /// # Errors
+    /// When there is none of this id, or the store fails.
+    pub async fn share_delete(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        by: &By,
+    ) -> Result<(), RunError> {
+        let share = self.share_get(workspace, id).await?.row;
+        let (runs, workspace) = (self.clone(), workspace.clone());
+        let event = AuditEvent::new(kind::SHARE_DELETED, by.clone()).in_workspace(&workspace);
+        let event = event.of_session(share.session.to_text()).on("share", share.id.to_text());
+        let deleting = self.control().to_the_end(async move |control| {
+            let noted = control.note(event).await?;
+            let store = control.catalog_store(&workspace).await?;
+            let is_removed = store.shares().remove(&workspace, share.id).await;
+            if is_removed.map_err(ControlError::Store)? {
+                noted.done().await;
+                runs.sweep_later(&workspace);
+            }
+            Ok(())
+        });
+        Ok(deleting.await?)
+    }
+
+    /// The folder that a run was given; the one of the process itself has none.
+    async fn folder_of(&self, run: &RunView) -> Result<Option<PathBuf>, RunError> {
+        let Some(row) = self.stored(&run.workspace, run.id).await? else { return Ok(None) };
+        let frozen = self.frozen(&row).await?;
+        let folder = frozen.of.agent().and_then(|agent| agent.inputs.project_dir.clone());
+        // Else it would be relative to wherever the daemon was started.
+        Ok(folder.map(PathBuf::from).filter(|folder| folder.is_absolute()))
+    }
+
+    async fn own_share(&self, sharer: &Sharer, id: &str) -> Result<ShareRow, RunError> {
+        let share = self.share_row(&sharer.workspace, read_id(id)?).await?;
+        match share.session == sharer.session {
+            true => Ok(share),
+            false => Err(SharingError::OthersShare(share.id).into()),
+        }
+    }
+
+    async fn share_row(&self, workspace: &WorkspaceId, id: ShareId) -> Result<ShareRow, RunError> {
+        let found = self.store()?.shares().find(workspace, id).await;
+        let found = found.map_err(ControlError::Store)?;
+        Ok(found.ok_or_else(|| SharingError::NoShare(id.to_text()))?)
+    }
+
+    async fn seen_share(
+        &self,
+        workspace: &WorkspaceId,
+        id: ShareId,
+    ) -> Result<SeenShare, RunError> {
+        let row = self.share_row(workspace, id).await?;
+        let files = self.store()?.shares().files(workspace, id).await;
+        Ok(SeenShare { row, files: files.map_err(ControlError::Store)? })
+    }
+
+    fn depot(&self) -> Result<&ShareOptions, RunError> {
+        Ok(self.shared.options.shares.as_ref().ok_or(SharingError::NoDepot)?)
+    }
+}
+
+/// Does what waits for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, RunError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| ControlError::Bug(error).into())
+}
+
+fn read_id(id: &str) -> Result<ShareId, SharingError> {
+    let unknown = || SharingError::NoShare(id.chars().take(100).collect());
+    ShareId::parse(id).ok_or_else(unknown)
+}
+
+fn by_run(run: RunId) -> By {
+    By::new(narthex_audit::ActorKind::Run, run.to_text())
+}
+
+fn new_row(
+    sharer: &Sharer,
+    title: Option<String>,
+    earlier: Option<&ShareRow>,
+    snapshot: &Snapshot,
+) -> Result<ShareRow, RunError> {
+    let id = match earlier {
+        Some(earlier) => earlier.id,
+        None => {
+            let mut bytes = [0; ShareId::BYTES];
+            getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+            ShareId::new(bytes)
+        }
+    };
+    let named = || match &*snapshot.name {
+        "." => "Files".to_owned(),
+        name => name.to_owned(),
+    };
+    let title = title.or_else(|| earlier.map(|earlier| earlier.title.clone()));
+    let now = std::time::SystemTime::now();
+    Ok(ShareRow {
+        workspace: sharer.workspace.clone(),
+        id,
+        session: sharer.session,
+        run: sharer.run,
+        title: title.unwrap_or_else(named),
+        kind: snapshot.kind.as_str().to_owned(),
+        entry_point: snapshot.entry_point.clone(),
+        total_size: snapshot.total_size,
+        revision: 0,
+        created_at: now,
+        updated_at: now,
+    })
+}
+
+fn file_row(file: &narthex_shares::SharedFile) -> SharedFileRow {
+    SharedFileRow {
+        path: file.path.clone(),
+        size: file.size,
+        content_type: file.content_type.to_owned(),
+        hash: file.hash.to_string(),
+    }
+}

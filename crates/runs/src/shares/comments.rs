@@ -1,0 +1,302 @@
+//! What is said of shares, and who hears it.
+
+use std::{collections::BTreeSet, time::SystemTime};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, Control, ControlError};
+use narthex_events::EventKind;
+use narthex_gateway::RunView;
+use narthex_model::{RunId, SessionId, ShareId, ThreadId, WorkspaceId};
+use narthex_store::{CommentRow, ShareRow, ThreadRow};
+use serde_json::{Value, json};
+
+use super::{SharingError, by_run, read_id};
+use crate::{RunError, Runs, keep};
+
+/// How many threads a share may have, and comments a thread.
+const THREADS_MAX: usize = 500;
+const COMMENTS_MAX: usize = 500;
+
+/// A thread with its comments.
+#[derive(Debug, Clone)]
+pub struct SeenThread {
+    /// As it is stored.
+    pub row: ThreadRow,
+    /// In their order.
+    pub comments: Vec<CommentRow>,
+}
+
+/// Some threads.
+#[derive(Debug)]
+pub struct ThreadPage {
+    /// The oldest first.
+    pub items: Vec<SeenThread>,
+    /// After which thread the next page begins. `None`: there is no further one.
+    pub next: Option<ThreadId>,
+}
+
+/// What a comment is on.
+#[derive(Debug, Clone)]
+pub enum CommentOn {
+    /// A thread, which goes on.
+    Thread(String),
+    /// A share, about which a thread begins.
+    Share {
+        /// Its id.
+        id: String,
+        /// The passage that it is about; empty for the whole share.
+        anchor: String,
+    },
+}
+
+/// Who comments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commenter {
+    by: By,
+    run: Option<(RunId, SessionId)>,
+}
+
+impl Commenter {
+    /// A human or a service.
+    #[must_use]
+    pub fn outside(by: &By) -> Self {
+        Self { by: by.clone(), run: None }
+    }
+
+    /// A run. `None` if it belongs to no session.
+    #[must_use]
+    pub fn run(run: &RunView) -> Option<Self> {
+        let session = run.authority.actors.session?;
+        Some(Self { by: by_run(run.id), run: Some((run.id, session)) })
+    }
+}
+
+impl Runs {
+    /// Adds a comment to a share of the workspace. The agent that shared it gets it as a message,
+    /// and so do all that said something in the thread, but for whoever writes it.
+    ///
+    /// # Errors
+    /// When there is no such share or thread, there are as many comments as there may be, or the
+    /// store fails.
+    pub async fn share_comment(
+        &self,
+        workspace: &WorkspaceId,
+        by: Commenter,
+        on: CommentOn,
+        text: String,
+    ) -> Result<SeenThread, RunError> {
+        self.control().catalog_store(workspace).await?;
+        let (share, thread) = match &on {
+            CommentOn::Thread(id) => {
+                let thread = self.thread_of(workspace, id).await?;
+                let share = self.share_row(workspace, thread.row.share).await?;
+                (share, thread)
+            }
+            CommentOn::Share { id, anchor } => {
+                let share = self.share_row(workspace, read_id(id)?).await?;
+                let thread = self.new_thread(workspace, share.id, anchor).await?;
+                (share, thread)
+            }
+        };
+        if thread.comments.len() >= COMMENTS_MAX {
+            return Err(SharingError::TooManyComments(COMMENTS_MAX, "comments").into());
+        }
+        let id = thread.row.id;
+        let (runs, place) = (self.clone(), workspace.clone());
+        let commenting = self.control().to_the_end(async move |control: Control| {
+            runs.comment(&control, &share, thread, (by, &text)).await.map(|()| place)
+        });
+        let workspace = commenting.await?;
+        self.thread_of(&workspace, &id.to_text()).await
+    }
+
+    async fn comment(
+        &self,
+        control: &Control,
+        share: &ShareRow,
+        thread: SeenThread,
+        (by, text): (Commenter, &str),
+    ) -> Result<(), ControlError> {
+        let workspace = &share.workspace;
+        let event = AuditEvent::new(kind::SHARE_COMMENTED, by.by.clone()).in_workspace(workspace);
+        let event = event.of_session(share.session.to_text()).on("share", share.id.to_text());
+        let noted = control.note(event.with("thread", thread.row.id.to_text())).await?;
+        let store = control.catalog_store(workspace).await?.shares();
+        let stored = match thread.comments.is_empty() {
+            true => store.begin_thread(workspace, &thread.row, &by.by.id, text).await,
+            false => store.comment(workspace, thread.row.id, &by.by.id, text).await,
+        };
+        stored.map_err(ControlError::Store)?;
+        noted.done().await;
+        let mut payload = json!({
+            "share_id": share.id.to_text(),
+            "thread_id": thread.row.id.to_text(),
+            "comment": text,
+            "by": keep::by(&by.by),
+        });
+        if !thread.row.anchor.is_empty() {
+            payload["anchor"] = json!(thread.row.anchor);
+        }
+        if let Some((run, session)) = by.run {
+            let told = (EventKind::AgentComment, payload.clone());
+            self.tell(workspace, session, Some(run), told).await;
+        }
+        let about = format!("{} (thread {})", share.id, thread.row.id);
+        payload["text"] = json!(format!("A comment on what is shared as {about}: {text}"));
+        for session in self.hearers(share, &thread.comments, &by).await? {
+            let told = (EventKind::UserMessage, payload.clone());
+            self.tell(workspace, session, None, told).await;
+        }
+        Ok(())
+    }
+
+    /// The sessions that hear of a comment: never its author's.
+    async fn hearers(
+        &self,
+        share: &ShareRow,
+        earlier: &[CommentRow],
+        by: &Commenter,
+    ) -> Result<Vec<SessionId>, ControlError> {
+        let store = self.control().catalog_store(&share.workspace).await?;
+        let mut sessions = BTreeSet::from([share.session]);
+        let authors: BTreeSet<_> =
+            earlier.iter().filter_map(|one| RunId::parse(&one.author)).collect();
+        for run in authors {
+            let row = store.runs().find(run).await.map_err(ControlError::Store)?;
+            sessions.extend(row.map(|row| row.session));
+        }
+        if let Some((_, own)) = by.run {
+            sessions.remove(&own);
+        }
+        let mut hearers = Vec::new();
+        for id in sessions {
+            let row = store.sessions().find(&share.workspace, id).await;
+            if row.map_err(ControlError::Store)?.is_some_and(|row| row.ended_at.is_none()) {
+                hearers.push(id);
+            }
+        }
+        Ok(hearers)
+    }
+
+    /// Settles a thread, or opens it again.
+    ///
+    /// # Errors
+    /// When there is no such thread, or the store fails.
+    pub async fn share_resolve(
+        &self,
+        workspace: &WorkspaceId,
+        by: Commenter,
+        thread: &str,
+        is_resolved: bool,
+    ) -> Result<SeenThread, RunError> {
+        self.control().catalog_store(workspace).await?;
+        let row = self.thread_of(workspace, thread).await?.row;
+        let (runs, place) = (self.clone(), workspace.clone());
+        let resolving = self.control().to_the_end(async move |control: Control| {
+            let kind = if is_resolved { kind::THREAD_RESOLVED } else { kind::THREAD_REOPENED };
+            let event = AuditEvent::new(kind, by.by.clone()).in_workspace(&place);
+            let event = event.on("share", row.share.to_text());
+            let noted = control.note(event.with("thread", row.id.to_text())).await?;
+            let store = control.catalog_store(&place).await?.shares();
+            let who = is_resolved.then_some(&*by.by.id);
+            if store.resolve(&place, row.id, who).await.map_err(ControlError::Store)? {
+                noted.done().await;
+            }
+            if let Some((run, session)) = by.run {
+                let payload = resolved(&row, is_resolved, &by.by);
+                runs.tell(&place, session, Some(run), (EventKind::AgentComment, payload)).await;
+            }
+            Ok(())
+        });
+        resolving.await?;
+        self.thread_of(workspace, thread).await
+    }
+
+    /// The first `limit` threads of a share, the oldest first, that come after the thread `after`.
+    ///
+    /// # Errors
+    /// When there is no such share, or the store fails.
+    pub async fn share_threads(
+        &self,
+        workspace: &WorkspaceId,
+        id: &str,
+        after: &str,
+        limit: u32,
+    ) -> Result<ThreadPage, RunError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let share = self.share_row(workspace, read_id(id)?).await?;
+        let rows = store.shares().threads(workspace, share.id).await;
+        let rows = rows.map_err(ControlError::Store)?;
+        let seen = rows.iter().position(|row| row.id.to_text() == after).map_or(0, |at| at + 1);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() - seen > limit;
+        let mut items = Vec::new();
+        for row in rows.into_iter().skip(seen).take(limit) {
+            let comments = store.shares().comments(workspace, row.id).await;
+            items.push(SeenThread { row, comments: comments.map_err(ControlError::Store)? });
+        }
+        let next = items.last().filter(|_| has_more).map(|thread| thread.row.id);
+        Ok(ThreadPage { items, next })
+    }
+
+    /// That a thread is of a share, and not of another.
+    ///
+    /// # Errors
+    /// When there is no such share or thread of it, or the store fails.
+    pub async fn share_has_thread(
+        &self,
+        workspace: &WorkspaceId,
+        share: &str,
+        thread: &str,
+    ) -> Result<(), RunError> {
+        self.control().catalog_store(workspace).await?;
+        let share = self.share_row(workspace, read_id(share)?).await?;
+        let row = self.thread_of(workspace, thread).await?.row;
+        match row.share == share.id {
+            true => Ok(()),
+            false => Err(SharingError::NoThread(row.id.to_text()).into()),
+        }
+    }
+
+    async fn thread_of(&self, workspace: &WorkspaceId, id: &str) -> Result<SeenThread, RunError> {
+        let unknown = || SharingError::NoThread(id.chars().take(100).collect());
+        let thread = ThreadId::parse(id).ok_or_else(unknown)?;
+        let store = self.store()?;
+        let row = store.shares().thread(workspace, thread).await.map_err(ControlError::Store)?;
+        let row = row.ok_or_else(unknown)?;
+        let comments = store.shares().comments(workspace, thread).await;
+        Ok(SeenThread { row, comments: comments.map_err(ControlError::Store)? })
+    }
+
+    /// One that is not stored yet.
+    async fn new_thread(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+        anchor: &str,
+    ) -> Result<SeenThread, RunError> {
+        let there = self.store()?.shares().threads(workspace, share).await;
+        if there.map_err(ControlError::Store)?.len() >= THREADS_MAX {
+            return Err(SharingError::TooManyComments(THREADS_MAX, "threads").into());
+        }
+        let mut bytes = [0; ThreadId::BYTES];
+        getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+        let row = ThreadRow {
+            id: ThreadId::new(bytes),
+            share,
+            anchor: anchor.to_owned(),
+            created_at: SystemTime::now(),
+            resolved: None,
+        };
+        Ok(SeenThread { row, comments: Vec::new() })
+    }
+}
+
+fn resolved(thread: &ThreadRow, is_resolved: bool, by: &By) -> Value {
+    json!({
+        "share_id": thread.share.to_text(),
+        "thread_id": thread.id.to_text(),
+        "resolved": is_resolved,
+        "by": keep::by(by),
+    })
+}

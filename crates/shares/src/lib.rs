@@ -1,0 +1,23 @@
+//! What agents share of their folder: opened without leaving it, copied, and kept by content.
+//!
+//! * [`Folder`] is the folder of a run. A path in it is opened by the kernel in one step that
+//!   cannot leave the folder, whatever is renamed or linked meanwhile.
+//! * [`Depot`] keeps copies, each once per workspace under the hash of its content, within a quota.
+//! * [`Snapshot`] tells what was copied and what was passed over.
+//!
+//! Everything here waits for the disk: call it where waiting is allowed. Knows no share by its
+//! id, no database and no call.
+
+mod depot;
+mod error;
+mod folder;
+mod hash;
+mod kind;
+mod snapshot;
+
+pub use depot::{Depot, Sweep, Taken};
+pub use error::ShareError;
+pub use folder::Folder;
+pub use hash::ContentHash;
+pub use kind::{ShareKind, content_type};
+pub use snapshot::{Limits, SharedFile, Skipped, Snapshot, Why};

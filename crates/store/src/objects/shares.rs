@@ -1,0 +1,281 @@
+//! What runs share, without the copies, and the comments on it.
+
+mod comments;
+
+use std::time::SystemTime;
+
+use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
+
+pub use comments::{CommentRow, ThreadRow};
+
+use super::{id, now_ms, time, workspace};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+const CREATE: Statement = Statement {
+    name: "shares.create",
+    sql: "INSERT INTO shares (workspace, id, session, run, title, kind, entry_point, total_size, \
+          revision, created_at, updated_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $9 \
+          WHERE (SELECT COUNT(*) FROM shares WHERE workspace = $1 AND session = $3) < $10",
+};
+/// The session stays the one that shared it first.
+const REPLACE: Statement = Statement {
+    name: "shares.replace",
+    sql: "UPDATE shares SET run = $4, title = $5, kind = $6, entry_point = $7, total_size = $8, \
+          revision = revision + 1, updated_at = $9 \
+          WHERE workspace = $1 AND id = $2 AND session = $3",
+};
+const CLEAR: Statement = Statement {
+    name: "shares.clear",
+    sql: "DELETE FROM shared_files WHERE workspace = $1 AND share = $2",
+};
+const ADD_FILE: Statement = Statement {
+    name: "shares.add_file",
+    sql: "INSERT INTO shared_files (workspace, share, path, size, content_type, hash) \
+          VALUES ($1, $2, $3, $4, $5, $6)",
+};
+const FIND: Statement = Statement {
+    name: "shares.find",
+    sql: "SELECT workspace, id, session, run, title, kind, entry_point, total_size, revision, \
+          created_at, updated_at FROM shares WHERE workspace = $1 AND id = $2",
+};
+const PAGE: Statement = Statement {
+    name: "shares.page",
+    sql: "SELECT workspace, id, session, run, title, kind, entry_point, total_size, revision, \
+          created_at, updated_at FROM shares WHERE workspace = $1 AND id > $2 \
+          ORDER BY id LIMIT $3",
+};
+const FILES: Statement = Statement {
+    name: "shares.files",
+    sql: "SELECT path, size, content_type, hash FROM shared_files \
+          WHERE workspace = $1 AND share = $2 ORDER BY path",
+};
+const HASHES: Statement = Statement {
+    name: "shares.hashes",
+    sql: "SELECT DISTINCT hash FROM shared_files WHERE workspace = $1",
+};
+const REMOVE: Statement =
+    Statement { name: "shares.remove", sql: "DELETE FROM shares WHERE workspace = $1 AND id = $2" };
+/// Access to shares and comments.
+#[derive(Debug, Clone, Copy)]
+pub struct Shares<'a> {
+    database: &'a Database,
+}
+
+/// A share as it is stored, without its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShareRow {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    pub id: ShareId,
+    /// The session that it goes with.
+    pub session: SessionId,
+    /// The run that shared it last.
+    pub run: RunId,
+    pub title: String,
+    /// What it is shown as.
+    pub kind: String,
+    /// The path of the file to begin with, if there is one.
+    pub entry_point: Option<String>,
+    /// The bytes of all its files.
+    pub total_size: u64,
+    /// How often it was shared.
+    pub revision: u64,
+    pub created_at: SystemTime,
+    pub updated_at: SystemTime,
+}
+
+/// A file of a share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedFileRow {
+    /// Its path within the share.
+    pub path: String,
+    /// Its length in bytes.
+    pub size: u64,
+    pub content_type: String,
+    /// The SHA-256 of its content in hex.
+    pub hash: String,
+}
+
+impl<'a> Shares<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Stores a new share with its files. Its revision and its times are not looked at. `false`,
+    /// and nothing is stored, if its session has `max` already.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such session, or when a statement fails.
+    pub async fn create(
+        &self,
+        row: &ShareRow,
+        files: &[SharedFileRow],
+        max: u64,
+    ) -> Result<bool, StatementError> {
+        self.put(row, files, Some(max)).await
+    }
+
+    /// Puts other files in place of those of a share, and keeps its comments. `false`, and nothing
+    /// happens, if its session has none of that id.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn replace(
+        &self,
+        row: &ShareRow,
+        files: &[SharedFileRow],
+    ) -> Result<bool, StatementError> {
+        self.put(row, files, None).await
+    }
+
+    async fn put(
+        &self,
+        row: &ShareRow,
+        files: &[SharedFileRow],
+        max_if_new: Option<u64>,
+    ) -> Result<bool, StatementError> {
+        let (share, session, run) = (row.id.to_text(), row.session.to_text(), row.run.to_text());
+        let place = [Value::Text(row.workspace.as_str()), Value::Text(&share)];
+        let values = vec![
+            Value::Text(&session),
+            Value::Text(&run),
+            Value::Text(&row.title),
+            Value::Text(&row.kind),
+            Value::Text(row.entry_point.as_deref().unwrap_or_default()),
+            Value::Integer(stored(row.total_size)),
+            Value::Integer(now_ms()),
+        ];
+        let mut values = [&place[..], &values].concat();
+        let mut steps = match max_if_new {
+            None => vec![Step::must_change(REPLACE, values), Step::new(CLEAR, place.to_vec())],
+            Some(max) => {
+                values.push(Value::Integer(stored(max)));
+                vec![Step::must_change(CREATE, values)]
+            }
+        };
+        for file in files {
+            let values = [
+                Value::Text(&file.path),
+                Value::Integer(stored(file.size)),
+                Value::Text(&file.content_type),
+                Value::Text(&file.hash),
+            ];
+            steps.push(Step::new(ADD_FILE, [&place[..], &values].concat()));
+        }
+        self.database.write_steps(&steps).await
+    }
+
+    /// One, or `None`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+    ) -> Result<Option<ShareRow>, StatementError> {
+        let rows = self.of(FIND, workspace, &share.to_text()).await?;
+        rows.first().map(share_row).transpose()
+    }
+
+    /// At most `limit` of a workspace, in the order of their ids, after `after` if it is given.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn page(
+        &self,
+        workspace: &WorkspaceId,
+        after: Option<ShareId>,
+        limit: u32,
+    ) -> Result<Vec<ShareRow>, StatementError> {
+        let after = after.map(ShareId::to_text).unwrap_or_default();
+        let values = [
+            Value::Text(workspace.as_str()),
+            Value::Text(&after),
+            Value::Integer(i64::from(limit)),
+        ];
+        self.database.read(PAGE, &values).await?.iter().map(share_row).collect()
+    }
+
+    /// The files of one, in the order of their paths.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn files(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+    ) -> Result<Vec<SharedFileRow>, StatementError> {
+        self.of(FILES, workspace, &share.to_text()).await?.iter().map(file_row).collect()
+    }
+
+    /// The hashes of all contents that shares of a workspace have, each once.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn hashes(&self, workspace: &WorkspaceId) -> Result<Vec<String>, StatementError> {
+        let rows = self.database.read(HASHES, &[Value::Text(workspace.as_str())]).await?;
+        rows.iter().map(|row| row.text("hash")).collect()
+    }
+
+    /// Removes one with its comments. `false` if there is none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn remove(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+    ) -> Result<bool, StatementError> {
+        let share = share.to_text();
+        let place = vec![Value::Text(workspace.as_str()), Value::Text(&share)];
+        self.database.write_steps(&[Step::must_change(REMOVE, place)]).await
+    }
+
+    async fn of(
+        &self,
+        statement: Statement,
+        workspace: &WorkspaceId,
+        id: &str,
+    ) -> Result<Vec<Row>, StatementError> {
+        let place = [Value::Text(workspace.as_str()), Value::Text(id)];
+        self.database.read(statement, &place).await
+    }
+}
+
+fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn count(row: &Row, column: &'static str) -> Result<u64, StatementError> {
+    u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())
+}
+
+fn share_row(row: &Row) -> Result<ShareRow, StatementError> {
+    Ok(ShareRow {
+        workspace: workspace(row)?,
+        id: id(row, "id", ShareId::parse)?,
+        session: id(row, "session", SessionId::parse)?,
+        run: id(row, "run", RunId::parse)?,
+        title: row.text("title")?,
+        kind: row.text("kind")?,
+        entry_point: Some(row.text("entry_point")?).filter(|path| !path.is_empty()),
+        total_size: count(row, "total_size")?,
+        revision: count(row, "revision")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+    })
+}
+
+fn file_row(row: &Row) -> Result<SharedFileRow, StatementError> {
+    Ok(SharedFileRow {
+        path: row.text("path")?,
+        size: count(row, "size")?,
+        content_type: row.text("content_type")?,
+        hash: row.text("hash")?,
+    })
+}

@@ -1,0 +1,201 @@
+//! Threads of comments on shares.
+
+use std::time::SystemTime;
+
+use narthex_model::{ShareId, ThreadId, WorkspaceId};
+
+use super::super::{id, ms, now_ms, optional_time, time};
+use super::{Shares, count};
+use crate::{
+    StatementError,
+    database::Step,
+    statement::{Row, Statement, Value},
+};
+
+const BEGIN: Statement = Statement {
+    name: "shares.begin_thread",
+    sql: "INSERT INTO share_threads (workspace, id, share, anchor, created_at, resolved_at, \
+          resolved_by) VALUES ($1, $2, $3, $4, $5, 0, '')",
+};
+const COMMENT: Statement = Statement {
+    name: "shares.comment",
+    sql: "INSERT INTO share_comments (workspace, thread, number, author, text, created_at) \
+          SELECT $1, $2, COALESCE(MAX(number), 0) + 1, $3, $4, $5 FROM share_comments \
+          WHERE workspace = $1 AND thread = $2",
+};
+const RESOLVE: Statement = Statement {
+    name: "shares.resolve",
+    sql: "UPDATE share_threads SET resolved_at = $3, resolved_by = $4 \
+          WHERE workspace = $1 AND id = $2",
+};
+const THREAD: Statement = Statement {
+    name: "shares.thread",
+    sql: "SELECT id, share, anchor, created_at, resolved_at, resolved_by FROM share_threads \
+          WHERE workspace = $1 AND id = $2",
+};
+const THREADS: Statement = Statement {
+    name: "shares.threads",
+    sql: "SELECT id, share, anchor, created_at, resolved_at, resolved_by FROM share_threads \
+          WHERE workspace = $1 AND share = $2 ORDER BY created_at, id",
+};
+const COMMENTS: Statement = Statement {
+    name: "shares.comments",
+    sql: "SELECT number, author, text, created_at FROM share_comments \
+          WHERE workspace = $1 AND thread = $2 ORDER BY number",
+};
+
+/// A thread of comments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadRow {
+    pub id: ThreadId,
+    pub share: ShareId,
+    /// The passage that it is about; empty for the whole share.
+    pub anchor: String,
+    pub created_at: SystemTime,
+    /// When it was settled, and by whom.
+    pub resolved: Option<(SystemTime, String)>,
+}
+
+/// A comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommentRow {
+    /// Its place in the thread, from 1.
+    pub number: u64,
+    /// Who wrote it: a principal, or a run by its id.
+    pub author: String,
+    pub text: String,
+    pub created_at: SystemTime,
+}
+
+impl Shares<'_> {
+    /// Begins a thread with its first comment.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such share, or when a statement fails.
+    pub async fn begin_thread(
+        &self,
+        workspace: &WorkspaceId,
+        thread: &ThreadRow,
+        author: &str,
+        text: &str,
+    ) -> Result<(), StatementError> {
+        let (id, share) = (thread.id.to_text(), thread.share.to_text());
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Text(&share),
+            Value::Text(&thread.anchor),
+            Value::Integer(ms(thread.created_at)),
+        ];
+        let steps =
+            [Step::new(BEGIN, values), Step::new(COMMENT, said(workspace, &id, author, text))];
+        self.database.write_steps(&steps).await.map(drop)
+    }
+
+    /// Adds a comment to a thread.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such thread, or when a statement fails.
+    pub async fn comment(
+        &self,
+        workspace: &WorkspaceId,
+        thread: ThreadId,
+        author: &str,
+        text: &str,
+    ) -> Result<(), StatementError> {
+        let id = thread.to_text();
+        self.database.write(COMMENT, &said(workspace, &id, author, text)).await
+    }
+
+    /// Settles a thread, or with `None` opens it again. `false` if there is none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn resolve(
+        &self,
+        workspace: &WorkspaceId,
+        thread: ThreadId,
+        by: Option<&str>,
+    ) -> Result<bool, StatementError> {
+        let id = thread.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Integer(by.map_or(0, |_| now_ms())),
+            Value::Text(by.unwrap_or_default()),
+        ];
+        self.database.write_steps(&[Step::must_change(RESOLVE, values)]).await
+    }
+
+    /// One thread, or `None`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn thread(
+        &self,
+        workspace: &WorkspaceId,
+        thread: ThreadId,
+    ) -> Result<Option<ThreadRow>, StatementError> {
+        let rows = self.of(THREAD, workspace, &thread.to_text()).await?;
+        rows.first().map(thread_row).transpose()
+    }
+
+    /// The threads of a share, the oldest first.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn threads(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+    ) -> Result<Vec<ThreadRow>, StatementError> {
+        self.of(THREADS, workspace, &share.to_text()).await?.iter().map(thread_row).collect()
+    }
+
+    /// The comments of a thread, in their order.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn comments(
+        &self,
+        workspace: &WorkspaceId,
+        thread: ThreadId,
+    ) -> Result<Vec<CommentRow>, StatementError> {
+        self.of(COMMENTS, workspace, &thread.to_text()).await?.iter().map(comment_row).collect()
+    }
+}
+
+fn said<'a>(
+    workspace: &'a WorkspaceId,
+    thread: &'a str,
+    author: &'a str,
+    text: &'a str,
+) -> Vec<Value<'a>> {
+    vec![
+        Value::Text(workspace.as_str()),
+        Value::Text(thread),
+        Value::Text(author),
+        Value::Text(text),
+        Value::Integer(now_ms()),
+    ]
+}
+
+fn thread_row(row: &Row) -> Result<ThreadRow, StatementError> {
+    let resolved_by = row.text("resolved_by")?;
+    Ok(ThreadRow {
+        id: id(row, "id", ThreadId::parse)?,
+        share: id(row, "share", ShareId::parse)?,
+        anchor: row.text("anchor")?,
+        created_at: time(row, "created_at")?,
+        resolved: optional_time(row, "resolved_at")?.map(|at| (at, resolved_by)),
+    })
+}
+
+fn comment_row(row: &Row) -> Result<CommentRow, StatementError> {
+    Ok(CommentRow {
+        number: count(row, "number")?,
+        author: row.text("author")?,
+        text: row.text("text")?,
+        created_at: time(row, "created_at")?,
+    })
+}
