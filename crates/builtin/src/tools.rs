@@ -1,5 +1,6 @@
 //! The tools of the platform (X-M2, X-M3).
 
+mod messages;
 mod permission;
 mod session;
 mod shares;
@@ -19,7 +20,13 @@ as a message with the same request_id, and the same call succeeds then. You cann
 yourself. Show people files with `share`.";
 
 pub(crate) fn all() -> Vec<Tool> {
-    let all = [status::tools(), shares::tools(), permission::tools(), session::tools()];
+    let all = [
+        status::tools(),
+        shares::tools(),
+        messages::tools(),
+        permission::tools(),
+        session::tools(),
+    ];
     all.into_iter().flatten().collect()
 }
 

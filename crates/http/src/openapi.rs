@@ -19,7 +19,7 @@ use self::operation::{Answer, Content, JSON, Operation, meaning};
 use crate::{Access, ROUTES, Route};
 
 /// By subject, for people who look for one.
-const SCHEMAS: [&str; 14] = [
+const SCHEMAS: [&str; 15] = [
     include_str!("openapi/schemas/common.json"),
     include_str!("openapi/schemas/door.json"),
     include_str!("openapi/schemas/signin.json"),
@@ -31,6 +31,7 @@ const SCHEMAS: [&str; 14] = [
     include_str!("openapi/schemas/runs.json"),
     include_str!("openapi/schemas/events.json"),
     include_str!("openapi/schemas/shares.json"),
+    include_str!("openapi/schemas/outbound.json"),
     include_str!("openapi/schemas/grants.json"),
     include_str!("openapi/schemas/policy.json"),
     include_str!("openapi/schemas/audit.json"),
@@ -43,7 +44,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 22] = [
+const SEGMENTS: [(&str, &str, &str); 24] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
@@ -64,6 +65,8 @@ const SEGMENTS: [(&str, &str, &str); 22] = [
     ("mcp-attachments", "Alias", "The alias of the attachment."),
     ("runs", "RunId", "The run."),
     ("sessions", "SessionId", "The session."),
+    ("channels", "ChannelName", "The channel."),
+    ("webhooks", "ChannelName", "The webhook."),
     ("shares", "ShareId", "What is shared."),
     ("comments", "ThreadId", "The thread of comments."),
 ];

@@ -6,7 +6,7 @@ use narthex_model::{CatalogKind, Role};
 use narthex_runs::DefinitionVerdict;
 
 use crate::{
-    servers::{EventTarget, GrantTarget, ShareTarget},
+    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget},
     signin::SignInTarget,
 };
 
@@ -121,6 +121,7 @@ pub(crate) enum Target {
     RotateKey,
     Grants(GrantTarget),
     Shares(ShareTarget),
+    Outbound(OutboundTarget),
     Policy,
     PolicyCheck,
     EnvBindings,
@@ -158,6 +159,11 @@ const LINKS: &str = "/api/principals/{principal}/sign-in-links";
 const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
+const CHANNELS: &str = "/api/workspaces/{workspace}/channels";
+const CHANNEL: &str = "/api/workspaces/{workspace}/channels/{name}";
+const WEBHOOKS: &str = "/api/workspaces/{workspace}/webhooks";
+const WEBHOOK: &str = "/api/workspaces/{workspace}/webhooks/{name}";
+const DELIVERIES: &str = "/api/workspaces/{workspace}/webhooks/{name}/deliveries";
 const SHARE: &str = "/api/workspaces/{workspace}/shares/{id}";
 const CONTENT: &str = "/api/workspaces/{workspace}/shares/{id}/content";
 const COMMENTS: &str = "/api/workspaces/{workspace}/shares/{id}/comments";
@@ -322,6 +328,14 @@ pub const ROUTES: &[Route] = &[
         EVERY,
         Target::Happening(EventTarget::Workspace),
     ),
+    // What agents may name, and never where it leads: that is a secret.
+    member(CHANNELS, READ, NAMES, Target::Outbound(OutboundTarget::Channels)),
+    member(CHANNEL, READ, NAMES, Target::Outbound(OutboundTarget::Channel)),
+    member(CHANNEL, "PUT, DELETE", ADMIN, Target::Outbound(OutboundTarget::Channel)),
+    member(WEBHOOKS, READ, AUDIT, Target::Outbound(OutboundTarget::Webhooks)),
+    member(WEBHOOK, READ, AUDIT, Target::Outbound(OutboundTarget::Webhook)),
+    member(WEBHOOK, "PUT, DELETE", ADMIN, Target::Outbound(OutboundTarget::Webhook)),
+    member(DELIVERIES, READ, AUDIT, Target::Outbound(OutboundTarget::Deliveries)),
     member("/api/workspaces/{workspace}/shares", READ, EVERY, Target::Shares(ShareTarget::All)),
     member(SHARE, READ, EVERY, Target::Shares(ShareTarget::One)),
     member(SHARE, "DELETE", RUN, Target::Shares(ShareTarget::One)),

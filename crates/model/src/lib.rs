@@ -44,7 +44,7 @@ pub use confinement::{
     Confinement, ConfinementProblem, EntryConfinement, FileAccess, NetworkAccess, ProcessLimits,
 };
 pub use env_binding::{EnvBindingId, EnvScope};
-pub use error::{CallError, CallErrorKind, ErrorKind, Side};
+pub use error::{CallError, CallErrorKind, ErrorKind, Side, with_causes};
 pub use exposed::{EVERYTHING, Exposed, NameRule};
 pub use gates::{Gates, NO_GATES, ToolScopes};
 pub use grants::{
@@ -52,8 +52,8 @@ pub use grants::{
     SpawnGrant, ToolScopeGrant,
 };
 pub use names::{
-    AgentName, CapabilityName, EnvName, McpClientId, NameError, PreviewId, PrincipalId,
-    PrincipalName, ServerId, ServiceTokenId, ToolScope,
+    AgentName, CapabilityName, ChannelName, EnvName, McpClientId, NameError, PreviewId,
+    PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;

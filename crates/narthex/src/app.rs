@@ -1,5 +1,7 @@
 //! The assembly: configuration, registry, gateway and doors, and their common end.
 
+mod begin;
+
 use std::{
     collections::BTreeSet,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
@@ -10,13 +12,13 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
-use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, Provenance, WorkspaceId};
+use narthex_model::{Alias, Confinement, ErrorKind, PrincipalId, WorkspaceId};
+use narthex_outbound::Outbound;
 use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
-use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
+use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
 use narthex_runs::{Runs, RunsOptions, ShareOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
@@ -26,6 +28,7 @@ use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+use self::begin::{begin, begin_run, begin_runs, post};
 use crate::{
     config,
     failure::{Failure, with_causes},
@@ -99,6 +102,8 @@ pub struct Doors {
     pub socket_dirs: Vec<PathBuf>,
     /// Where what runs share is kept.
     pub shares: ShareOptions,
+    /// Hosts that may be posted to wherever they are, and without TLS.
+    pub post_hosts: Vec<String>,
 }
 
 impl Doors {
@@ -163,6 +168,7 @@ impl App {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, audit).await?;
+        let mut outbound = None;
         let runs = match &control {
             None => None,
             Some(control) => {
@@ -181,7 +187,9 @@ impl App {
                     shares: options.doors.as_ref().map(|doors| doors.shares.clone()),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
-                begin_runs(&gateway, control, &runs).await?;
+                let hosts = options.doors.as_ref().map(|doors| doors.post_hosts.clone());
+                outbound = hosts.map(|hosts| post(&gateway, control, hosts));
+                begin_runs(&gateway, control, &runs, outbound.clone()).await?;
                 Some(runs)
             }
         };
@@ -201,13 +209,14 @@ impl App {
                 .unwrap_or_default(),
         };
         if let Some(doors) = options.doors {
-            app.open(doors);
+            app.open(doors, outbound);
         }
         Ok(app)
     }
 
-    fn open(&mut self, doors: Doors) {
-        let Doors { listener, mut http, serve, socket_dirs, shares: _ } = doors;
+    fn open(&mut self, doors: Doors, outbound: Option<Outbound>) {
+        let Doors { listener, mut http, serve, socket_dirs, .. } = doors;
+        http.outbound = outbound;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
         http.runs.clone_from(&self.runs);
@@ -329,45 +338,6 @@ fn local_run(
     let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
     let run = RunView::new(token, policy).with_meters(meters);
     Arc::new(run.with_authority(Authority { actors, grants, rules }))
-}
-
-/// Lets the run of this process begin.
-/// Gives the built-in server its tools, and has the runs go on that live.
-async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result<(), Failure> {
-    let tools = Tools::new(Platform { control: control.clone(), runs: runs.clone() });
-    let tools = tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-    gateway.set_built_in_tools(Arc::new(tools));
-    let started = runs.start().await;
-    started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
-}
-
-fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
-    let begun = gateway.begin_run(local);
-    begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
-}
-
-/// Has the servers start.
-async fn begin(
-    registry: Registry,
-    servers: Servers,
-    audit: Audit,
-) -> Result<Option<Control>, Failure> {
-    match servers {
-        Servers::Fixed(config) => {
-            let (provenance, entries) = (Provenance::Workspace, config.entries);
-            let set = layers::compose(&[Layer { provenance, file: None, entries }]);
-            let applied = registry.apply(set);
-            applied.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-            Ok(None)
-        }
-        Servers::Followed(mut options) => {
-            options.audit = audit;
-            let control = Control::start(registry, *options).await;
-            let control =
-                control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
-            Ok(Some(control))
-        }
-    }
 }
 
 /// What servers are told of us.

@@ -3,6 +3,7 @@
 use std::{fmt, io, process::ExitCode};
 
 use narthex_documents::DocumentError;
+pub(crate) use narthex_model::with_causes;
 use narthex_model::{CallError, CallErrorKind, ErrorKind};
 use narthex_registry::config::ConfigFileError;
 use narthex_store::{BackupError, ConnectError, OpenError, StatementError};
@@ -172,21 +173,6 @@ impl From<StatementError> for Failure {
     fn from(error: StatementError) -> Self {
         Self::new(error.kind(), with_causes(&error))
     }
-}
-
-/// The message of an error with those of its causes that it does not repeat itself.
-pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

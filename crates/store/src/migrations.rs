@@ -33,6 +33,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (25, "shares", include_str!("../migrations/0025_shares.sql")),
     (26, "mcp clients", include_str!("../migrations/0026_mcp_clients.sql")),
     (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
+    (28, "outbound", include_str!("../migrations/0028_outbound.sql")),
 ];
 
 /// The version that this program writes.

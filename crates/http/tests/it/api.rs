@@ -14,6 +14,7 @@ mod grants;
 mod isolation;
 mod once;
 mod openapi;
+mod outbound;
 mod policy;
 mod reading;
 mod secrets;

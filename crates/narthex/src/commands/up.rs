@@ -68,6 +68,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
             serve: settings.serve_options(workers.clone()),
             socket_dirs: data.socket_dirs(),
             shares,
+            post_hosts: settings.post_hosts.clone(),
         }),
     })
     .await?;

@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// Hosts that may be posted to wherever they are.
+    pub(crate) post_hosts: Vec<String>,
     pub(crate) sign_in: SignIn,
     pub(crate) otlp_endpoint: Option<String>,
     pub(crate) service_name: String,
@@ -235,8 +237,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
             message_bytes: number("limits.message_bytes")
                 .unwrap_or(usual_gateway.limits.message_bytes),
         },
-        shares_bytes: number("limits.shares_bytes")
-            .map_or(SHARES_BYTES, |bytes| u64::try_from(bytes).unwrap_or(u64::MAX)),
+        shares_bytes: number("limits.shares_bytes").map_or(SHARES_BYTES, |bytes| bytes as u64),
         sessions_max: number("limits.sessions").unwrap_or(usual_gateway.sessions_max),
         connections_max: number("limits.connections")
             .unwrap_or(ServeOptions::default().max_connections),
@@ -247,6 +248,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         connections: connections(layers),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
+        post_hosts: list("outbound.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
         sign_in,
         otlp_endpoint: text("telemetry.otlp_endpoint").or_else(standard_endpoint),

@@ -11,6 +11,7 @@ use narthex_control::{
     Control, ControlOptions, GrantOptions, LoginOptions, SecretRows, StoreLedger, Variables,
 };
 use narthex_gateway::RunToken;
+use narthex_outbound::Outbound;
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -38,6 +39,7 @@ pub(crate) struct Api {
     pub(super) dir: TempDir,
     pub(crate) world: World,
     pub(crate) control: Control,
+    pub(super) outbound: Outbound,
     fixture: Running,
 }
 
@@ -151,14 +153,21 @@ impl Api {
         };
         gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
         let runs = Runs::new(gateway.clone(), control.clone(), options);
-        let platform = Platform { control: control.clone(), runs: runs.clone() };
+        let outbound = Outbound::new(control.clone(), vec!["127.0.0.1".to_owned()]);
+        let platform = Platform {
+            control: control.clone(),
+            runs: runs.clone(),
+            outbound: Some(outbound.clone()),
+        };
         gateway.set_built_in_tools(Arc::new(Tools::new(platform).unwrap()));
         runs.start().await.unwrap();
+        let posting = outbound.clone();
         let world = World::around(gateway, |options| {
             options.control = Some(given);
             options.runs = Some(runs);
+            options.outbound = Some(posting);
         });
-        let api = Self { dir, world, control, fixture };
+        let api = Self { dir, world, control, outbound, fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
         assert!(settled.is_settled());

@@ -11,10 +11,10 @@ use opentelemetry_sdk::trace::{SdkTracer, Span as SdkSpan};
 
 /// Makes spans with the names of OpenTelemetry's conventions for MCP and RPC.
 #[derive(Debug)]
-pub(super) struct Spans(SdkTracer);
+pub(crate) struct Spans(SdkTracer);
 
 impl Spans {
-    pub(super) fn new(tracer: SdkTracer) -> Self {
+    pub(crate) fn new(tracer: SdkTracer) -> Self {
         Self(tracer)
     }
 }
