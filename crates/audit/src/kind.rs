@@ -89,6 +89,16 @@ kinds! {
     THREAD_RESOLVED = "session.share.thread_resolved";
     /// Somebody has opened a settled thread of comments again.
     THREAD_REOPENED = "session.share.thread_reopened";
+    /// Agents can post to a channel, or it is another one.
+    CHANNEL_SET = "workspace.channel.set";
+    /// Agents cannot post to a channel any more.
+    CHANNEL_REMOVED = "workspace.channel.removed";
+    /// A webhook is told what humans decide, or it is another one.
+    WEBHOOK_SET = "workspace.webhook.set";
+    /// A webhook is told nothing any more.
+    WEBHOOK_REMOVED = "workspace.webhook.removed";
+    /// A run has posted a message to a channel.
+    MESSAGE_POSTED = "session.message.posted";
     /// A workspace was deleted, with everything in it.
     WORKSPACE_DELETED = "workspace.deleted";
     /// Somebody has these roles in a workspace.

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use narthex_control::Control;
 use narthex_gateway::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTools};
 use narthex_model::{CallError, CallErrorKind};
+use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use narthex_wire::Raw;
 use serde_json::{Map, Value};
@@ -31,6 +32,8 @@ pub struct Platform {
     pub control: Control,
     /// Runs and sessions.
     pub runs: Runs,
+    /// What agents post to others, if anything is.
+    pub outbound: Option<Outbound>,
 }
 
 /// The registered tools.

@@ -2,6 +2,7 @@
 
 mod children;
 mod costs;
+mod messages;
 mod permission;
 mod session;
 mod shares;
@@ -25,6 +26,7 @@ pub(crate) fn all() -> Vec<Tool> {
     let all = [
         status::tools(),
         shares::tools(),
+        messages::tools(),
         permission::tools(),
         children::tools(),
         costs::tools(),

@@ -8,6 +8,7 @@ mod clients;
 mod env_bindings;
 mod grants;
 mod operate;
+mod outbound;
 mod own;
 mod policy;
 mod runs;
@@ -33,6 +34,7 @@ pub use grants::{CreateGrantArgs, GrantArgs, GrantsCommand};
 pub use operate::{
     AddArgs, BackupArgs, CheckCommand, DaemonCommand, InitArgs, LogsArgs, McpCommand, StopArgs,
 };
+pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
 pub use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};

@@ -1,13 +1,13 @@
 //! Events as they come.
 
 use narthex_model::WorkspaceId;
-use narthex_store::{EventFilter, EventsOf};
+use narthex_store::EventsOf;
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
 };
 
-use crate::{EventKind, EventRow, Events, EventsError, Key, Wanted, is_full, read};
+use crate::{EventKind, EventRow, Events, EventsError, Key, Wanted};
 
 /// How many events a follower has in hand at most.
 const IN_HAND: u32 = 32;
@@ -114,16 +114,8 @@ impl Follower {
                 Ok(Found { events: page.events, next: page.next, has_ended: page.has_ended })
             }
             Followed::Workspace(workspace) => {
-                let kinds: Vec<_> = self.kinds.iter().map(|kind| kind.as_str()).collect();
-                let filter = EventFilter { after: self.after, kinds: &kinds, limit: IN_HAND };
-                let feed = self.events.shared.store.events().feed(workspace, filter).await;
-                let feed = feed.map_err(EventsError::Store)?;
-                let events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
-                let next = match events.last() {
-                    Some(event) if is_full(&events, IN_HAND.into()) => event.number,
-                    _ => feed.last.max(self.after),
-                };
-                Ok(Found { events, next, has_ended: false })
+                let feed = self.events.feed(workspace, self.after, &self.kinds, IN_HAND).await?;
+                Ok(Found { events: feed.events, next: feed.next, has_ended: false })
             }
         }
     }

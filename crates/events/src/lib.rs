@@ -90,6 +90,15 @@ pub struct EventPage {
     pub has_ended: bool,
 }
 
+/// Events of a workspace in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventFeed {
+    /// Those that are wanted.
+    pub events: Vec<EventRow>,
+    /// After which number to go on.
+    pub next: u64,
+}
+
 /// Why an event was not added, or events not read.
 #[derive(Debug, thiserror::Error)]
 pub enum EventsError {
@@ -242,6 +251,30 @@ impl Events {
         kinds: Vec<EventKind>,
     ) -> Follower {
         Follower::new(self.clone(), Followed::Workspace(workspace.clone()), after, kinds)
+    }
+
+    /// The first `limit` events of a workspace after a number of [`EventRow::number`], of these
+    /// kinds; all if there are none here.
+    ///
+    /// # Errors
+    /// When an event cannot be read, or the store fails.
+    pub async fn feed(
+        &self,
+        workspace: &WorkspaceId,
+        after: u64,
+        kinds: &[EventKind],
+        limit: u32,
+    ) -> Result<EventFeed, EventsError> {
+        let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let filter = EventFilter { after, kinds: &kinds, limit };
+        let feed = self.shared.store.events().feed(workspace, filter).await;
+        let feed = feed.map_err(EventsError::Store)?;
+        let events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let next = match events.last() {
+            Some(event) if is_full(&events, limit.into()) => event.number,
+            _ => feed.last.max(after),
+        };
+        Ok(EventFeed { events, next })
     }
 
     /// The number of the last event of a workspace; 0 before the first.

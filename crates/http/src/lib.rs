@@ -35,9 +35,10 @@ mod workers;
 
 pub use auth::TokenHash;
 pub use door::{Router, router};
+pub use narthex_openapi::Access;
 pub use openapi::openapi;
 pub use options::{HttpOptions, ReplayLimits, ServeOptions};
 pub use respond::ResponseBody;
-pub use routes::{Access, ROUTES, Route};
+pub use routes::{ROUTES, Route};
 pub use serve::{Respond, serve};
 pub use workers::Workers;

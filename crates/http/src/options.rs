@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use narthex_control::Control;
+use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,8 @@ pub struct HttpOptions {
     pub control: Option<Control>,
     /// What begins and ends runs. Without it there is no API for that.
     pub runs: Option<Runs>,
+    /// What is posted to others. Without it there is no API for that.
+    pub outbound: Option<Outbound>,
     /// After how long without any step of a call its answer becomes an event stream.
     pub quiet: Duration,
     /// How often a quiet event stream shows life.
@@ -47,6 +50,7 @@ impl HttpOptions {
             admin_token: None,
             control: None,
             runs: None,
+            outbound: None,
             quiet: Duration::from_secs(5),
             keep_alive: Duration::from_secs(15),
             body_timeout: Duration::from_secs(30),

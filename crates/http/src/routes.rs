@@ -3,10 +3,11 @@
 mod place;
 
 use narthex_model::{CatalogKind, Role};
+use narthex_openapi::Access;
 use narthex_runs::DefinitionVerdict;
 
 use crate::{
-    servers::{EventTarget, GrantTarget, ShareTarget},
+    servers::{EventTarget, GrantTarget, OutboundTarget, ShareTarget},
     signin::SignInTarget,
 };
 
@@ -22,32 +23,6 @@ pub struct Route {
     /// Who may come in.
     pub access: Access,
     pub(crate) target: Target,
-}
-
-/// Who may come in at a route. An operator may at all of them but the clients'.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Anybody: only health, which says nothing else.
-    Open,
-    /// Anybody who brings a proof of the route's own, which is this (D4): a human has no token
-    /// before they have signed in.
-    Own(&'static str),
-    /// The bearer of a run's token.
-    Client,
-    /// The bearer of a run's token, who sees what the run has, or an operator.
-    Shared,
-    /// The same, but only of a run that has everything which is shared and nothing else: what is
-    /// told is of all servers together.
-    Whole,
-    /// An operator alone: an agent must not switch servers off, change them or read what they
-    /// write to stderr.
-    Operator,
-    /// Every human and service; they see what they may.
-    Known,
-    /// Whoever has one of these roles in the workspace of the path.
-    Member(&'static [Role]),
-    /// The same, or a run of this workspace, for its children and its session.
-    Starter(&'static [Role]),
 }
 
 /// All there is in a workspace.
@@ -121,6 +96,7 @@ pub(crate) enum Target {
     RotateKey,
     Grants(GrantTarget),
     Shares(ShareTarget),
+    Outbound(OutboundTarget),
     Policy,
     PolicyCheck,
     EnvBindings,
@@ -160,6 +136,11 @@ const REQUESTS: &str = "/api/workspaces/{workspace}/grant-requests";
 const DECIDE: &str = "/workspaces/{workspace}/grant-requests/{id}";
 const APPROVE: &str = "/api/workspaces/{workspace}/grant-requests/{id}/approve";
 const DENY: &str = "/api/workspaces/{workspace}/grant-requests/{id}/deny";
+const CHANNELS: &str = "/api/workspaces/{workspace}/channels";
+const CHANNEL: &str = "/api/workspaces/{workspace}/channels/{name}";
+const WEBHOOKS: &str = "/api/workspaces/{workspace}/webhooks";
+const WEBHOOK: &str = "/api/workspaces/{workspace}/webhooks/{name}";
+const DELIVERIES: &str = "/api/workspaces/{workspace}/webhooks/{name}/deliveries";
 const SHARE: &str = "/api/workspaces/{workspace}/shares/{id}";
 const CONTENT: &str = "/api/workspaces/{workspace}/shares/{id}/content";
 const COMMENTS: &str = "/api/workspaces/{workspace}/shares/{id}/comments";
@@ -328,6 +309,14 @@ pub const ROUTES: &[Route] = &[
         EVERY,
         Target::Happening(EventTarget::Workspace),
     ),
+    // What agents may name, and never where it leads: that is a secret.
+    member(CHANNELS, READ, NAMES, Target::Outbound(OutboundTarget::Channels)),
+    member(CHANNEL, READ, NAMES, Target::Outbound(OutboundTarget::Channel)),
+    member(CHANNEL, "PUT, DELETE", ADMIN, Target::Outbound(OutboundTarget::Channel)),
+    member(WEBHOOKS, READ, AUDIT, Target::Outbound(OutboundTarget::Webhooks)),
+    member(WEBHOOK, READ, AUDIT, Target::Outbound(OutboundTarget::Webhook)),
+    member(WEBHOOK, "PUT, DELETE", ADMIN, Target::Outbound(OutboundTarget::Webhook)),
+    member(DELIVERIES, READ, AUDIT, Target::Outbound(OutboundTarget::Deliveries)),
     member("/api/workspaces/{workspace}/shares", READ, EVERY, Target::Shares(ShareTarget::All)),
     member(SHARE, READ, EVERY, Target::Shares(ShareTarget::One)),
     member(SHARE, "DELETE", RUN, Target::Shares(ShareTarget::One)),

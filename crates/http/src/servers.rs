@@ -14,6 +14,7 @@ mod events;
 mod grants;
 mod logins;
 mod once;
+mod outbound;
 mod policy;
 mod query;
 mod runs;
@@ -37,7 +38,8 @@ use serde_json::{Value, json};
 #[cfg(test)]
 pub(crate) use self::query::page_sizes;
 pub(crate) use self::{
-    access::page_of, events::EventTarget, grants::GrantTarget, query::Query, shares::ShareTarget,
+    access::page_of, events::EventTarget, grants::GrantTarget, outbound::OutboundTarget,
+    query::Query, shares::ShareTarget,
 };
 use crate::{
     Access,
@@ -138,6 +140,7 @@ impl Asked<'_> {
             Target::Secret => self.change_secret(body).await,
             Target::RotateKey => self.rotate_key().await,
             Target::Grants(of) => self.of_grants(of, body).await,
+            Target::Outbound(of) => self.of_outbound(of, body).await,
             Target::Shares(of) => self.of_shares(of, body).await,
             Target::Policy | Target::PolicyCheck => self.policy(body).await,
             Target::EnvBindings | Target::EnvBinding => self.of_env_bindings(body).await,

@@ -54,8 +54,8 @@ pub use grants::{
     SpawnGrant, ToolScopeGrant,
 };
 pub use names::{
-    AgentName, CapabilityName, EnvName, ExecutorName, McpClientId, NameError, PreviewId,
-    PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
+    AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
+    PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
 };
 pub use principal::{ClientOrigin, PrincipalKind, Role, Roles};
 pub use provenance::Provenance;

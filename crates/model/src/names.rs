@@ -124,6 +124,14 @@ name! {
 }
 
 name! {
+    /// The name of a channel or a webhook, unique among those of its workspace.
+    ChannelName,
+    "name",
+    "use 1 to 64 of a-z, 0-9, `_` and `-`, and start with a letter or digit",
+    is_object_name
+}
+
+name! {
     /// The id of a preview environment, unique in its workspace.
     PreviewId,
     "id of a preview environment",

@@ -1,5 +1,6 @@
 //! The assembly: configuration, registry, gateway and doors, and their common end.
 
+mod begin;
 mod parts;
 
 use std::{
@@ -11,14 +12,14 @@ use std::{
 
 use bytes::Bytes;
 use narthex_audit::{Audit, AuditSettings};
-use narthex_builtin::{Platform, Tools};
 use narthex_control::{Control, ControlOptions, StoreLedger};
 use narthex_executor::{ExecutorOptions, Executors};
 use narthex_gateway::{Caller, Endpoint, Gateway, GatewayOptions, RunToken, RunView};
 use narthex_http::{HttpOptions, ServeOptions, Workers};
-use narthex_model::{Alias, ErrorKind, Provenance, with_causes};
+use narthex_model::{Alias, ErrorKind, with_causes};
+use narthex_outbound::Outbound;
 use narthex_policy::RunPolicy;
-use narthex_registry::{Layer, Registry, RegistryOptions, config::LoadedConfig, layers};
+use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
 use narthex_runs::{Runs, RunsOptions, ShareOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
@@ -27,8 +28,11 @@ use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use self::parts::{disabled, local_run, shared, supervision};
-use crate::{config, failure::Failure, run_sockets::RunFolders};
+use self::{
+    begin::{begin, begin_run, begin_runs, post},
+    parts::{disabled, local_run, shared, supervision},
+};
+use crate::{Failure, config, run_sockets::RunFolders};
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -101,6 +105,8 @@ pub struct Doors {
     pub socket_dirs: Vec<PathBuf>,
     /// Where what runs share is kept.
     pub shares: ShareOptions,
+    /// Hosts that may be posted to wherever they are, and without TLS.
+    pub post_hosts: Vec<String>,
 }
 
 impl Doors {
@@ -172,6 +178,7 @@ impl App {
         let (closing, tasks) = (CancellationToken::new(), TaskTracker::new());
         // First, so that no door is ever asked about an empty set of servers.
         let control = begin(registry, options.servers, audit).await?;
+        let mut outbound = None;
         let runs = match &control {
             None => None,
             Some(control) => {
@@ -191,7 +198,9 @@ impl App {
                     shares: options.doors.as_ref().map(|doors| doors.shares.clone()),
                 };
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
-                begin_runs(&gateway, control, &runs).await?;
+                let hosts = options.doors.as_ref().map(|doors| doors.post_hosts.clone());
+                outbound = hosts.map(|hosts| post(&gateway, control, hosts));
+                begin_runs(&gateway, control, &runs, outbound.clone()).await?;
                 Some(runs)
             }
         };
@@ -213,7 +222,7 @@ impl App {
         };
         if let Some(doors) = options.doors {
             let url = doors.url("/mcp");
-            app.open(doors);
+            app.open(doors, outbound);
             app.carry_out(options.executors, options.work_dir, url).await?;
         }
         Ok(app)
@@ -236,8 +245,9 @@ impl App {
         started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
     }
 
-    fn open(&mut self, doors: Doors) {
-        let Doors { listener, mut http, serve, socket_dirs, shares: _ } = doors;
+    fn open(&mut self, doors: Doors, outbound: Option<Outbound>) {
+        let Doors { listener, mut http, serve, socket_dirs, .. } = doors;
+        http.outbound = outbound;
         http.closing = self.closing.clone();
         http.control.clone_from(&self.control);
         http.runs.clone_from(&self.runs);
@@ -316,45 +326,6 @@ impl App {
         let doors = self.tasks.clone();
         self.gateway.tasks().spawn(async move { doors.wait().await });
         self.gateway.drain().await;
-    }
-}
-
-/// Gives the built-in server its tools, and has the runs go on that live.
-async fn begin_runs(gateway: &Gateway, control: &Control, runs: &Runs) -> Result<(), Failure> {
-    let tools = Tools::new(Platform { control: control.clone(), runs: runs.clone() });
-    let tools = tools.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-    gateway.set_built_in_tools(Arc::new(tools));
-    let started = runs.start().await;
-    started.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
-}
-
-/// Lets the run of this process begin.
-fn begin_run(gateway: &Gateway, local: &Arc<RunView>) -> Result<(), Failure> {
-    let begun = gateway.begin_run(local);
-    begun.map_err(|error| Failure::new(error.kind(), with_causes(&error)))
-}
-
-/// Has the servers start.
-async fn begin(
-    registry: Registry,
-    servers: Servers,
-    audit: Audit,
-) -> Result<Option<Control>, Failure> {
-    match servers {
-        Servers::Fixed(config) => {
-            let (provenance, entries) = (Provenance::Workspace, config.entries);
-            let set = layers::compose(&[Layer { provenance, file: None, entries }]);
-            let applied = registry.apply(set);
-            applied.map_err(|error| Failure::new(ErrorKind::Bug, error.to_string()))?;
-            Ok(None)
-        }
-        Servers::Followed(mut options) => {
-            options.audit = audit;
-            let control = Control::start(registry, *options).await;
-            let control =
-                control.map_err(|error| Failure::new(error.kind(), with_causes(&error)))?;
-            Ok(Some(control))
-        }
     }
 }
 

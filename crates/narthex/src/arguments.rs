@@ -3,7 +3,7 @@
 use fs_err as fs;
 use serde_json::{Map, Value};
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// How alike a name must be to be proposed.
 const ALIKE: f64 = 0.75;
@@ -171,7 +171,7 @@ mod tests {
             &["=1"],
         ] {
             let failure = parse(&words(list), None).unwrap_err();
-            assert_eq!(failure.kind, crate::failure::FailureKind::Usage, "{list:?}");
+            assert_eq!(failure.kind, crate::FailureKind::Usage, "{list:?}");
         }
     }
 

@@ -4,20 +4,19 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use narthex_cli::{
-    AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, CheckCommand,
-    ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs, GrantsCommand,
-    ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand, RunCommand,
-    SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, TokensCommand, ToolsArgs,
-    TrustArgs, UpArgs, UsageArgs, UsersCommand, WorkspacesCommand,
+    AgentsCommand, AuditCommand, BackupArgs, CallArgs, CatalogCommand, ChannelsCommand,
+    CheckCommand, ClientsCommand, ConnectArgs, DaemonCommand, EnvBindingsCommand, ExportArgs,
+    GrantsCommand, ImportArgs, InitArgs, LimitsCommand, McpCommand, MembersCommand, PolicyCommand,
+    RunCommand, SecretsCommand, ServersCommand, SessionsCommand, SharesCommand, TokensCommand,
+    ToolsArgs, TrustArgs, UpArgs, UsageArgs, UsersCommand, WebhooksCommand, WorkspacesCommand,
 };
 use narthex_model::{CatalogKind, ErrorKind};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{
-    commands,
+    Failure, commands,
     config::{self, Flags, Settings},
     core_dumps,
-    failure::Failure,
     output::{self, Format},
 };
 
@@ -111,6 +110,12 @@ enum Command {
     /// What agents share of their folders, and comments on it
     #[command(subcommand)]
     Shares(SharesCommand),
+    /// Where agents may post messages
+    #[command(subcommand)]
+    Channels(ChannelsCommand),
+    /// Who is told what humans are asked and decide
+    #[command(subcommand)]
+    Webhooks(WebhooksCommand),
     /// The rules of a workspace: what its runs may not call, or only with approval
     #[command(subcommand)]
     Policy(PolicyCommand),
@@ -256,6 +261,10 @@ async fn dispatch(command: Command, context: Context) -> Result<ExitCode, Failur
         Command::Users(command) => Box::pin(commands::users::run(command, context)).await,
         Command::Workspaces(command) => Box::pin(commands::workspaces::run(command, context)).await,
         Command::Members(command) => Box::pin(commands::members::run(command, context)).await,
+        Command::Channels(command) => Box::pin(commands::channels::run(command, context)).await,
+        Command::Webhooks(command) => {
+            Box::pin(commands::channels::webhooks(command, context)).await
+        }
         Command::Shares(command) => Box::pin(commands::shares::run(command, context)).await,
         Command::Clients(command) => Box::pin(commands::clients::run(command, context)).await,
         Command::Tokens(command) => Box::pin(commands::tokens::run(command, context)).await,

@@ -5,6 +5,7 @@ pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod call;
 pub(crate) mod catalog;
+pub(crate) mod channels;
 pub(crate) mod check;
 pub(crate) mod clients;
 pub(crate) mod completions;

@@ -20,7 +20,7 @@ pub(crate) use keys::KeyPlace;
 pub(crate) use settings::{Flags, Settings};
 pub(crate) use signin::SignIn;
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// One environment variable, if it is set and valid text.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]

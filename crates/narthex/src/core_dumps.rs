@@ -3,7 +3,7 @@
 use narthex_model::ErrorKind;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Too small for any file; and at exactly this the kernel hands the dump to no program, either,
 /// which at 0 it does where `core_pattern` names one (core(5)).

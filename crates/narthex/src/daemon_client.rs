@@ -17,9 +17,9 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
+    Failure,
     config::Settings,
     data_dir::{DaemonState, DataDir, read_client_token},
-    failure::Failure,
     rows::Row,
 };
 

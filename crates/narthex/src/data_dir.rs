@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    Failure,
     config::{self, Settings},
-    failure::Failure,
 };
 
 pub(crate) use token::{read_admin_token, read_client_token};

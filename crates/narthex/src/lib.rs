@@ -10,7 +10,6 @@ mod config;
 mod core_dumps;
 mod daemon_client;
 mod data_dir;
-mod failure;
 mod output;
 mod peer;
 mod rows;
@@ -21,4 +20,4 @@ mod trust;
 
 pub use app::{App, AppOptions, ConnectionOptions, Doors, Servers};
 pub use cli::main;
-pub use failure::{Failure, FailureKind};
+pub use narthex_failure::{Failure, FailureKind};

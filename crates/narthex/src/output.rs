@@ -9,7 +9,7 @@ use narthex_model::ErrorKind;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{config, failure::Failure};
+use crate::{Failure, config};
 
 /// How a command's outcome is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use narthex_store::Store;
 use narthex_vault::{GivenKeys, Keeper, KeyCommand, KeyFile, SealedBackend, Vault};
 
 use crate::{
+    Failure,
     config::{self, KeyPlace},
     data_dir::DataDir,
-    failure::Failure,
 };
 
 /// Opens the vault. Keys that the environment gives are used as they are; else those of the

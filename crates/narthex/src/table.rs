@@ -6,8 +6,8 @@ use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
 use crate::{
+    Failure,
     cli::Context,
-    failure::Failure,
     output::{self, harmless, is_harmful},
 };
 

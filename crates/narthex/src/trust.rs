@@ -10,7 +10,7 @@ use narthex_model::ErrorKind;
 use narthex_store::TrustedFiles;
 use sha2::{Digest, Sha256};
 
-use crate::failure::Failure;
+use crate::Failure;
 
 /// More than any configuration that is accepted.
 const TEXT_MAX: u64 = 4 * 1024 * 1024 + 1;

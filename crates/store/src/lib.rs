@@ -38,6 +38,9 @@ pub use objects::grants::{GrantChanges, GrantRow, GrantRows};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
 pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::mcp_clients::{McpClientRow, McpClients};
+pub use objects::outbound::{
+    ChannelRow, Channels, DeliveryRow, NewWebhook, Told, WebhookRow, Webhooks,
+};
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};
 pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};

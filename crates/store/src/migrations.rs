@@ -34,6 +34,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (25, "shares", include_str!("../migrations/0025_shares.sql")),
     (26, "mcp clients", include_str!("../migrations/0026_mcp_clients.sql")),
     (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
+    (28, "outbound", include_str!("../migrations/0028_outbound.sql")),
     (29, "executors", include_str!("../migrations/0029_executors.sql")),
     (31, "runtime requests", include_str!("../migrations/0031_runtime_requests.sql")),
 ];

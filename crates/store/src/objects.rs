@@ -11,6 +11,7 @@ pub(crate) mod grants;
 pub(crate) mod kept_answers;
 pub(crate) mod logins;
 pub(crate) mod mcp_clients;
+pub(crate) mod outbound;
 pub(crate) mod principals;
 pub(crate) mod proofs;
 pub(crate) mod rules;

@@ -5,10 +5,10 @@ use std::path::Path;
 use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
-    Audit, CatalogRows, CatalogStep, ConnectError, CostRows, Definitions, EnvBindings, EventRows,
-    GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals, Proofs,
-    RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
-    StatementError, TrafficRows, TrustedFiles, WorkspaceRulesRows, Workspaces, connect,
+    Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
+    EventRows, GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals,
+    Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
+    StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces, connect,
     database::Database, open,
 };
 
@@ -153,6 +153,18 @@ impl Store {
     #[must_use]
     pub fn mcp_clients(&self) -> McpClients<'_> {
         McpClients::new(&self.database)
+    }
+
+    /// Channels that agents post to.
+    #[must_use]
+    pub fn channels(&self) -> Channels<'_> {
+        Channels::new(&self.database)
+    }
+
+    /// Webhooks, and what became of what they were told.
+    #[must_use]
+    pub fn webhooks(&self) -> Webhooks<'_> {
+        Webhooks::new(&self.database)
     }
 
     /// What runs share, and the comments on it.

@@ -8,6 +8,7 @@ mod connection;
 mod error;
 mod origin;
 mod pool;
+mod reach;
 mod relay;
 mod response;
 mod route;
@@ -32,6 +33,7 @@ use self::{
 };
 pub use self::{
     error::ClientError,
+    reach::Reach,
     response::{HttpResponse, ResponseBody},
 };
 
@@ -53,6 +55,8 @@ pub struct ClientSettings {
     pub max_connections: usize,
     /// How long the head of an answer may be.
     pub response_head_bytes: usize,
+    /// Which addresses it connects to.
+    pub reach: Reach,
     /// Certificates to trust besides the machine's.
     pub extra_roots: Vec<CertificateDer<'static>>,
 }
@@ -65,6 +69,7 @@ impl Default for ClientSettings {
             max_idle: 64,
             max_connections: 1024,
             response_head_bytes: 64 * 1024,
+            reach: Reach::Anywhere,
             extra_roots: Vec::new(),
         }
     }
@@ -269,7 +274,7 @@ impl Shared {
     }
 
     async fn open(&self) -> Result<Stream, ClientError> {
-        let stream = connect::tcp(&self.origin).await?;
+        let stream = connect::tcp(&self.origin, self.settings.reach).await?;
         let Some(name) = &self.origin.tls_name else { return Ok(Stream::Plain(stream)) };
         let failed = |reason| ClientError::Tls { host: self.origin.host.to_string(), reason };
         let extra = &self.settings.extra_roots;

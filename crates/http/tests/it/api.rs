@@ -15,6 +15,7 @@ mod grants;
 mod isolation;
 mod once;
 mod openapi;
+mod outbound;
 mod policy;
 mod reading;
 mod secrets;

@@ -9,7 +9,7 @@ use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
 use narthex_upstream::Supervision;
 
 use super::Servers;
-use crate::{config, failure::Failure};
+use crate::{Failure, config};
 
 /// The servers that a person has switched off (E57).
 pub(super) async fn disabled(servers: &Servers) -> Result<BTreeSet<String>, Failure> {

@@ -12,10 +12,9 @@ use super::{
     waiting::waiting,
 };
 use crate::{
-    arguments,
+    Failure, FailureKind, arguments,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment},
-    failure::{Failure, FailureKind},
     output::{self, harmless},
     table,
 };

@@ -10,9 +10,9 @@ use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    failure::Failure,
     output,
 };
 use narthex_cli::{AuditCommand, AuditPlaceArgs};

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::waiting::waiting;
 use crate::{
+    Failure,
     cli::Context,
     data_dir::DataDir,
-    failure::Failure,
     output::{self, harmless},
 };
 

@@ -9,10 +9,9 @@ use serde_json::Value;
 
 use super::{in_process, source};
 use crate::{
-    arguments,
+    Failure, FailureKind, arguments,
     cli::Context,
     daemon_client::DaemonClient,
-    failure::{Failure, FailureKind},
     output,
     peer::{Peer, Tool, protocol_failure},
 };

@@ -13,8 +13,8 @@ use serde_json::json;
 
 use super::source;
 use crate::{
+    Failure,
     cli::Context,
-    failure::Failure,
     output::{self, Colour, harmless, paint},
 };
 

@@ -6,8 +6,8 @@ use clap::CommandFactory;
 use serde_json::json;
 
 use crate::{
+    Failure,
     cli::{Cli, CompletionsArgs, Context},
-    failure::Failure,
     output,
 };
 

@@ -9,7 +9,7 @@ use tokio::{
     net::UnixStream,
 };
 
-use crate::{cli::Context, data_dir::DataDir, failure::Failure, output};
+use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
 /// Standard output belongs to the protocol: failures go to standard error in any format.
 pub(crate) async fn run(args: &ConnectArgs, context: &Context) -> ExitCode {

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::waiting::waiting;
-use crate::{cli::Context, data_dir::DataDir, failure::Failure, output};
+use crate::{Failure, cli::Context, data_dir::DataDir, output};
 
 /// How long a killed process may take to be gone.
 const KILLED: Duration = Duration::from_secs(5);

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::{catalog::object_path, waiting::waiting};
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient},
-    failure::Failure,
     output::{self, harmless},
     table,
 };

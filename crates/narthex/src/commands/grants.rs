@@ -13,9 +13,9 @@ use serde_json::{
 
 use super::waiting::waiting;
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
-    failure::Failure,
     output::{self, harmless},
     table,
 };

@@ -10,8 +10,7 @@ use narthex_registry::config::LoadedConfig;
 
 use super::{progress::Progress, up::stop_signal};
 use crate::{
-    App, AppOptions, Servers, app::no_randomness, cli::Context, config, data_dir::DataDir,
-    failure::Failure,
+    App, AppOptions, Failure, Servers, app::no_randomness, cli::Context, config, data_dir::DataDir,
 };
 
 /// Longer than any server may take to settle by its own limits.

@@ -10,7 +10,7 @@ use fs_err as fs;
 use serde_json::json;
 
 use super::check::is_installed;
-use crate::{cli::Context, failure::Failure, output};
+use crate::{Failure, cli::Context, output};
 use narthex_cli::InitArgs;
 
 /// A file to begin with.

@@ -12,7 +12,7 @@ use narthex_cli::McpCommand;
 use narthex_model::ErrorKind;
 use serde_json::Value;
 
-use crate::{cli::Context, daemon_client::DaemonClient, failure::Failure};
+use crate::{Failure, cli::Context, daemon_client::DaemonClient};
 
 pub(crate) async fn run(command: McpCommand, context: Context) -> Result<ExitCode, Failure> {
     match command {

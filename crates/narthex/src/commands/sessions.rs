@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use super::{runs::words, waiting::waiting};
 use crate::{
+    Failure, FailureKind,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, segment, workspace_path},
-    failure::{Failure, FailureKind},
     output::{self, harmless},
     table,
 };

@@ -21,9 +21,9 @@ use serde_json::value::RawValue;
 use tokio::runtime::Handle;
 
 use crate::{
+    Failure,
     config::{self, Settings},
     data_dir::DataDir,
-    failure::Failure,
     output,
     trust::{Folder, Standing},
 };

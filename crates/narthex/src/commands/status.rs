@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::{cli::Context, daemon_client::DaemonClient, failure::Failure, output, table};
+use crate::{Failure, cli::Context, daemon_client::DaemonClient, output, table};
 
 pub(crate) async fn run(context: Context) -> Result<ExitCode, Failure> {
     let client = DaemonClient::new(&context.settings)?;

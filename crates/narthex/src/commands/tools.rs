@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{in_process, source};
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::DaemonClient,
-    failure::Failure,
     output,
     peer::{Peer, Tool},
     rows::Row,

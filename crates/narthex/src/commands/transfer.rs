@@ -14,9 +14,9 @@ use super::{
     waiting::waiting,
 };
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    failure::Failure,
     output::{self, harmless},
 };
 

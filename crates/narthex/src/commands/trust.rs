@@ -15,10 +15,10 @@ use url::Url;
 
 use super::source;
 use crate::{
+    Failure,
     cli::Context,
     config,
     data_dir::DataDir,
-    failure::Failure,
     output::{self, harmless},
     trust::Folder,
 };

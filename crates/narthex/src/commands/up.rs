@@ -23,11 +23,10 @@ use tokio::{
 
 use super::source;
 use crate::{
-    App, AppOptions, Doors, Servers,
+    App, AppOptions, Doors, Failure, Servers,
     cli::Context,
     config::{self, Settings},
     data_dir::{DaemonState, DataDir},
-    failure::Failure,
     output::{self, harmless},
     rows::Row,
     secrets,
@@ -70,6 +69,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
             serve: settings.serve_options(workers.clone()),
             socket_dirs: data.socket_dirs(),
             shares,
+            post_hosts: settings.post_hosts.clone(),
         }),
     })
     .await?;

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::waiting::waiting;
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    failure::Failure,
     output::{self, harmless},
     table,
 };

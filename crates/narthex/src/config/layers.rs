@@ -70,6 +70,7 @@ pub(super) const KEYS: &[Key] = &[
     key("http.allowed_hosts", "NARTHEX_HTTP_ALLOWED_HOSTS", Shape::List),
     key("http.allowed_origins", "NARTHEX_HTTP_ALLOWED_ORIGINS", Shape::List),
     key("http.public_url", "NARTHEX_HTTP_PUBLIC_URL", Shape::Text),
+    key("outbound.allowed_hosts", "NARTHEX_OUTBOUND_ALLOWED_HOSTS", Shape::List),
     key("telemetry.otlp_endpoint", "NARTHEX_OTLP_ENDPOINT", Shape::Text),
     key("telemetry.service_name", "NARTHEX_OTLP_SERVICE_NAME", Shape::Text),
 ];

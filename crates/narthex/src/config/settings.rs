@@ -22,7 +22,7 @@ use narthex_wire::Limits;
 use toml::{Table, Value};
 
 use super::{SignIn, keys, keys::KeyPlace, layers::Layers, signin};
-use crate::{ConnectionOptions, failure::Failure};
+use crate::{ConnectionOptions, Failure};
 
 /// A gibibyte: five shares of the largest size.
 const SHARES_BYTES: u64 = 1 << 30;
@@ -79,6 +79,8 @@ pub(crate) struct Settings {
     pub(crate) call_timeout: Duration,
     pub(crate) allowed_hosts: Vec<String>,
     pub(crate) allowed_origins: Vec<String>,
+    /// Hosts that may be posted to wherever they are.
+    pub(crate) post_hosts: Vec<String>,
     pub(crate) sign_in: SignIn,
     /// What carries runs out.
     pub(crate) executors: Executors,
@@ -233,8 +235,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         config: text("config").map(PathBuf::from),
         servers: match text("servers") {
             Some(path) => Some(absolute(Path::new(&path))?),
-            None => super::user_folder(env, "XDG_CONFIG_HOME", ".config")
-                .map(|folder| folder.join(SERVERS_FILE)),
+            None => usual_servers(env),
         },
         default_servers: text("default_servers").map(PathBuf::from),
         store_url: text("store.url").map(Secret::new),
@@ -263,6 +264,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         connections: connections(layers),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
+        post_hosts: list("outbound.allowed_hosts"),
         allowed_origins: list("http.allowed_origins"),
         sign_in,
         executors,
@@ -365,6 +367,11 @@ fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) 
 fn usual_log_filter() -> String {
     let level = if crate::output::is_error_terminal() { "error" } else { "warn" };
     level.to_owned()
+}
+
+fn usual_servers(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let folder = super::user_folder(env, "XDG_CONFIG_HOME", ".config")?;
+    Some(folder.join(SERVERS_FILE))
 }
 
 fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {

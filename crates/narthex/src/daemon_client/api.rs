@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::{DaemonClient, failure, is_event_stream, refused};
-use crate::failure::Failure;
+use crate::Failure;
 
 /// A request of the API.
 #[derive(Debug, Default)]

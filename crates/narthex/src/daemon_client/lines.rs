@@ -9,7 +9,7 @@ use narthex_wire::Payload;
 use serde_json::Value;
 
 use super::{DaemonClient, api::of_problem, failure, refused};
-use crate::failure::Failure;
+use crate::Failure;
 
 /// Longer than any line.
 const LINE_MAX: usize = 16 << 20;

@@ -8,9 +8,9 @@ use url::Url;
 
 use super::DaemonClient;
 use crate::{
+    Failure,
     config::{self, Settings},
     data_dir::{DaemonState, DataDir, read_admin_token},
-    failure::Failure,
     output,
 };
 

@@ -11,7 +11,7 @@ use narthex_gateway::RunToken;
 use narthex_model::ErrorKind;
 
 use super::DataDir;
-use crate::{app::no_randomness, failure::Failure};
+use crate::{Failure, app::no_randomness};
 
 /// More than any token has.
 const TOKEN_MAX: u64 = 1024;

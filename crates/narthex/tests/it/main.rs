@@ -32,6 +32,7 @@ mod killed;
 mod limits;
 mod matrix;
 mod mcp;
+mod outbound;
 mod outcomes;
 mod policy;
 mod recorder;

@@ -146,6 +146,7 @@ impl World {
                 },
                 serve: ServeOptions { workers, ..ServeOptions::default() },
                 socket_dirs: vec![dir.path().join("run")],
+                post_hosts: Vec::new(),
                 shares: ShareOptions::open(&dir.path().join("shares"), 1 << 20).unwrap(),
             }),
         };

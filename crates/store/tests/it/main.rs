@@ -19,6 +19,7 @@ mod logins;
 mod looking;
 mod mcp_clients;
 mod objects;
+mod outbound;
 mod postgres;
 mod principals;
 mod processes;

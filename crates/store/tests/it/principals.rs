@@ -222,6 +222,7 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     let counted =
         ["agents", "capabilities", "mcp_servers", "principals", "runs", "secret_versions"];
     let along = [
+        "channels",
         "definitions",
         "env_bindings",
         "kept_answers",
@@ -235,6 +236,8 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
         "share_threads",
         "shared_files",
         "shares",
+        "webhook_deliveries",
+        "webhooks",
         "workspace_rules",
     ];
     let ended =

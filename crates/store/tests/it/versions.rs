@@ -119,6 +119,7 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         check_events(&store, version).await;
         check_shares(&store, version).await;
         check_rules(&store, version).await;
+        check_outbound(&store, version).await;
         store.server_flags().set_disabled(&id("default"), "new", true).await.unwrap();
         store.close().await;
         assert_eq!(place.sql(shape).await, fresh.sql(shape).await, "version {version}");
@@ -188,6 +189,23 @@ async fn check_shares(store: &Store, version: u32) {
         }
     }
     assert_eq!(found, if version >= 25 { vec![("Größe".to_owned(), 1, 1)] } else { vec![] });
+}
+
+/// The channels and webhooks that a store of a version had.
+async fn check_outbound(store: &Store, version: u32) {
+    let team = id("team");
+    let mut found = Vec::new();
+    for channel in store.channels().all(&team).await.unwrap() {
+        found.push((channel.name.to_string(), channel.provider, 0));
+    }
+    for webhook in store.webhooks().all(&team).await.unwrap() {
+        let told = store.webhooks().deliveries(&team, &webhook.name, u64::MAX, 9).await.unwrap();
+        found.push((webhook.name.to_string(), webhook.kinds.join(" "), told.len()));
+    }
+    let kinds = "permission.granted session.ended";
+    let row = |name: &str, what: &str, told| (name.to_owned(), what.to_owned(), told);
+    let all = vec![row("chat", "slack", 0), row("ops", kinds, 1)];
+    assert_eq!(found, if version >= 28 { all } else { Vec::new() });
 }
 
 /// The run that a store of a version had, and what its agent was given.

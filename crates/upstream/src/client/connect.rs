@@ -16,7 +16,7 @@ use tokio::{
 use tokio_rustls::client::TlsStream;
 use url::Host;
 
-use super::{ClientError, origin::Origin};
+use super::{ClientError, Reach, origin::Origin};
 
 /// How long an address may take before the next one is tried beside it (RFC 8305).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
@@ -29,8 +29,12 @@ pub(super) enum Stream {
 }
 
 /// Resolves the host and connects to the first of its addresses that answers.
-pub(super) async fn tcp(origin: &Origin) -> Result<TcpStream, ClientError> {
-    let addresses = resolve(origin).await?;
+pub(super) async fn tcp(origin: &Origin, reach: Reach) -> Result<TcpStream, ClientError> {
+    let mut addresses = resolve(origin).await?;
+    addresses.retain(|address| reach.permits(address.ip()));
+    if addresses.is_empty() {
+        return Err(ClientError::NotPublic { address: origin.address.clone() });
+    }
     let stream = race(interleave(addresses)).await.map_err(|cause| {
         let address = origin.address.clone();
         if cause.kind() == io::ErrorKind::ConnectionRefused {

@@ -34,6 +34,12 @@ pub enum ClientError {
         #[source]
         cause: io::Error,
     },
+    /// Nobody from outside could reach it.
+    #[error("{address} has no public address")]
+    NotPublic {
+        /// Host and port.
+        address: String,
+    },
     /// Nobody listens there.
     #[error("connection refused by {address}: is the server running?")]
     Refused {
@@ -148,9 +154,10 @@ impl ClientError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Address { .. } | Self::OtherOrigin { .. } | Self::Redirected { .. } => {
-                ErrorKind::Invalid
-            }
+            Self::Address { .. }
+            | Self::OtherOrigin { .. }
+            | Self::NotPublic { .. }
+            | Self::Redirected { .. } => ErrorKind::Invalid,
             Self::ConnectTimeout { .. } => ErrorKind::Timeout,
             Self::TooLarge { .. } => ErrorKind::Exhausted,
             Self::Dns { .. }
@@ -177,6 +184,7 @@ impl ClientError {
             | Self::TooLarge { .. } => true,
             Self::Address { .. }
             | Self::OtherOrigin { .. }
+            | Self::NotPublic { .. }
             | Self::Dns { .. }
             | Self::Refused { .. }
             | Self::Connect { .. }

@@ -50,6 +50,9 @@ async fn full() -> (Tenants, Vec<String>) {
     let message = at(&format!("sessions/{session}/messages"));
     api.send("POST", &message, r#"{"text": "a-message"}"#).await.succeeded();
     ids.push(session.to_owned());
+    let channel = at("channels/a-channel");
+    api.send("PUT", &channel, r#"{"provider": "log"}"#).await.succeeded();
+    ids.push("a-channel".to_owned());
     let share = api.shared_by("team", &run).await;
     let comments = at(&format!("shares/{share}/comments"));
     api.send("POST", &comments, r#"{"text": "a-comment"}"#).await.succeeded();

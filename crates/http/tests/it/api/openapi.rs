@@ -115,7 +115,7 @@ fn known(problem: &Value) -> Vec<&str> {
 }
 
 /// Operations that take a body, in an order in which what each needs is there.
-const ORDER: [&str; 42] = [
+const ORDER: [&str; 44] = [
     "secret_set",
     "principal_create",
     "principal_change",
@@ -144,6 +144,8 @@ const ORDER: [&str; 42] = [
     "mcp_client_register",
     "run_create",
     "session_message",
+    "channel_set",
+    "webhook_set",
     "share_comment",
     "share_thread_change",
     "grant_create",
@@ -220,6 +222,7 @@ impl Asked {
                 (true, "runs") => made.run["run_id"].as_str().unwrap(),
                 (true, "mcp-clients") => made.client["id"].as_str().unwrap(),
                 (true, "sessions") => made.run["session_id"].as_str().unwrap(),
+                (true, "channels" | "webhooks") => "team",
                 (true, "shares") => &made.share,
                 (true, "comments") => &made.thread,
                 (true, "grants") => made.grant["id"].as_str().unwrap(),
@@ -263,6 +266,10 @@ async fn examples_are_taken() {
         }
         if id == "definition_accept" {
             super::definitions::has_seen(&place.api, &body["digests"][0]).await;
+        }
+        if id == "channel_set" {
+            place.api.set_secret("OPS_URL", "https://ops.example.com/hook").await;
+            place.api.set_secret("OPS_KEY", "a-key-of-ops").await;
         }
         if id == "share_comment" {
             made.share = place.api.shared_by("default", &made.run).await;

@@ -12,6 +12,7 @@ use narthex_control::{
 };
 use narthex_gateway::RunToken;
 use narthex_model::KnownExecutors;
+use narthex_outbound::Outbound;
 use narthex_registry::{
     ServerRow,
     watch::{LayerOptions, ProjectFile},
@@ -40,6 +41,7 @@ pub(crate) struct Api {
     pub(crate) world: World,
     pub(crate) control: Control,
     pub(super) runs: Runs,
+    pub(super) outbound: Outbound,
     fixture: Running,
 }
 
@@ -164,15 +166,22 @@ impl Api {
         };
         gateway.set_ledger(Arc::new(StoreLedger::new(control.clone())));
         let runs = Runs::new(gateway.clone(), control.clone(), options);
-        let platform = Platform { control: control.clone(), runs: runs.clone() };
+        let outbound = Outbound::new(control.clone(), vec!["127.0.0.1".to_owned()]);
+        let platform = Platform {
+            control: control.clone(),
+            runs: runs.clone(),
+            outbound: Some(outbound.clone()),
+        };
         gateway.set_built_in_tools(Arc::new(Tools::new(platform).unwrap()));
         runs.start().await.unwrap();
         let begun = runs.clone();
+        let posting = outbound.clone();
         let world = World::around(gateway, |options| {
             options.control = Some(given);
             options.runs = Some(runs);
+            options.outbound = Some(posting);
         });
-        let api = Self { dir, world, control, runs: begun, fixture };
+        let api = Self { dir, world, control, outbound, runs: begun, fixture };
         let registry = api.control.registry();
         let settled = registry.wait_until(SOON, |snapshot| snapshot.is_settled()).await;
         assert!(settled.is_settled());

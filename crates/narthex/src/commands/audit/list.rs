@@ -10,10 +10,10 @@ use tokio::time::sleep;
 
 use super::path;
 use crate::{
+    Failure,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::DaemonClient,
-    failure::Failure,
     output::{self, harmless},
     table,
 };

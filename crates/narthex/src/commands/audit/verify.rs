@@ -12,10 +12,10 @@ use narthex_model::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::{
+    Failure,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{DaemonClient, workspace_path},
-    failure::Failure,
     output::{self, counted, harmless},
 };
 

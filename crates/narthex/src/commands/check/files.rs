@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::Check;
 use crate::{
+    Failure,
     commands::source::Unfilled,
     config::Settings,
     data_dir::DataDir,
-    failure::Failure,
     trust::{Folder, Standing},
 };
 

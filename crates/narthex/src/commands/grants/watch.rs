@@ -10,9 +10,9 @@ use tokio::time::sleep;
 
 use super::{request_row, waiting};
 use crate::{
+    Failure, FailureKind,
     cli::Context,
     daemon_client::{DaemonClient, EventReader, workspace_path},
-    failure::{Failure, FailureKind},
     output::{self, harmless},
     table,
 };

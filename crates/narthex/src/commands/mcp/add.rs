@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::text;
 use crate::{
+    Failure,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, server_path},
-    failure::Failure,
     output::{self, harmless},
 };
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::{
+    Failure,
     cli::Context,
     commands::source,
     daemon_client::DaemonClient,
-    failure::Failure,
     output::{self, harmless},
     table,
 };

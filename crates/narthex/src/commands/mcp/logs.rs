@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::{text, with_names};
 use crate::{
+    Failure,
     cli::Context,
     daemon_client::{DaemonClient, EventReader, server_path},
-    failure::Failure,
     output::{self, harmless},
 };
 

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::{text, with_names};
 use crate::{
+    Failure,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, server_path},
-    failure::Failure,
     output::{self, counted, harmless},
 };
 

@@ -12,10 +12,10 @@ use serde_json::{Map, Value, json};
 
 use super::{runs_path, text, words};
 use crate::{
+    Failure,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient},
-    failure::Failure,
     output::{self, counted, harmless},
 };
 

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::{Wanted, run_path, text, with_remedy};
 use crate::{
+    Failure, FailureKind,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient},
-    failure::{Failure, FailureKind},
     output::{self, counted, harmless},
 };
 

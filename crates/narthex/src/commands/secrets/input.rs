@@ -6,7 +6,7 @@ use narthex_model::{ErrorKind, Secret, SecretName};
 use narthex_vault::VALUE_MAX;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use crate::{commands::up::stop_signal, failure::Failure};
+use crate::{Failure, commands::up::stop_signal};
 
 /// Room for the longest value and a line end, and one byte to tell that there is more.
 const INPUT_MAX: usize = VALUE_MAX + 3;

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::{session_path, with_remedy};
 use crate::{
+    Failure,
     cli::Context,
     commands::waiting::waiting,
     daemon_client::{ApiRequest, DaemonClient, segment},
-    failure::Failure,
     output::{self, harmless},
 };
 

@@ -33,6 +33,7 @@ INSERT INTO "_sqlx_migrations" VALUES(24,'children','2026-11-23 03:55:00',1,X'DE
 INSERT INTO "_sqlx_migrations" VALUES(27,'workspace rules','2026-11-23 02:55:00',1,X'784FBF76785447F68A3F99BAB0D7DC30D25A6E3261C0ADD79E022380FCCC950AF23B39F40443B71001924A231257F4B8',100000);
 INSERT INTO "_sqlx_migrations" VALUES(29,'executors','2026-11-23 07:00:00',1,X'3205BA1B1AF88A2489C87B0C577732D874B001D0177AD65230FCAC3CDE140C39269A7B5AA47052B4ABC335376ACA1A53',100000);
 INSERT INTO "_sqlx_migrations" VALUES(25,'shares','2026-11-23 04:50:00',1,X'15A006F59D972110B01F4E852C45F531B3B6ABF6B2BFF7817AEF210E729D1F68418A675D942819075CBB991B74C897C0',100000);
+INSERT INTO "_sqlx_migrations" VALUES(28,'outbound','2026-11-23 07:40:00',1,X'627BBB8FDA1D6D2F23E840AB8F7A85A4E81563C9B8AC3A52909108F551A3CF691E9499A879A4A3C6213C07DB8587BF65',100000);
 INSERT INTO "_sqlx_migrations" VALUES(31,'runtime requests','2026-11-23 07:30:00',1,X'7CA3935B8AF5ABD8CED1D4D70D424E3E6EE9DE7AB66C2BB21B3355DD323B4379BBA7B04CC8EB6CA7090A9FFDAB94198B',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
@@ -101,6 +102,17 @@ CREATE TABLE capabilities (
     PRIMARY KEY (workspace, id)
 );
 INSERT INTO "capabilities" VALUES('team','papers','{"name":"papers","mcpServers":{"library":{"ref":"docs"}}}',1,1790000000000,1790000000000,'admin');
+CREATE TABLE channels (
+    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    url TEXT NOT NULL,
+    signing_key TEXT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    updated_by TEXT NOT NULL,
+    PRIMARY KEY (workspace, name)
+);
+INSERT INTO "channels" VALUES('team','chat','slack','TOKEN','',1790000000000,'ada');
 CREATE TABLE definitions (
     workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
     server TEXT NOT NULL,
@@ -460,6 +472,33 @@ CREATE TABLE trusted_files (
     approved_at BIGINT NOT NULL
 );
 INSERT INTO "trusted_files" VALUES('/a/mcp.json','00ff',1790000000000);
+CREATE TABLE webhook_deliveries (
+    workspace TEXT NOT NULL,
+    webhook TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    attempts BIGINT NOT NULL,
+    detail TEXT NOT NULL,
+    happened_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace, webhook, number),
+    FOREIGN KEY (workspace, webhook) REFERENCES webhooks (workspace, name) ON DELETE CASCADE
+);
+INSERT INTO "webhook_deliveries" VALUES('team','ops',7,'session.ended','delivered',2,'',1790000000000);
+CREATE TABLE webhooks (
+    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    url TEXT NOT NULL,
+    signing_key TEXT NOT NULL,
+    kinds TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    updated_by TEXT NOT NULL,
+    PRIMARY KEY (workspace, name)
+);
+INSERT INTO "webhooks" VALUES('team','ops','TOKEN','TOKEN','permission.granted session.ended',7,1,1790000000000,1790000000000,'ada');
 CREATE TABLE workspace_limits (
     workspace TEXT NOT NULL PRIMARY KEY REFERENCES workspaces (id) ON DELETE CASCADE,
     document TEXT NOT NULL,

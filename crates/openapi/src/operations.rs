@@ -6,6 +6,7 @@ mod clients;
 mod door;
 mod events;
 mod grants;
+mod outbound;
 mod policy;
 mod runs;
 mod servers;
@@ -25,6 +26,7 @@ pub(super) const OPERATIONS: &[(&str, &[Operation])] = &[
     ("runs", runs::OPERATIONS),
     ("events", events::OPERATIONS),
     ("shares", shares::OPERATIONS),
+    ("outbound", outbound::OPERATIONS),
     ("grants", grants::OPERATIONS),
     ("policy", policy::OPERATIONS),
 ];

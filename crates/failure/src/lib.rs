@@ -34,21 +34,26 @@ pub enum FailureKind {
 }
 
 impl Failure {
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
+    /// The command line or the settings are wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::of(FailureKind::Usage, message.into())
     }
 
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    /// The command could not be carried out.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self::of(FailureKind::Operation(kind), message.into())
     }
 
-    pub(crate) fn call(error: CallError) -> Self {
+    /// A call failed in the gateway or behind it.
+    #[must_use]
+    pub fn call(error: CallError) -> Self {
         let details = error.details;
         Self { details, ..Self::of(FailureKind::Call(error.kind), error.message) }
     }
 
     /// With the flag that the command line has for a word of the API's remedies.
-    pub(crate) fn with_flag(mut self, word: &str, flag: &str) -> Self {
+    #[must_use]
+    pub fn with_flag(mut self, word: &str, flag: &str) -> Self {
         self.message = self.message.replace(word, flag);
         let errors = self.details.as_mut().and_then(|details| details["errors"].as_array_mut());
         for error in errors.into_iter().flatten() {
@@ -64,7 +69,7 @@ impl Failure {
     }
 
     /// There is no daemon to work through.
-    pub(crate) fn daemon_down(message: impl Into<String>) -> Self {
+    pub fn daemon_down(message: impl Into<String>) -> Self {
         Self { code: Some("daemon_down"), ..Self::new(ErrorKind::Unavailable, message) }
     }
 

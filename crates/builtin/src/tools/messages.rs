@@ -1,0 +1,71 @@
+//! Messages to channels of the workspace, where people are.
+
+use narthex_gateway::BuiltInResult;
+use narthex_model::{CallError, CallErrorKind, Timestamp};
+use narthex_outbound::{Message, MessageFailure, Sender};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::object;
+use crate::{Called, Effect, Tool, failed, said};
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![post_message()]
+}
+
+fn post_message() -> Tool {
+    Tool {
+        title: "Post to a channel",
+        description: "Posts a message to a channel of the workspace, such as a room of a chat \
+                      where people are. For who follows this session, `emit_status` and \
+                      `emit_artifact` will do. Answers come, if at all, as messages.",
+        schema: object(
+            json!({
+                "channel": {"type": "string", "minLength": 1, "maxLength": 100,
+                    "description": "Its name, as the admins of the workspace have set it up."},
+                "text": {"type": "string", "minLength": 1, "maxLength": 20_000},
+                "thread_id": {"type": "string", "minLength": 1, "maxLength": 200,
+                    "description": "What the channel calls the thread in which it is said."},
+                "username": {"type": "string", "minLength": 1, "maxLength": 80,
+                    "description": "As whom it is shown, where the channel can do that."},
+            }),
+            &["channel", "text"],
+        ),
+        ..Tool::new("post_message", Effect::Adds, |called| Box::pin(post(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    channel: String,
+    text: String,
+    thread_id: Option<String>,
+    username: Option<String>,
+}
+
+async fn post(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let Wanted { channel, text, thread_id, username } = called.arguments()?;
+    let message = Message { channel, text, thread_id, username };
+    let sender = Sender { run: called.run.id, session: called.run.authority.actors.session };
+    let outbound = called.platform.outbound.as_ref().ok_or_else(|| {
+        let text = "this process posts nothing; start the daemon with `narthex up`";
+        CallError::new(CallErrorKind::ServerError, text)
+    })?;
+    // An ordinary outcome: the agent goes on without it.
+    match outbound.post(&called.run.workspace, sender, message).await {
+        Ok(posted) => {
+            let answer = json!({
+                "ok": true,
+                "message_id": posted.message_id,
+                "channel": posted.channel.as_str(),
+                "posted_at": Timestamp::new(posted.posted_at).to_string(),
+            });
+            Ok(said(format!("posted to `{}`", posted.channel), answer))
+        }
+        Err(MessageFailure::Control(error)) => Err(failed(&error)),
+        Err(failure) => {
+            let answer = json!({"ok": false, "error": failure.code()});
+            Ok(said(failure.to_string(), answer))
+        }
+    }
+}

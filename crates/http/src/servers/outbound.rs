@@ -1,0 +1,177 @@
+//! Channels that agents post to, and webhooks that are told what humans decide, as admins
+//! configure them.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body::Body;
+use narthex_control::FieldError;
+use narthex_model::{ErrorKind, SecretName, Timestamp};
+use narthex_outbound::{ChannelRow, DeliveryRow, Outbound, OutboundError, WebhookRow, is_retrying};
+use serde_json::{Value, json};
+
+use super::{Answered, Asked, ok};
+use crate::{problem::Problem, respond};
+
+/// What of what is posted to others is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OutboundTarget {
+    /// The channels of a workspace.
+    Channels,
+    /// One of them.
+    Channel,
+    /// The webhooks of a workspace.
+    Webhooks,
+    /// One of them.
+    Webhook,
+    /// What became of what one was told.
+    Deliveries,
+}
+
+impl Asked<'_> {
+    /// Where agents may post, and what is told to others.
+    pub(super) async fn of_outbound<B>(&self, target: OutboundTarget, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        match target {
+            OutboundTarget::Channels => self.list_channels().await,
+            OutboundTarget::Channel => self.channel(body).await,
+            OutboundTarget::Webhooks => self.list_webhooks().await,
+            OutboundTarget::Webhook => self.webhook(body).await,
+            OutboundTarget::Deliveries => self.list_deliveries().await,
+        }
+    }
+
+    async fn list_channels(&self) -> Answered {
+        let rows = self.outbound()?.channels(&self.workspace()?).await?;
+        self.page(rows, |row| row.name.as_str(), shown)
+    }
+
+    /// One channel: shown, made, changed or removed.
+    async fn channel<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, name, by) = (self.workspace()?, self.segment(1), self.by());
+        let outbound = self.outbound()?;
+        let row = match self.parts.method {
+            Method::PUT => {
+                let text = self.entry(body, &[]).await?;
+                outbound.channel_set(&workspace, &name, text.as_bytes(), &by).await?
+            }
+            Method::DELETE => {
+                outbound.channel_delete(&workspace, &name, &by).await?;
+                return Ok(respond::empty(StatusCode::NO_CONTENT));
+            }
+            _ => outbound.channel(&workspace, &name).await?,
+        };
+        Ok(ok(&shown(&row)))
+    }
+
+    async fn list_webhooks(&self) -> Answered {
+        let rows = self.outbound()?.webhooks(&self.workspace()?).await?;
+        self.page(rows, |row| row.name.as_str(), shown_webhook)
+    }
+
+    /// One webhook: shown, made, changed or removed.
+    async fn webhook<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, name, by) = (self.workspace()?, self.segment(1), self.by());
+        let outbound = self.outbound()?;
+        let row = match self.parts.method {
+            Method::PUT => {
+                let text = self.entry(body, &[]).await?;
+                outbound.webhook_set(&workspace, &name, text.as_bytes(), &by).await?
+            }
+            Method::DELETE => {
+                outbound.webhook_delete(&workspace, &name, &by).await?;
+                return Ok(respond::empty(StatusCode::NO_CONTENT));
+            }
+            _ => outbound.webhook(&workspace, &name).await?,
+        };
+        Ok(ok(&shown_webhook(&row)))
+    }
+
+    /// The newest first.
+    async fn list_deliveries(&self) -> Answered {
+        let query = self.query(&["after", "limit"])?;
+        let (workspace, name, limit) = (self.workspace()?, self.segment(1), query.limit()?);
+        let before = match query.text("after") {
+            "" => u64::MAX,
+            text => text.parse().map_err(|_no_number| {
+                let fault = FieldError::invalid("after", "this is none", "write `next` of a page");
+                let text = format!("the address cannot be used: {fault}");
+                Problem::of_fields(text, std::slice::from_ref(&fault))
+            })?,
+        };
+        let rows = self.outbound()?.deliveries(&workspace, &name, before, limit).await?;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let has_more = rows.len() > limit;
+        let last = rows.iter().take(limit).next_back();
+        let next = last.filter(|_| has_more).map(|row| row.number.to_string());
+        let items: Vec<_> = rows.iter().take(limit).map(shown_delivery).collect();
+        Ok(ok(&json!({ "items": items, "next": next })))
+    }
+
+    fn outbound(&self) -> Result<&Outbound, Problem> {
+        self.door.options.outbound.as_ref().ok_or_else(|| {
+            Problem::new(ErrorKind::Conflict, "this process posts nothing to others")
+        })
+    }
+}
+
+/// A secret as it is named in documents; never its value.
+fn reference(name: &SecretName) -> String {
+    format!("${{{name}}}")
+}
+
+fn shown(row: &ChannelRow) -> Value {
+    json!({
+        "name": row.name.as_str(),
+        "provider": row.provider,
+        "url": row.url.as_ref().map(reference),
+        "signing_key": row.signing_key.as_ref().map(reference),
+        "updated_at": Timestamp::new(row.updated_at).to_string(),
+        "updated_by": row.updated_by,
+    })
+}
+
+fn shown_webhook(row: &WebhookRow) -> Value {
+    let due_at = is_retrying(row).then(|| Timestamp::new(row.due_at).to_string());
+    json!({
+        "name": row.name.as_str(),
+        "url": reference(&row.url),
+        "signing_key": reference(&row.signing_key),
+        "events": row.kinds,
+        "attempts": row.attempts,
+        "next_attempt_at": due_at,
+        "updated_at": Timestamp::new(row.updated_at).to_string(),
+        "updated_by": row.updated_by,
+    })
+}
+
+fn shown_delivery(row: &DeliveryRow) -> Value {
+    json!({
+        "number": row.number,
+        "type": row.kind,
+        "outcome": row.outcome,
+        "attempts": row.attempts,
+        "detail": (!row.detail.is_empty()).then_some(&row.detail),
+        "happened_at": Timestamp::new(row.happened_at).to_string(),
+    })
+}
+
+impl From<OutboundError> for Problem {
+    fn from(error: OutboundError) -> Self {
+        match error {
+            OutboundError::Control(error) => error.into(),
+            error => Self::new(error.kind(), error.to_string()),
+        }
+    }
+}

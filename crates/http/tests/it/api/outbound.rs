@@ -1,0 +1,338 @@
+//! Channels and webhooks, with a receiver that checks what it gets.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use http::StatusCode;
+use narthex_store::Store;
+use serde_json::{Value, json};
+use sha2::Sha256;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinHandle,
+};
+use tokio_util::task::TaskTracker;
+
+use super::{built_in::Run, world::Api};
+
+const HERE: &str = "/api/workspaces/default";
+const KEY: &str = "a-key-that-signs-everything";
+
+impl Api {
+    pub(super) async fn set_secret(&self, name: &str, value: &str) {
+        let body = json!({ "value": value }).to_string();
+        let answer = self.send("PUT", &format!("{HERE}/secrets/{name}"), body).await;
+        assert!(answer.status.is_success(), "{}", answer.text());
+    }
+
+    async fn set_channel(&self, name: &str, channel: Value) -> Value {
+        let path = format!("{HERE}/channels/{name}");
+        self.send("PUT", &path, channel.to_string()).await.succeeded()
+    }
+}
+
+/// What was posted.
+struct Letter {
+    head: String,
+    body: Value,
+    text: String,
+}
+
+impl Letter {
+    fn header(&self, name: &str) -> &str {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut found = lines.filter(|(one, _)| one.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value).unwrap_or_default()
+    }
+
+    /// Checks the signature by what Standard Webhooks says.
+    #[track_caller]
+    fn is_signed(&self, key: &str) -> bool {
+        let (id, at) = (self.header("webhook-id"), self.header("webhook-timestamp"));
+        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
+        mac.update(format!("{id}.{at}.{}", self.text).as_bytes());
+        let expected = format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()));
+        self.header("webhook-signature") == expected
+    }
+}
+
+/// Something that is posted to. Answers what it is told to, and else 200.
+struct Receiver {
+    port: u16,
+    answers: Arc<Mutex<VecDeque<u16>>>,
+    letters: mpsc::Receiver<Letter>,
+    task: JoinHandle<()>,
+}
+
+impl Receiver {
+    async fn new(answers: impl IntoIterator<Item = u16>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
+        let (sender, letters) = mpsc::channel(100);
+        let given = answers.clone();
+        let task = TaskTracker::new().spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let answer = given.lock().unwrap().pop_front().unwrap_or(200);
+                let letter = receive(stream, answer).await;
+                sender.send(letter).await.unwrap();
+            }
+        });
+        Self { port, answers, letters, task }
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hook?token=a-token-of-the-hook", self.port)
+    }
+
+    async fn next(&mut self) -> Letter {
+        self.letters.recv().await.unwrap()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn receive(stream: TcpStream, answer: u16) -> Letter {
+    let mut stream = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(stream.read_line(&mut head).await.unwrap() > 0, "{head}");
+    }
+    let of_length = |line: &str| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
+    };
+    let mut body = vec![0; head.lines().find_map(of_length).unwrap()];
+    stream.read_exact(&mut body).await.unwrap();
+    let answer = format!("HTTP/1.1 {answer} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    let text = String::from_utf8(body).unwrap();
+    Letter { head, body: serde_json::from_str(&text).unwrap(), text }
+}
+
+async fn daemon(place: &TempDir) -> Api {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_secrets(store, &place.path().join("master.key")).await;
+    let agent = json!({ "name": "writer" }).to_string();
+    api.send("POST", &format!("{HERE}/agents"), agent).await.succeeded();
+    api
+}
+
+/// A channel's message is signed, tried again where that may help, and told by whom it is; the
+/// agent never learns where it went.
+#[tokio::test]
+async fn messages_are_signed_and_tried_again() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let mut receiver = Receiver::new([503]).await;
+    api.set_secret("HOOK_URL", &receiver.url()).await;
+    api.set_secret("HOOK_KEY", KEY).await;
+    let channel = json!({ "provider": "webhook", "url": "${HOOK_URL}",
+                          "signing_key": { "$secret": "HOOK_KEY" } });
+    let set = api.set_channel("alarms", channel).await;
+    assert_eq!((&set["url"], &set["signing_key"]), (&json!("${HOOK_URL}"), &json!("${HOOK_KEY}")));
+    let run = Run::of(&api, "writer").await;
+    let said = json!({ "channel": "#alarms", "text": "it burns", "thread_id": "t1" });
+    let posted = run.called("post_message", said).await;
+    assert_eq!((&posted["ok"], &posted["channel"]), (&json!(true), &json!("alarms")));
+    let (first, second) = (receiver.next().await, receiver.next().await);
+    assert!(first.is_signed(KEY) && second.is_signed(KEY), "{}", second.head);
+    assert!(!second.is_signed("another key"));
+    assert_eq!(first.header("webhook-id"), posted["message_id"].as_str().unwrap());
+    assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
+    assert_eq!(
+        (&second.body["text"], &second.body["thread_id"]),
+        (&json!("it burns"), &json!("t1"))
+    );
+    assert_eq!(second.body["session_id"], run.session.as_str());
+    let told = run.call("post_message", json!({ "channel": "alarms", "text": "x" })).await;
+    let listed = api.get(&format!("{HERE}/channels")).await;
+    for said in [told.to_string(), listed.to_string()] {
+        assert!(!said.contains("a-token-of-the-hook") && !said.contains(KEY), "{said}");
+    }
+}
+
+/// The outcomes of the table are ordinary results with a word for programs.
+#[tokio::test]
+async fn what_does_not_arrive_is_told_by_a_word() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let mut receiver = Receiver::new([403]).await;
+    let run = Run::of(&api, "writer").await;
+    let post = async |channel: &str| {
+        let told = run.called("post_message", json!({ "channel": channel, "text": "x" })).await;
+        told["error"].as_str().map(str::to_owned)
+    };
+    assert_eq!(post("none").await.as_deref(), Some("channel_not_found"));
+    api.set_channel("notes", json!({ "provider": "log" })).await;
+    assert_eq!(post("notes").await, None);
+    api.set_secret("CHAT_URL", &receiver.url()).await;
+    api.set_channel("chat", json!({ "provider": "slack", "url": "${CHAT_URL}" })).await;
+    assert_eq!(post("chat").await.as_deref(), Some("messaging_unauthorized"));
+    receiver.next().await;
+    let said = json!({ "channel": "chat", "text": "<!channel> & all", "username": "Robot" });
+    run.called("post_message", said).await;
+    let letter = receiver.next().await.body;
+    assert_eq!(letter, json!({ "text": "&lt;!channel&gt; &amp; all", "username": "Robot" }));
+    // Nobody listens there.
+    let port = receiver.port;
+    drop(receiver);
+    api.set_secret("CHAT_URL", &format!("http://127.0.0.1:{port}/")).await;
+    assert_eq!(post("chat").await.as_deref(), Some("messaging_provider_unreachable"));
+    // Somebody does, and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = silent.local_addr().unwrap();
+    api.set_secret("CHAT_URL", &format!("http://{address}/")).await;
+    let params = json!({ "name": "post_message", "arguments": { "channel": "chat", "text": "x" } });
+    let request = api.world.modern("/mcp/narthex", "tools/call", params);
+    let request = request.header("authorization", &format!("Bearer {}", run.token));
+    // By then the answer may have become a stream.
+    let answer = request.send().await;
+    assert!(answer.text().contains(r#""error":"provider_timeout""#), "{}", answer.text());
+    let path = format!("{HERE}/secrets/CHAT_URL");
+    assert!(api.ask("DELETE", &path).send().await.status.is_success());
+    assert_eq!(post("chat").await.as_deref(), Some("messaging_unauthorized"));
+    assert_eq!(api.ask("DELETE", &format!("{HERE}/channels/chat")).send().await.status, 204);
+    assert_eq!(post("chat").await.as_deref(), Some("channel_not_found"));
+}
+
+/// X-E37: whoever configures a channel reaches nothing by it that only this host can.
+#[tokio::test]
+async fn x_e37_nothing_inside_is_posted_to() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let mut receiver = Receiver::new([]).await;
+    let run = Run::of(&api, "writer").await;
+    for host in ["localhost", "127.0.0.2", "[::ffff:127.0.0.1]", "0x7f.1.1"] {
+        let url = format!("https://{host}:{}/", receiver.port);
+        api.set_secret("INSIDE_URL", &url).await;
+        api.set_channel("inside", json!({ "provider": "slack", "url": "${INSIDE_URL}" })).await;
+        let told = run.called("post_message", json!({ "channel": "inside", "text": "x" })).await;
+        assert_eq!(told["error"], "messaging_provider_unreachable", "{url}");
+    }
+    assert!(receiver.letters.try_recv().is_err(), "nobody came");
+}
+
+/// What is wrong with a channel or a webhook is told as a whole, and no value is told back.
+#[tokio::test]
+async fn what_is_configured_is_checked() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    api.set_secret("PLAIN_URL", "http://hooks.example.com/a-path-that-is-secret").await;
+    let cases = [
+        (
+            "channels/a",
+            json!({ "provider": "pigeon", "url": "https://a-path-that-is-secret" }),
+            vec!["provider", "signing_key", "url"],
+        ),
+        ("channels/a", json!({ "provider": "slack", "url": "${PLAIN_URL}" }), vec!["url"]),
+        ("channels/a", json!({ "provider": "slack", "url": "${NOT_SET}" }), vec!["url"]),
+        ("channels/a", json!({ "provider": "log", "url": "${PLAIN_URL}" }), vec!["url"]),
+        ("channels/Ä", json!({ "provider": "log" }), vec!["name"]),
+        (
+            "webhooks/a",
+            json!({ "url": "${PLAIN_URL}", "more": 1 }),
+            vec!["more", "signing_key", "url"],
+        ),
+        (
+            "webhooks/a",
+            json!({ "url": "${NOT_SET}", "signing_key": "${PLAIN_URL}",
+                               "events": ["agent.status"] }),
+            vec!["events", "url"],
+        ),
+    ];
+    for (path, said, fields) in cases {
+        let path = format!("{HERE}/{}", path.replace('Ä', "%C3%84"));
+        let answer = api.send("PUT", &path, said.to_string()).await;
+        answer.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert!(!answer.text().contains("a-path-that-is-secret"), "{}", answer.text());
+        let answer = answer.json();
+        let errors = answer["errors"].as_array().unwrap();
+        let mut found: Vec<_> = errors.iter().map(|one| one["field"].as_str().unwrap()).collect();
+        found.sort_unstable();
+        assert_eq!(found, fields, "{said}");
+    }
+    for path in ["channels/none", "webhooks/none", "webhooks/none/deliveries"] {
+        let answer = api.ask("GET", &format!("{HERE}/{path}")).send().await;
+        answer.problem(StatusCode::NOT_FOUND, "not_found");
+    }
+}
+
+/// Requests, decisions and ends come in their order, signed, each until it has arrived; what became
+/// of them can be seen.
+#[tokio::test]
+async fn decisions_are_told_until_they_arrive() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let mut receiver = Receiver::new([]).await;
+    api.set_secret("OPS_URL", &receiver.url()).await;
+    api.set_secret("OPS_KEY", KEY).await;
+    let run = Run::of(&api, "writer").await;
+    let webhook = json!({ "url": "${OPS_URL}", "signing_key": "${OPS_KEY}" }).to_string();
+    let path = format!("{HERE}/webhooks/ops");
+    let set = api.send("PUT", &path, webhook).await.succeeded();
+    assert_eq!(set["events"].as_array().unwrap().len(), 6);
+    api.outbound.start(Duration::from_millis(20));
+    receiver.answers.lock().unwrap().push_back(500);
+    run.called("emit_status", json!({ "status": "writing" })).await;
+    let wanted = json!({
+        "request_id": "ask-1", "grant_type": "tool_scope", "scope": "session",
+        "details": { "scope": "demo.write" }, "justification": "to write the report",
+    });
+    let asked = run.called("request_grant", wanted).await;
+    let request = asked["grant_request_id"].as_str().unwrap();
+    let first = receiver.next().await;
+    assert!(first.is_signed(KEY), "{}", first.head);
+    let decide = format!("{HERE}/grant-requests/{request}/approve");
+    api.send("POST", &decide, "{}").await.succeeded();
+    api.ask("DELETE", &format!("{HERE}/sessions/{}", run.session)).send().await;
+    let mut told = vec![first];
+    for _ in 0..3 {
+        told.push(receiver.next().await);
+    }
+    let types: Vec<_> = told.iter().map(|one| one.body["type"].as_str().unwrap()).collect();
+    let expected = [
+        "agent.permission_request",
+        "agent.permission_request",
+        "permission.granted",
+        "session.ended",
+    ];
+    assert_eq!(types, expected);
+    assert!(told.iter().all(|one| one.is_signed(KEY)));
+    let ids: Vec<_> = told.iter().map(|one| one.header("webhook-id")).collect();
+    assert!(ids[0] == ids[1] && ids[1] != ids[2], "{ids:?}");
+    assert_eq!(told[1].body["payload"]["grant_request_id"], request);
+    assert_eq!(
+        (&told[1].body["workspace"], &told[1].body["session_id"]),
+        (&json!("default"), &json!(run.session))
+    );
+    // The last outcome is stored right after it has arrived.
+    let log = loop {
+        let log = api.get(&format!("{path}/deliveries")).await;
+        if log["items"].as_array().unwrap().len() == 3 {
+            break log;
+        }
+        tokio::task::yield_now().await;
+    };
+    let attempts: Vec<_> =
+        log["items"].as_array().unwrap().iter().map(|one| &one["attempts"]).collect();
+    assert_eq!(attempts, [1, 1, 2]);
+    assert_eq!(
+        api.get(&format!("{path}/deliveries?limit=1")).await["next"],
+        log["items"][0]["number"].to_string()
+    );
+    assert_eq!(api.outbound.counts(), [3, 1, 0]);
+    assert_eq!(api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
+}

@@ -1,0 +1,48 @@
+//! `narthex channels` and `narthex webhooks` with a real daemon.
+
+use serde_json::{Value, json};
+
+use crate::support::{Done, Place};
+
+fn data(done: Done) -> Value {
+    done.succeeded().json()["data"].take()
+}
+
+/// What is set is shown by the names of its secrets, and never by their values.
+#[test]
+fn what_is_posted_to_others_is_set_at_the_command_line() {
+    let place = Place::with(&json!({}));
+    let _daemon = place.up();
+    let url = "https://hooks.example.com/the-way-that-nobody-knows";
+    place.pipe(&["secrets", "set", "OPS_URL"], url).succeeded();
+    place.pipe(&["secrets", "set", "OPS_KEY"], "the-key-that-signs-it").succeeded();
+
+    let none = place.run(["channels", "list"]).succeeded().stdout;
+    assert_eq!(none, "No agent can post anywhere yet: there are no channels.\n");
+    let set = ["channels", "set", "team", "--provider", "slack", "--url", "${OPS_URL}"];
+    assert_eq!(place.run(set).succeeded().stdout, "agents can post to team\n");
+    place.run(["channels", "set", "notes", "--provider", "log"]).succeeded();
+    place.run(["channels", "set", "x", "--provider", "slack"]).failed(1, &["invalid", "`url`"]);
+    let plain = ["channels", "set", "x", "--provider", "slack", "--url", url];
+    let refused = place.run(plain);
+    assert!(!refused.stderr.contains("the-way-that-nobody-knows"), "{}", refused.stderr);
+    refused.failed(1, &["invalid", "`url`", "no name of a secret"]);
+    let listed = place.run(["channels", "list"]).succeeded().stdout;
+    assert!(listed.contains("team") && listed.contains("${OPS_URL}"), "{listed}");
+    assert!(!listed.contains("nobody-knows"), "{listed}");
+    place.run(["channels", "remove", "team"]).succeeded();
+    let left = place.run(["channels", "list", "--quiet"]).succeeded().stdout;
+    assert_eq!(left, "notes\n");
+    place.run(["channels", "remove", "team"]).failed(1, &["not_found", "`team`"]);
+
+    let set = ["webhooks", "set", "ops", "--url", "${OPS_URL}", "--signing-key", "${OPS_KEY}"];
+    let some = ["--events", "permission.granted,session.ended", "--json"];
+    let set = data(place.run([&set[..], &some].concat()));
+    assert_eq!(set["events"], json!(["permission.granted", "session.ended"]));
+    assert_eq!(place.run(["webhooks", "list", "--quiet"]).succeeded().stdout, "ops\n");
+    let told = place.run(["webhooks", "deliveries", "ops"]).succeeded().stdout;
+    assert_eq!(told, "It was told nothing yet.\n");
+    let removed = place.run(["webhooks", "remove", "ops"]).succeeded().stdout;
+    assert_eq!(removed, "the webhook ops is removed\n");
+    place.run(["webhooks", "deliveries", "ops"]).failed(1, &["not_found", "`ops`"]);
+}

@@ -1,0 +1,40 @@
+//! What the table of routes says of one row.
+
+use narthex_model::Role;
+
+/// One path with some of its methods.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// The path; a segment in braces stands for any one segment.
+    pub template: &'static str,
+    /// The methods, as the header `Allow` lists them.
+    pub methods: &'static str,
+    /// Who may come in.
+    pub access: Access,
+}
+
+/// Who may come in at a route. An operator may at all of them but the clients'.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody: only health, which says nothing else.
+    Open,
+    /// Anybody who brings a proof of the route's own, which is this (D4): a human has no token
+    /// before they have signed in.
+    Own(&'static str),
+    /// The bearer of a run's token.
+    Client,
+    /// The bearer of a run's token, who sees what the run has, or an operator.
+    Shared,
+    /// The same, but only of a run that has everything which is shared and nothing else: what is
+    /// told is of all servers together.
+    Whole,
+    /// An operator alone: an agent must not switch servers off, change them or read what they
+    /// write to stderr.
+    Operator,
+    /// Every human and service; they see what they may.
+    Known,
+    /// Whoever has one of these roles in the workspace of the path.
+    Member(&'static [Role]),
+    /// The same, or a run of this workspace, for its children and its session.
+    Starter(&'static [Role]),
+}

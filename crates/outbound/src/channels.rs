@@ -1,0 +1,378 @@
+//! The channels of a workspace: configured by its admins, posted to by its agents.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_audit::{ActorKind, AuditEvent, kind};
+use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
+use narthex_model::{
+    ChannelName, ErrorKind, RunId, Secret, SecretName, SecretReference, SessionId, Timestamp,
+    WorkspaceId,
+};
+use narthex_store::ChannelRow;
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    MessageFailure, Outbound, OutboundError, ProviderKind,
+    post::PostFailure,
+    provider::{Log, Provider, Slack, Webhook},
+};
+
+/// How long an agent waits for a channel.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// What an agent wants to say.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// The channel, with or without `#`.
+    pub channel: String,
+    /// The words.
+    pub text: String,
+    /// What the channel calls the thread in which they are said.
+    pub thread_id: Option<String>,
+    /// As whom they are shown, where the channel can do that.
+    pub username: Option<String>,
+}
+
+/// Who says it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sender {
+    /// The run.
+    pub run: RunId,
+    /// Its session, if it has one.
+    pub session: Option<SessionId>,
+}
+
+/// What was said.
+#[derive(Debug, Clone)]
+pub struct Posted {
+    /// By which the channel knows it again.
+    pub message_id: String,
+    /// Where it was said.
+    pub channel: ChannelName,
+    /// When.
+    pub posted_at: SystemTime,
+}
+
+/// A message on its way.
+pub(crate) struct Outgoing {
+    pub(crate) id: String,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) sender: Sender,
+    pub(crate) channel: ChannelName,
+    pub(crate) said: Message,
+    pub(crate) at: SystemTime,
+}
+
+impl Outgoing {
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "type": "message",
+            "message_id": self.id,
+            "channel": self.channel.as_str(),
+            "text": self.said.text,
+            "thread_id": self.said.thread_id,
+            "username": self.said.username,
+            "workspace": self.workspace.as_str(),
+            "session_id": self.sender.session.map(SessionId::to_text),
+            "run_id": self.sender.run.to_text(),
+            "posted_at": Timestamp::new(self.at).to_string(),
+        })
+    }
+}
+
+impl Outbound {
+    /// The channels of a workspace, in the order of their names.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn channels(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<Vec<ChannelRow>, OutboundError> {
+        let store = self.control().catalog_store(workspace).await?;
+        Ok(store.channels().all(workspace).await.map_err(ControlError::Store)?)
+    }
+
+    /// One channel.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the store fails.
+    pub async fn channel(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+    ) -> Result<ChannelRow, OutboundError> {
+        let store = self.control().catalog_store(workspace).await?;
+        let unknown = || OutboundError::NoChannel(name.chars().take(100).collect());
+        let name = ChannelName::new(name).map_err(|_unfit| unknown())?;
+        let found = store.channels().find(workspace, &name).await.map_err(ControlError::Store)?;
+        found.ok_or_else(unknown)
+    }
+
+    /// Configures a channel, by `{"provider": …, "url": "${NAME}", "signing_key": "${NAME}"}`.
+    ///
+    /// # Errors
+    /// When a field is wrong or a secret is not set or cannot be posted to, there is no such
+    /// workspace, or the store fails.
+    pub async fn channel_set(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+        text: &[u8],
+        by: &By,
+    ) -> Result<ChannelRow, OutboundError> {
+        self.control().catalog_store(workspace).await?;
+        let mut fields = Fields::read(text, &["provider", "url", "signing_key"])?;
+        let name = fields.name(name);
+        let provider = fields.provider();
+        let (has_url, is_signed) =
+            provider.map_or((true, true), |kind| (kind.has_url(), kind.is_signed()));
+        let url = fields.secret("url", has_url);
+        let signing_key = fields.secret("signing_key", is_signed);
+        for (field, secret) in [("url", &url), ("signing_key", &signing_key)] {
+            if let Some(secret) = secret {
+                self.check_secret(workspace, field, secret, &mut fields).await?;
+            }
+        }
+        let (Some(name), Some(provider)) = (name, provider) else {
+            return Err(OutboundError::refused(fields.faults));
+        };
+        fields.done()?;
+        let (updated_at, updated_by) = (SystemTime::now(), by.id.to_string());
+        let provider = provider.as_str().to_owned();
+        let row = ChannelRow { name, provider, url, signing_key, updated_at, updated_by };
+        let (place, who, stored) = (workspace.clone(), by.clone(), row.clone());
+        let set = async move |control: Control| {
+            let event = AuditEvent::new(kind::CHANNEL_SET, who.clone()).in_workspace(&place);
+            let event = event.on("channel", stored.name.to_string());
+            let noted = control.note(event.with("provider", stored.provider.clone())).await?;
+            let store = control.catalog_store(&place).await?;
+            let done = store.channels().set(&place, &stored, &who.id).await;
+            done.map_err(ControlError::Store)?;
+            noted.done().await;
+            Ok(())
+        };
+        self.control().to_the_end(set).await?;
+        self.channel(workspace, row.name.as_str()).await
+    }
+
+    /// Removes a channel.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the store fails.
+    pub async fn channel_delete(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+        by: &By,
+    ) -> Result<(), OutboundError> {
+        let name = self.channel(workspace, name).await?.name;
+        let (place, who) = (workspace.clone(), by.clone());
+        let delete = async move |control: Control| {
+            let event = AuditEvent::new(kind::CHANNEL_REMOVED, who).in_workspace(&place);
+            let noted = control.note(event.on("channel", name.to_string())).await?;
+            let store = control.catalog_store(&place).await?;
+            if store.channels().delete(&place, &name).await.map_err(ControlError::Store)? {
+                noted.done().await;
+            }
+            Ok(())
+        };
+        Ok(self.control().to_the_end(delete).await?)
+    }
+
+    /// Posts a message of a run to a channel of its workspace.
+    ///
+    /// # Errors
+    /// When there is no such channel, it does not take the message or cannot be reached in 5 s, or
+    /// nothing can be recorded.
+    pub async fn post(
+        &self,
+        workspace: &WorkspaceId,
+        sender: Sender,
+        said: Message,
+    ) -> Result<Posted, MessageFailure> {
+        let deadline = Instant::now() + WITHIN;
+        let name = said.channel.trim_start_matches('#');
+        let row = self.channel(workspace, name).await.map_err(|error| match error {
+            OutboundError::NoChannel(name) | OutboundError::NoWebhook(name) => {
+                MessageFailure::NoChannel(name)
+            }
+            OutboundError::Control(error) => error.into(),
+        })?;
+        let provider = self.provider(workspace, &row).await?;
+        let mut bytes = [0; 12];
+        getrandom::fill(&mut bytes).map_err(|_none| {
+            let why = "this host has no randomness".to_owned();
+            MessageFailure::Unreachable(row.name.to_string(), why)
+        })?;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let message = Outgoing {
+            id: format!("msg_{digits}"),
+            workspace: workspace.clone(),
+            sender,
+            channel: row.name.clone(),
+            said,
+            at: SystemTime::now(),
+        };
+        let by = By::new(ActorKind::Run, sender.run.to_text());
+        let event = AuditEvent::new(kind::MESSAGE_POSTED, by).in_workspace(workspace);
+        let event = event.of_run(sender.run.to_text()).on("channel", row.name.to_string());
+        let noted = self.control().note(event.with("message", message.id.clone())).await?;
+        let sent = provider.send(&message, deadline).await;
+        sent.map_err(|failure| of_post(row.name.to_string(), &failure))?;
+        noted.done().await;
+        let Outgoing { id: message_id, channel, at: posted_at, .. } = message;
+        Ok(Posted { message_id, channel, posted_at })
+    }
+
+    async fn provider(
+        &self,
+        workspace: &WorkspaceId,
+        row: &ChannelRow,
+    ) -> Result<Box<dyn Provider + '_>, MessageFailure> {
+        let secret = async |name: &Option<SecretName>| {
+            let missing = || {
+                let why = "a secret of its configuration is not set".to_owned();
+                MessageFailure::Unauthorized(row.name.to_string(), why)
+            };
+            let name = name.as_ref().ok_or_else(missing)?;
+            self.secret(workspace, name).await?.ok_or_else(missing)
+        };
+        let poster = &self.shared.poster;
+        Ok(match ProviderKind::parse(&row.provider) {
+            Some(ProviderKind::Log) => Box::new(Log),
+            Some(ProviderKind::Webhook) => {
+                let (url, key) = (secret(&row.url).await?, secret(&row.signing_key).await?);
+                Box::new(Webhook { poster, url, key })
+            }
+            Some(ProviderKind::Slack) => Box::new(Slack { poster, url: secret(&row.url).await? }),
+            None => {
+                let why = "this version does not know its provider".to_owned();
+                return Err(MessageFailure::Unreachable(row.name.to_string(), why));
+            }
+        })
+    }
+
+    /// The newest value of a secret; `None` if it is not set.
+    pub(crate) async fn secret(
+        &self,
+        workspace: &WorkspaceId,
+        name: &SecretName,
+    ) -> Result<Option<Secret>, ControlError> {
+        let reference = SecretReference::newest(name.clone());
+        match self.control().vault()?.open(workspace, &reference).await {
+            Ok(opened) => Ok(Some(opened.value)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// That a secret is set, and if it is an address, that it can be posted to.
+    pub(crate) async fn check_secret(
+        &self,
+        workspace: &WorkspaceId,
+        field: &str,
+        name: &SecretName,
+        fields: &mut Fields,
+    ) -> Result<(), OutboundError> {
+        match self.secret(workspace, name).await? {
+            None => fields.fault(field, "this secret is not set", "set it first"),
+            Some(value) if field == "url" => {
+                if let Err(why) = self.shared.poster.check(&value) {
+                    let remedy = "set it to an https address, or have an operator allow its host";
+                    fields.fault(field, &format!("its value cannot be used: {why}"), remedy);
+                }
+            }
+            Some(_) => {}
+        }
+        Ok(())
+    }
+}
+
+fn of_post(channel: String, failure: &PostFailure) -> MessageFailure {
+    match failure {
+        PostFailure::TooLate => MessageFailure::TooLate(channel),
+        PostFailure::Answered(status) if status.is_client_error() && !failure.is_transient() => {
+            MessageFailure::Unauthorized(channel, failure.to_string())
+        }
+        failure => MessageFailure::Unreachable(channel, failure.to_string()),
+    }
+}
+
+/// The fields of a small document, and everything that is wrong with them.
+pub(crate) struct Fields {
+    pub(crate) values: Map<String, Value>,
+    pub(crate) faults: Vec<FieldError>,
+}
+
+impl Fields {
+    pub(crate) fn read(text: &[u8], known: &[&str]) -> Result<Self, OutboundError> {
+        let refused = |message: String| {
+            let remedy = format!("send an object with some of `{}`", known.join("`, `"));
+            OutboundError::refused(vec![FieldError::invalid("", message, remedy)])
+        };
+        let values: Map<String, Value> =
+            serde_json::from_slice(text).map_err(|error| refused(error.to_string()))?;
+        let mut fields = Self { values, faults: Vec::new() };
+        let names: Vec<String> = fields.values.keys().cloned().collect();
+        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+            let remedy = format!("the fields here are `{}`", known.join("`, `"));
+            let shown: String = name.chars().take(100).collect();
+            fields.fault(&shown, "this is not known here", &remedy);
+        }
+        Ok(fields)
+    }
+
+    pub(crate) fn fault(&mut self, field: &str, message: &str, remedy: &str) {
+        self.faults.push(FieldError::invalid(field, message, remedy));
+    }
+
+    pub(crate) fn name(&mut self, text: &str) -> Option<ChannelName> {
+        match ChannelName::new(text) {
+            Ok(name) => Some(name),
+            Err(error) => {
+                self.fault("name", &error.to_string(), "choose another");
+                None
+            }
+        }
+    }
+
+    fn provider(&mut self) -> Option<ProviderKind> {
+        let found = self.values.get("provider").and_then(Value::as_str);
+        let found = found.and_then(ProviderKind::parse);
+        if found.is_none() {
+            let words = ProviderKind::ALL.map(ProviderKind::as_str).join("`, `");
+            self.fault("provider", "it is none that there is", &format!("write one of `{words}`"));
+        }
+        found
+    }
+
+    /// The name of a secret, where one has to be, and else nothing.
+    pub(crate) fn secret(&mut self, field: &str, is_needed: bool) -> Option<SecretName> {
+        let remedy = "write the name of a secret, as `${NAME}`";
+        match self.values.get(field).filter(|value| !value.is_null()) {
+            None if is_needed => self.fault(field, "it is missing", remedy),
+            None => {}
+            Some(_) if !is_needed => {
+                self.fault(field, "a channel of this provider has none", "leave it out");
+            }
+            Some(value) => match SecretReference::from_json(value) {
+                Ok(reference) if reference.version.is_none() => return Some(reference.name),
+                // It is not repeated: it may be the value itself.
+                _ => self.fault(field, "it is no name of a secret", remedy),
+            },
+        }
+        None
+    }
+
+    pub(crate) fn done(self) -> Result<(), OutboundError> {
+        if self.faults.is_empty() { Ok(()) } else { Err(OutboundError::refused(self.faults)) }
+    }
+}
+
+impl From<CatalogError> for OutboundError {
+    fn from(error: CatalogError) -> Self {
+        Self::Control(error.into())
+    }
+}

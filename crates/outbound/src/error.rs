@@ -1,0 +1,67 @@
+//! Why nothing is changed, or nothing posted.
+
+use narthex_control::{CatalogError, ControlError, FieldError};
+use narthex_model::ErrorKind;
+
+/// Nothing of what was asked for has happened.
+#[derive(Debug, thiserror::Error)]
+pub enum OutboundError {
+    /// The workspace has no such channel.
+    #[error("there is no channel `{0}`")]
+    NoChannel(String),
+    /// The workspace has no such webhook.
+    #[error("there is no webhook `{0}`")]
+    NoWebhook(String),
+    /// The control plane does not do it.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+}
+
+impl OutboundError {
+    /// What kind of failure it is (D24).
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NoChannel(_) | Self::NoWebhook(_) => ErrorKind::NotFound,
+            Self::Control(error) => error.kind(),
+        }
+    }
+
+    pub(crate) fn refused(faults: Vec<FieldError>) -> Self {
+        Self::Control(CatalogError::Refused(faults).into())
+    }
+}
+
+/// Why a message of an agent did not get to its channel.
+#[derive(Debug, thiserror::Error)]
+pub enum MessageFailure {
+    /// There is no such channel.
+    #[error("this workspace has no channel `{0}`")]
+    NoChannel(String),
+    /// The channel's address or key is not there, or not taken.
+    #[error("the channel `{0}` does not take it: {1}; ask an admin of the workspace")]
+    Unauthorized(String, String),
+    /// Nobody answers there as they should.
+    #[error("the channel `{0}` cannot be reached: {1}")]
+    Unreachable(String, String),
+    /// There was no answer in time.
+    #[error("the channel `{0}` did not answer in time")]
+    TooLate(String),
+    /// The control plane does not do it.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+}
+
+impl MessageFailure {
+    /// The word for programs; `None` where it is no matter of the channel.
+    #[must_use]
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Self::NoChannel(_) => Some("channel_not_found"),
+            Self::Unauthorized(..) => Some("messaging_unauthorized"),
+            Self::Unreachable(..) => Some("messaging_provider_unreachable"),
+            Self::TooLate(_) => Some("provider_timeout"),
+            Self::Control(_) => None,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What the daemon posts to others: messages of agents to channels, and to webhooks what
+//! humans decide.
+//!
+//! * Where it goes and how it is signed are secrets of the workspace, named and never shown.
+//! * A name that leads to no public address is refused, unless operators have allowed the host: who
+//!   configures a channel must not reach what only this host can.
+//! * What is signed follows [Standard Webhooks](https://www.standardwebhooks.com).
+
+mod channels;
+mod error;
+mod post;
+mod provider;
+mod sign;
+mod webhooks;
+
+use std::{
+    fmt,
+    sync::{Arc, atomic::Ordering},
+};
+
+use narthex_control::Control;
+
+pub use self::{
+    channels::{Message, Posted, Sender},
+    error::{MessageFailure, OutboundError},
+    provider::ProviderKind,
+    webhooks::{WEBHOOK_EVENTS, is_retrying},
+};
+use self::{post::Poster, webhooks::Counts};
+pub use narthex_store::{ChannelRow, DeliveryRow, WebhookRow};
+
+/// What is posted, and to whom. Clones are handles to the same.
+#[derive(Clone)]
+pub struct Outbound {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    control: Control,
+    poster: Poster,
+    counts: Counts,
+}
+
+impl Outbound {
+    /// Posts for the workspaces of a control plane. The hosts, each with or without `:port`, may be
+    /// posted to wherever they are, and without TLS.
+    #[must_use]
+    pub fn new(control: Control, allowed_hosts: Vec<String>) -> Self {
+        let poster = Poster::new(allowed_hosts);
+        let counts = Counts::default();
+        Self { shared: Arc::new(Shared { control, poster, counts }) }
+    }
+
+    /// How often a webhook got what it was told, an attempt failed, and an event was given up.
+    #[must_use]
+    pub fn counts(&self) -> [u64; 3] {
+        let Counts { delivered, failed, given_up } = &self.shared.counts;
+        [delivered, failed, given_up].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    fn control(&self) -> &Control {
+        &self.shared.control
+    }
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbound").field("poster", &self.shared.poster).finish_non_exhaustive()
+    }
+}

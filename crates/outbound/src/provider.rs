@@ -1,0 +1,155 @@
+//! What carries the messages of a channel.
+
+use std::{pin::Pin, time::SystemTime};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use narthex_model::Secret;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    channels::Outgoing,
+    post::{Letter, PostFailure, Poster},
+    sign::signature,
+};
+
+/// What carries the messages of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// The log of the daemon.
+    Log,
+    /// A signed POST to an address.
+    Webhook,
+    /// An incoming webhook as Slack, Mattermost and others have it.
+    Slack,
+}
+
+/// Sends a message.
+pub(crate) trait Provider: Send + Sync {
+    /// Sends it, until `deadline` at the latest.
+    fn send<'a>(&'a self, message: &'a Outgoing, deadline: Instant) -> Sending<'a>;
+}
+
+pub(crate) type Sending<'a> = Pin<Box<dyn Future<Output = Result<(), PostFailure>> + Send + 'a>>;
+
+pub(crate) struct Log;
+
+pub(crate) struct Webhook<'p> {
+    pub(crate) poster: &'p Poster,
+    pub(crate) url: Secret,
+    pub(crate) key: Secret,
+}
+
+pub(crate) struct Slack<'p> {
+    pub(crate) poster: &'p Poster,
+    pub(crate) url: Secret,
+}
+
+impl ProviderKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Log, Self::Webhook, Self::Slack];
+
+    /// The spelling in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Webhook => "webhook",
+            Self::Slack => "slack",
+        }
+    }
+
+    /// The one of this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == word)
+    }
+
+    /// Whether it posts to an address.
+    pub(crate) fn has_url(self) -> bool {
+        !matches!(self, Self::Log)
+    }
+
+    /// Whether it signs what it posts.
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Self::Webhook)
+    }
+}
+
+impl Provider for Log {
+    fn send<'a>(&'a self, message: &'a Outgoing, _deadline: Instant) -> Sending<'a> {
+        Box::pin(async move {
+            let Outgoing { workspace, sender, channel, said, .. } = message;
+            tracing::info!(
+                workspace.id = %workspace,
+                run.id = %sender.run,
+                channel = %channel,
+                text = ?said.text,
+                "an agent posts a message"
+            );
+            Ok(())
+        })
+    }
+}
+
+impl Provider for Webhook<'_> {
+    fn send<'a>(&'a self, message: &'a Outgoing, deadline: Instant) -> Sending<'a> {
+        let letter = signed(&self.key, &message.id, &message.document());
+        Box::pin(async move { self.poster.post_soon(&self.url, &letter, deadline).await })
+    }
+}
+
+impl Provider for Slack<'_> {
+    fn send<'a>(&'a self, message: &'a Outgoing, deadline: Instant) -> Sending<'a> {
+        let mut body = json!({ "text": plain(&message.said.text) });
+        if let Some(username) = &message.said.username {
+            body["username"] = json!(username);
+        }
+        if let Some(thread) = &message.said.thread_id {
+            body["thread_ts"] = json!(thread);
+        }
+        let letter = Letter { headers: json_headers(), body: body.to_string().into_bytes() };
+        Box::pin(async move { self.poster.post_soon(&self.url, &letter, deadline).await })
+    }
+}
+
+/// A document with the headers of Standard Webhooks.
+pub(crate) fn signed(key: &Secret, id: &str, document: &Value) -> Letter {
+    let body = document.to_string().into_bytes();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let seconds = since.as_secs();
+    let mut headers = json_headers();
+    let values = [
+        ("webhook-id", id.to_owned()),
+        ("webhook-timestamp", seconds.to_string()),
+        ("webhook-signature", signature(key, id, seconds, &body)),
+    ];
+    for (name, value) in values {
+        // Ids, numbers and base64 are ASCII.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    Letter { headers, body }
+}
+
+fn json_headers() -> HeaderMap {
+    let agent = HeaderValue::from_static(concat!("narthex/", env!("CARGO_PKG_VERSION")));
+    let json = HeaderValue::from_static("application/json");
+    HeaderMap::from_iter([(header::CONTENT_TYPE, json), (header::USER_AGENT, agent)])
+}
+
+/// Text in which nothing has a meaning of Slack's: an agent must not call everybody.
+fn plain(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_calls_nobody() {
+        assert_eq!(plain("<!channel> a & b"), "&lt;!channel&gt; a &amp; b");
+    }
+}

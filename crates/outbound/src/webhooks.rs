@@ -1,0 +1,199 @@
+//! Webhooks: told what humans are asked and decide, and how sessions end.
+//!
+//! What is told are the events of the workspace, which are stored in their order, so that nothing
+//! is queued besides: a webhook has a place in them, and goes on to the next one when one has
+//! arrived or was given up.
+
+mod worker;
+
+use std::{sync::atomic::AtomicU64, time::SystemTime};
+
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, CatalogError, Control, ControlError, MessageError};
+use narthex_events::{EventKind, Events};
+use narthex_model::{ChannelName, SecretName, WorkspaceId};
+use narthex_store::{DeliveryRow, NewWebhook, WebhookRow};
+use serde_json::Value;
+
+use crate::{Outbound, OutboundError, channels::Fields};
+
+/// What a webhook can be told; all of it, if nothing is said.
+pub const WEBHOOK_EVENTS: [EventKind; 6] = [
+    EventKind::AgentPermissionRequest,
+    EventKind::PermissionGranted,
+    EventKind::PermissionDenied,
+    EventKind::SessionCompleted,
+    EventKind::SessionCancelledByParent,
+    EventKind::SessionEnded,
+];
+
+/// How often something arrived, was tried again, and was given up.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) delivered: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) given_up: AtomicU64,
+}
+
+/// A webhook that is to be.
+struct Wanted {
+    name: ChannelName,
+    url: SecretName,
+    signing_key: SecretName,
+    kinds: Vec<&'static str>,
+}
+
+impl Outbound {
+    /// The webhooks of a workspace, in the order of their names.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn webhooks(
+        &self,
+        workspace: &WorkspaceId,
+    ) -> Result<Vec<WebhookRow>, OutboundError> {
+        let store = self.control().catalog_store(workspace).await?;
+        Ok(store.webhooks().all(workspace).await.map_err(ControlError::Store)?)
+    }
+
+    /// One webhook.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the store fails.
+    pub async fn webhook(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+    ) -> Result<WebhookRow, OutboundError> {
+        let all = self.webhooks(workspace).await?;
+        let found = all.into_iter().find(|row| row.name.as_str() == name);
+        found.ok_or_else(|| OutboundError::NoWebhook(name.chars().take(100).collect()))
+    }
+
+    /// Configures a webhook, by `{"url": "${NAME}", "signing_key": "${NAME}", "events": […]}`. A
+    /// new one is told what happens from now on.
+    ///
+    /// # Errors
+    /// When a field is wrong or a secret is not set or cannot be posted to, there is no such
+    /// workspace, or the store fails.
+    pub async fn webhook_set(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+        text: &[u8],
+        by: &By,
+    ) -> Result<WebhookRow, OutboundError> {
+        self.control().catalog_store(workspace).await?;
+        let Wanted { name, url, signing_key, kinds } = self.wanted(workspace, name, text).await?;
+        let last = self.events()?.last_number(workspace).await;
+        let position = last.map_err(|error| ControlError::from(MessageError::Events(error)))?;
+        let (place, who, set_name) = (workspace.clone(), by.clone(), name.clone());
+        let set = async move |control: Control| {
+            let event = AuditEvent::new(kind::WEBHOOK_SET, who.clone()).in_workspace(&place);
+            let event = event.on("webhook", set_name.to_string());
+            let noted = control.note(event.with("events", kinds.clone())).await?;
+            let new = NewWebhook {
+                workspace: &place,
+                name: &set_name,
+                url: &url,
+                signing_key: &signing_key,
+                kinds: &kinds,
+                position,
+                by: &who.id,
+            };
+            let store = control.catalog_store(&place).await?;
+            store.webhooks().set(new).await.map_err(ControlError::Store)?;
+            noted.done().await;
+            Ok(())
+        };
+        self.control().to_the_end(set).await?;
+        self.webhook(workspace, name.as_str()).await
+    }
+
+    async fn wanted(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+        text: &[u8],
+    ) -> Result<Wanted, OutboundError> {
+        let mut fields = Fields::read(text, &["url", "signing_key", "events"])?;
+        let name = fields.name(name);
+        let (url, key) = (fields.secret("url", true), fields.secret("signing_key", true));
+        for (field, secret) in [("url", &url), ("signing_key", &key)] {
+            if let Some(secret) = secret {
+                self.check_secret(workspace, field, secret, &mut fields).await?;
+            }
+        }
+        let kinds = kinds(&mut fields);
+        match (name, url, key, fields.faults.is_empty()) {
+            (Some(name), Some(url), Some(signing_key), true) => {
+                Ok(Wanted { name, url, signing_key, kinds })
+            }
+            _ => Err(OutboundError::refused(fields.faults)),
+        }
+    }
+
+    /// Removes a webhook, with what it was to be told yet.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the store fails.
+    pub async fn webhook_delete(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+        by: &By,
+    ) -> Result<(), OutboundError> {
+        let name = self.webhook(workspace, name).await?.name;
+        let (place, who) = (workspace.clone(), by.clone());
+        let delete = async move |control: Control| {
+            let event = AuditEvent::new(kind::WEBHOOK_REMOVED, who).in_workspace(&place);
+            let noted = control.note(event.on("webhook", name.to_string())).await?;
+            let store = control.catalog_store(&place).await?;
+            if store.webhooks().delete(&place, &name).await.map_err(ControlError::Store)? {
+                noted.done().await;
+            }
+            Ok(())
+        };
+        Ok(self.control().to_the_end(delete).await?)
+    }
+
+    /// What became of the newest events before the one of the number `before`, one more than
+    /// `limit` if there are more.
+    ///
+    /// # Errors
+    /// When there is no such webhook, or the store fails.
+    pub async fn deliveries(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+        before: u64,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, OutboundError> {
+        let name = self.webhook(workspace, name).await?.name;
+        let store = self.control().catalog_store(workspace).await?;
+        let rows = store.webhooks().deliveries(workspace, &name, before, limit + 1).await;
+        Ok(rows.map_err(ControlError::Store)?)
+    }
+
+    fn events(&self) -> Result<&Events, ControlError> {
+        Ok(self.control().events().ok_or(CatalogError::NoStore)?)
+    }
+}
+
+/// Whether a webhook waits for another attempt.
+#[must_use]
+pub fn is_retrying(row: &WebhookRow) -> bool {
+    row.attempts > 0 && row.due_at > SystemTime::UNIX_EPOCH
+}
+
+fn kinds(fields: &mut Fields) -> Vec<&'static str> {
+    let all = WEBHOOK_EVENTS.map(EventKind::as_str);
+    let Some(found) = fields.values.get("events").cloned() else { return all.to_vec() };
+    let words: Vec<_> = found.as_array().into_iter().flatten().map(Value::as_str).collect();
+    let kinds: Vec<_> = all.into_iter().filter(|kind| words.contains(&Some(kind))).collect();
+    if words.is_empty() || kinds.len() != words.len() {
+        let remedy = format!("write a list of some of `{}`, each once", all.join("`, `"));
+        fields.fault("events", "it is no list of what can be told", &remedy);
+    }
+    kinds
+}

@@ -1,0 +1,163 @@
+//! What tells webhooks, as long as the daemon runs.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    time::{Duration, SystemTime},
+};
+
+use narthex_control::{ControlError, MessageError};
+use narthex_events::{EventKind, EventRow};
+use narthex_model::{ChannelName, WorkspaceId};
+use narthex_store::{Told, WebhookRow};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{Outbound, post::PostFailure, provider::signed};
+
+/// How long one attempt may take.
+const WITHIN: Duration = Duration::from_secs(10);
+/// For how long nobody else tries: longer than an attempt with all that is stored around it.
+const CLAIMED: Duration = Duration::from_secs(60);
+/// After how long it is tried again at first; then twice as long each time, up to the longest.
+const PAUSE: Duration = Duration::from_secs(5);
+const PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
+/// How often one event is tried, over about three hours.
+const ATTEMPTS_MAX: u32 = 12;
+/// How far a webhook may lag behind events that are none of its kinds before that is stored.
+const LAG_MAX: u64 = 500;
+
+/// Those that are told something right now.
+type Busy = Arc<Mutex<HashSet<(WorkspaceId, ChannelName)>>>;
+
+impl Outbound {
+    /// Tells webhooks from now on, looking each `poll` for something to tell. To be called once.
+    pub fn start(&self, poll: Duration) {
+        let (outbound, closing) = (self.clone(), self.control().closing());
+        self.control().spawn(async move {
+            closing.run_until_cancelled(Box::pin(outbound.tell_on(poll))).await;
+        });
+    }
+
+    async fn tell_on(&self, poll: Duration) {
+        let busy = Busy::default();
+        loop {
+            if let Err(error) = self.tell_due(&busy).await {
+                tracing::warn!("webhooks are told nothing for now: {error}");
+            }
+            sleep(poll).await;
+        }
+    }
+
+    /// Begins to tell those that may be told something, each by itself: one that is slow holds up
+    /// no other.
+    async fn tell_due(&self, busy: &Busy) -> Result<(), ControlError> {
+        let Some(store) = self.control().store() else { return Ok(()) };
+        for row in store.webhooks().due(SystemTime::now()).await.map_err(ControlError::Store)? {
+            let key = (row.workspace.clone(), row.name.clone());
+            if !lock(busy).insert(key.clone()) {
+                continue;
+            }
+            let (outbound, busy, closing) = (self.clone(), busy.clone(), self.control().closing());
+            self.control().spawn(async move {
+                let telling = Box::pin(outbound.tell(row));
+                if let Some(Err(error)) = closing.run_until_cancelled(telling).await {
+                    tracing::warn!(webhook = %key.1, "a webhook is told nothing for now: {error}");
+                }
+                lock(&busy).remove(&key);
+            });
+        }
+        Ok(())
+    }
+
+    /// Tells one what has happened, until there is no more or an attempt fails.
+    async fn tell(&self, mut row: WebhookRow) -> Result<(), ControlError> {
+        let store = self.control().catalog_store(&row.workspace).await?.clone();
+        let kinds: Vec<_> = row.kinds.iter().filter_map(|kind| EventKind::parse(kind)).collect();
+        loop {
+            let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;
+            let feed = feed.map_err(|error| ControlError::from(MessageError::Events(error)))?;
+            let Some(event) = feed.events.first() else {
+                if feed.next >= row.position + LAG_MAX {
+                    let moved = store.webhooks().advance(&row, feed.next, None).await;
+                    moved.map_err(ControlError::Store)?;
+                }
+                return Ok(());
+            };
+            let until = SystemTime::now() + CLAIMED;
+            if !store.webhooks().claim(&row, until).await.map_err(ControlError::Store)? {
+                return Ok(());
+            }
+            let attempts = row.attempts + 1;
+            let Err(failure) = self.attempt(&row, event).await? else {
+                self.shared.counts.delivered.fetch_add(1, Ordering::Relaxed);
+                let told = told(event, "delivered", attempts, "");
+                let moved = store.webhooks().advance(&row, event.number, Some(told)).await;
+                if !moved.map_err(ControlError::Store)? {
+                    return Ok(());
+                }
+                (row.position, row.attempts, row.due_at) =
+                    (event.number, 0, SystemTime::UNIX_EPOCH);
+                continue;
+            };
+            self.shared.counts.failed.fetch_add(1, Ordering::Relaxed);
+            let why = failure.to_string();
+            tracing::warn!(webhook = %row.name, workspace.id = %row.workspace, attempts, "{why}");
+            if attempts < ATTEMPTS_MAX {
+                let until = SystemTime::now() + pause(attempts);
+                let put_off = store.webhooks().put_off(&row, attempts, until).await;
+                put_off.map_err(ControlError::Store)?;
+                return Ok(());
+            }
+            self.shared.counts.given_up.fetch_add(1, Ordering::Relaxed);
+            let told = told(event, "given_up", attempts, &why);
+            let moved = store.webhooks().advance(&row, event.number, Some(told)).await;
+            moved.map_err(ControlError::Store)?;
+            return Ok(());
+        }
+    }
+
+    async fn attempt(
+        &self,
+        row: &WebhookRow,
+        event: &EventRow,
+    ) -> Result<Result<(), PostFailure>, ControlError> {
+        let url = self.secret(&row.workspace, &row.url).await?;
+        let key = self.secret(&row.workspace, &row.signing_key).await?;
+        let (Some(url), Some(key)) = (url, key) else {
+            return Ok(Err(PostFailure::Unfit("a secret of its configuration is not set")));
+        };
+        let mut document = event.envelope();
+        document["workspace"] = json!(row.workspace.as_str());
+        document["number"] = json!(event.number);
+        // The same each time, so that who gets it twice knows.
+        let id = format!("evt_{}_{}", row.workspace, event.number);
+        let letter = signed(&key, &id, &document);
+        Ok(self.shared.poster.post(&url, &letter, Instant::now() + WITHIN).await)
+    }
+}
+
+fn told<'t>(event: &'t EventRow, outcome: &'t str, attempts: u32, detail: &'t str) -> Told<'t> {
+    Told { number: event.number, kind: &event.kind, outcome, attempts, detail }
+}
+
+/// How long after an attempt that failed.
+fn pause(attempts: u32) -> Duration {
+    let factor = 1_u32.checked_shl(attempts - 1).unwrap_or(u32::MAX);
+    PAUSE.saturating_mul(factor).min(PAUSE_MAX)
+}
+
+fn lock(busy: &Busy) -> std::sync::MutexGuard<'_, HashSet<(WorkspaceId, ChannelName)>> {
+    busy.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_an_hour() {
+        let all: Vec<_> = (1..ATTEMPTS_MAX).map(|attempts| pause(attempts).as_secs()).collect();
+        assert_eq!(all, [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]);
+    }
+}

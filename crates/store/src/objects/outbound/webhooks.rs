@@ -1,0 +1,303 @@
+//! Webhooks, how far each has come, and what became of what it was told.
+
+use std::time::SystemTime;
+
+use narthex_model::{ChannelName, SecretName, WorkspaceId};
+
+use super::super::{id, ms, now_ms, time, workspace};
+use super::{name, place, secret};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+const ALL: Statement = Statement {
+    name: "webhooks.all",
+    sql: "SELECT workspace, name, url, signing_key, kinds, position, attempts, due_at, updated_at, \
+          updated_by FROM webhooks WHERE workspace = $1",
+};
+const DUE: Statement = Statement {
+    name: "webhooks.due",
+    sql: "SELECT workspace, name, url, signing_key, kinds, position, attempts, due_at, updated_at, \
+          updated_by FROM webhooks WHERE due_at <= $1",
+};
+const SET: Statement = Statement {
+    name: "webhooks.set",
+    sql: "INSERT INTO webhooks (workspace, name, url, signing_key, kinds, position, attempts, \
+          due_at, updated_at, updated_by) VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7, $8) \
+          ON CONFLICT (workspace, name) DO UPDATE SET url = $3, signing_key = $4, kinds = $5, \
+          attempts = 0, due_at = 0, updated_at = $7, updated_by = $8",
+};
+const DELETE: Statement = Statement {
+    name: "webhooks.delete",
+    sql: "DELETE FROM webhooks WHERE workspace = $1 AND name = $2",
+};
+const CLAIM: Statement = Statement {
+    name: "webhooks.claim",
+    sql: "UPDATE webhooks SET due_at = $5 \
+          WHERE workspace = $1 AND name = $2 AND position = $3 AND due_at = $4",
+};
+const MOVE: Statement = Statement {
+    name: "webhooks.move",
+    sql: "UPDATE webhooks SET position = $4, attempts = 0, due_at = 0 \
+          WHERE workspace = $1 AND name = $2 AND position = $3",
+};
+const PUT_OFF: Statement = Statement {
+    name: "webhooks.put_off",
+    sql: "UPDATE webhooks SET attempts = $4, due_at = $5 \
+          WHERE workspace = $1 AND name = $2 AND position = $3",
+};
+const LOG: Statement = Statement {
+    name: "webhooks.log",
+    sql: "INSERT INTO webhook_deliveries (workspace, webhook, number, kind, outcome, attempts, \
+          detail, happened_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+};
+const TRIM: Statement = Statement {
+    name: "webhooks.trim",
+    sql: "DELETE FROM webhook_deliveries WHERE workspace = $1 AND webhook = $2 AND number NOT IN \
+          (SELECT number FROM webhook_deliveries WHERE workspace = $1 AND webhook = $2 \
+          ORDER BY number DESC LIMIT $3)",
+};
+const DELIVERIES: Statement = Statement {
+    name: "webhooks.deliveries",
+    sql: "SELECT number, kind, outcome, attempts, detail, happened_at FROM webhook_deliveries \
+          WHERE workspace = $1 AND webhook = $2 AND number < $3 ORDER BY number DESC LIMIT $4",
+};
+/// How many outcomes of one webhook are kept.
+const KEPT: i64 = 1000;
+
+/// A webhook as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookRow {
+    pub workspace: WorkspaceId,
+    pub name: ChannelName,
+    /// The secret with the address that is told.
+    pub url: SecretName,
+    /// The secret with which what it is told is signed.
+    pub signing_key: SecretName,
+    /// The kinds of events that it is told of.
+    pub kinds: Vec<String>,
+    /// The number of the last event of the workspace that it is done with.
+    pub position: u64,
+    /// How often the next one was tried.
+    pub attempts: u32,
+    /// When that is tried again; 0 is now.
+    pub due_at: SystemTime,
+    pub updated_at: SystemTime,
+    pub updated_by: String,
+}
+
+/// A webhook that is to be.
+#[derive(Debug, Clone, Copy)]
+pub struct NewWebhook<'w> {
+    pub workspace: &'w WorkspaceId,
+    pub name: &'w ChannelName,
+    pub url: &'w SecretName,
+    pub signing_key: &'w SecretName,
+    pub kinds: &'w [&'w str],
+    /// From where on it is told, if there is none of its name.
+    pub position: u64,
+    pub by: &'w str,
+}
+
+/// What became of one event.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'t> {
+    /// The event's number in the workspace.
+    pub number: u64,
+    pub kind: &'t str,
+    pub outcome: &'t str,
+    pub attempts: u32,
+    /// Why it did not arrive; empty if it did.
+    pub detail: &'t str,
+}
+
+/// What became of one event, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeliveryRow {
+    pub number: u64,
+    pub kind: String,
+    pub outcome: String,
+    pub attempts: u32,
+    pub detail: String,
+    pub happened_at: SystemTime,
+}
+
+/// Access to webhooks.
+#[derive(Debug, Clone, Copy)]
+pub struct Webhooks<'a> {
+    database: &'a Database,
+}
+
+impl<'a> Webhooks<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// All of a workspace, in the order of their names.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn all(&self, workspace: &WorkspaceId) -> Result<Vec<WebhookRow>, StatementError> {
+        let rows = self.database.read(ALL, &[Value::Text(workspace.as_str())]).await?;
+        let mut all: Vec<_> = rows.iter().map(webhook).collect::<Result<_, _>>()?;
+        // Here, since databases differ in how they order texts.
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    /// Those of all workspaces that may be told something by now.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn due(&self, now: SystemTime) -> Result<Vec<WebhookRow>, StatementError> {
+        let rows = self.database.read(DUE, &[Value::Integer(ms(now))]).await?;
+        rows.iter().map(webhook).collect()
+    }
+
+    /// Stores one, also in place of one of its name, which goes on from where it was.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such workspace, or when the statement fails.
+    pub async fn set(&self, new: NewWebhook<'_>) -> Result<(), StatementError> {
+        let kinds = new.kinds.join(" ");
+        let mut values = place(new.workspace, new.name);
+        values.extend([
+            Value::Text(new.url.as_str()),
+            Value::Text(new.signing_key.as_str()),
+            Value::Text(&kinds),
+            Value::Integer(stored(new.position)),
+            Value::Integer(now_ms()),
+            Value::Text(new.by),
+        ]);
+        self.database.write(SET, &values).await
+    }
+
+    /// Removes one. `false` if there is none.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn delete(
+        &self,
+        workspace: &WorkspaceId,
+        name: &ChannelName,
+    ) -> Result<bool, StatementError> {
+        self.database.write_steps(&[Step::must_change(DELETE, place(workspace, name))]).await
+    }
+
+    /// Has nobody else tell a webhook until `until`. `false` if somebody else does, or has.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn claim(&self, row: &WebhookRow, until: SystemTime) -> Result<bool, StatementError> {
+        let mut values = at(row);
+        values.extend([Value::Integer(ms(row.due_at)), Value::Integer(ms(until))]);
+        self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
+    }
+
+    /// Has a webhook be done with everything up to the event of this number, and keeps what became
+    /// of that event, if it was told. `false` if somebody else was faster.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn advance(
+        &self,
+        row: &WebhookRow,
+        position: u64,
+        told: Option<Told<'_>>,
+    ) -> Result<bool, StatementError> {
+        let mut values = at(row);
+        values.push(Value::Integer(stored(position)));
+        let mut steps = vec![Step::must_change(MOVE, values)];
+        if let Some(Told { number, kind, outcome, attempts, detail }) = told {
+            let mut values = place(&row.workspace, &row.name);
+            values.extend([
+                Value::Integer(stored(number)),
+                Value::Text(kind),
+                Value::Text(outcome),
+                Value::Integer(attempts.into()),
+                Value::Text(detail),
+                Value::Integer(now_ms()),
+            ]);
+            steps.push(Step::new(LOG, values));
+            let mut values = place(&row.workspace, &row.name);
+            values.push(Value::Integer(KEPT));
+            steps.push(Step::new(TRIM, values));
+        }
+        self.database.write_steps(&steps).await
+    }
+
+    /// Has the next event of a webhook be tried again later. `false` if somebody else was faster.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn put_off(
+        &self,
+        row: &WebhookRow,
+        attempts: u32,
+        until: SystemTime,
+    ) -> Result<bool, StatementError> {
+        let mut values = at(row);
+        values.extend([Value::Integer(attempts.into()), Value::Integer(ms(until))]);
+        self.database.write_steps(&[Step::must_change(PUT_OFF, values)]).await
+    }
+
+    /// What became of the newest events before the one of the number `before`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn deliveries(
+        &self,
+        workspace: &WorkspaceId,
+        name: &ChannelName,
+        before: u64,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, StatementError> {
+        let mut values = place(workspace, name);
+        values.extend([Value::Integer(stored(before)), Value::Integer(limit.into())]);
+        let rows = self.database.read(DELIVERIES, &values).await?;
+        rows.iter().map(delivery).collect()
+    }
+}
+
+/// A webhook, as far as it has come.
+fn at(row: &WebhookRow) -> Vec<Value<'_>> {
+    let mut values = place(&row.workspace, &row.name);
+    values.push(Value::Integer(stored(row.position)));
+    values
+}
+
+fn stored(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn count<T: TryFrom<i64>>(row: &Row, column: &'static str) -> Result<T, StatementError> {
+    T::try_from(row.integer(column)?).map_err(|_unfit| row.damaged())
+}
+
+fn webhook(row: &Row) -> Result<WebhookRow, StatementError> {
+    Ok(WebhookRow {
+        workspace: workspace(row)?,
+        name: id(row, "name", name)?,
+        url: secret(row, "url")?,
+        signing_key: secret(row, "signing_key")?,
+        kinds: row.text("kinds")?.split_whitespace().map(str::to_owned).collect(),
+        position: count(row, "position")?,
+        attempts: count(row, "attempts")?,
+        due_at: time(row, "due_at")?,
+        updated_at: time(row, "updated_at")?,
+        updated_by: row.text("updated_by")?,
+    })
+}
+
+fn delivery(row: &Row) -> Result<DeliveryRow, StatementError> {
+    Ok(DeliveryRow {
+        number: count(row, "number")?,
+        kind: row.text("kind")?,
+        outcome: row.text("outcome")?,
+        attempts: count(row, "attempts")?,
+        detail: row.text("detail")?,
+        happened_at: time(row, "happened_at")?,
+    })
+}

@@ -1,0 +1,112 @@
+//! Channels and webhooks, as they are stored.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{ChannelName, ErrorKind, SecretName};
+use narthex_store::{ChannelRow, NewWebhook, Store, Told, WebhookRow, Workspace};
+
+use crate::support::{Place, id};
+
+fn name(text: &str) -> ChannelName {
+    ChannelName::new(text).unwrap()
+}
+
+fn secret(text: &str) -> SecretName {
+    SecretName::new(text).unwrap()
+}
+
+async fn store(place: &Place) -> Store {
+    let store = place.open().await;
+    for name in ["team", "other"] {
+        store.workspaces().create(&Workspace::new(id(name), name)).await.unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn channels_are_of_their_workspace() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        let row = |channel: &str, provider: &str, url: Option<&str>| ChannelRow {
+            name: name(channel),
+            provider: provider.to_owned(),
+            url: url.map(secret),
+            signing_key: None,
+            updated_at: SystemTime::UNIX_EPOCH,
+            updated_by: "ada".to_owned(),
+        };
+        let same =
+            |found: &ChannelRow| ChannelRow { updated_at: SystemTime::UNIX_EPOCH, ..found.clone() };
+        let (team, other) = (id("team"), id("other"));
+        let chat = row("chat", "slack", Some("CHAT_URL"));
+        store.channels().set(&team, &chat, "ada").await.unwrap();
+        store.channels().set(&team, &row("z", "log", None), "ada").await.unwrap();
+        store.channels().set(&other, &row("chat", "log", None), "ada").await.unwrap();
+        let found = store.channels().find(&team, &name("chat")).await.unwrap().unwrap();
+        assert_eq!(same(&found), chat);
+        let plain = row("chat", "log", None);
+        store.channels().set(&team, &plain, "ada").await.unwrap();
+        let all = store.channels().all(&team).await.unwrap();
+        assert_eq!(all.iter().map(same).collect::<Vec<_>>(), [plain, row("z", "log", None)]);
+        assert!(store.channels().delete(&team, &name("chat")).await.unwrap());
+        assert!(!store.channels().delete(&team, &name("chat")).await.unwrap());
+        assert_eq!(store.channels().all(&other).await.unwrap().len(), 1);
+        let nowhere = store.channels().set(&id("none"), &chat, "ada").await.unwrap_err();
+        assert_eq!(nowhere.kind(), ErrorKind::NotFound);
+        store.close().await;
+    }
+}
+
+/// One webhook is told by one daemon at a time, event after event; what became of each is kept.
+#[tokio::test]
+async fn a_webhook_goes_on_event_by_event() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        let (team, ops, url) = (id("team"), name("ops"), secret("OPS_URL"));
+        let new = |position| NewWebhook {
+            workspace: &team,
+            name: &ops,
+            url: &url,
+            signing_key: &url,
+            kinds: &["session.ended", "permission.granted"],
+            position,
+            by: "ada",
+        };
+        let only = async |now: u64| -> Option<WebhookRow> {
+            let now = SystemTime::UNIX_EPOCH + Duration::from_secs(now);
+            store.webhooks().due(now).await.unwrap().into_iter().next()
+        };
+        store.webhooks().set(new(4)).await.unwrap();
+        let row = only(0).await.unwrap();
+        assert_eq!((row.position, row.attempts, row.kinds.len()), (4, 0, 2));
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(100);
+        assert!(store.webhooks().claim(&row, until).await.unwrap());
+        assert!(!store.webhooks().claim(&row, until).await.unwrap(), "somebody else has it");
+        assert_eq!(only(99).await, None);
+        assert!(store.webhooks().put_off(&row, 1, until).await.unwrap());
+        let row = only(100).await.unwrap();
+        assert_eq!((row.position, row.attempts), (4, 1));
+        let told = Told {
+            number: 6,
+            kind: "session.ended",
+            outcome: "delivered",
+            attempts: 2,
+            detail: "",
+        };
+        assert!(store.webhooks().advance(&row, 6, Some(told)).await.unwrap());
+        assert!(!store.webhooks().advance(&row, 6, Some(told)).await.unwrap(), "it is there");
+        let row = only(0).await.unwrap();
+        assert_eq!((row.position, row.attempts), (6, 0));
+        // Set anew it goes on from where it was.
+        store.webhooks().set(new(90)).await.unwrap();
+        assert_eq!(only(0).await.unwrap().position, 6);
+        let log = store.webhooks().deliveries(&team, &ops, u64::MAX, 9).await.unwrap();
+        assert_eq!((log.len(), log[0].number, &*log[0].outcome), (1, 6, "delivered"));
+        assert!(store.webhooks().deliveries(&team, &ops, 6, 9).await.unwrap().is_empty());
+        assert!(store.webhooks().deliveries(&id("other"), &ops, 99, 9).await.unwrap().is_empty());
+        assert!(store.webhooks().delete(&team, &ops).await.unwrap());
+        assert!(store.webhooks().deliveries(&team, &ops, 99, 9).await.unwrap().is_empty());
+        assert!(!store.webhooks().put_off(&row, 1, until).await.unwrap());
+        store.close().await;
+    }
+}
