@@ -6,7 +6,7 @@ use narthex_audit::{ActorKind, AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, FieldError};
 use narthex_model::{
     ChannelName, ErrorKind, RunId, Secret, SecretName, SecretReference, SessionId, Timestamp,
-    WorkspaceId,
+    WorkspaceId, json::Node,
 };
 use narthex_store::ChannelRow;
 use serde_json::{Map, Value, json};
@@ -312,9 +312,13 @@ impl Fields {
             let remedy = format!("send an object with some of `{}`", known.join("`, `"));
             OutboundError::refused(vec![FieldError::invalid("", message, remedy)])
         };
+        let node = Node::parse(text).map_err(|problem| refused(problem.to_string()))?;
         let values: Map<String, Value> =
             serde_json::from_slice(text).map_err(|error| refused(error.to_string()))?;
         let mut fields = Self { values, faults: Vec::new() };
+        for place in node.keys_given_twice() {
+            fields.fault(&place.to_string(), "it is said twice", "keep one");
+        }
         let names: Vec<String> = fields.values.keys().cloned().collect();
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
             let remedy = format!("the fields here are `{}`", known.join("`, `"));

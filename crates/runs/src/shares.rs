@@ -17,7 +17,7 @@ use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_events::EventKind;
 use narthex_gateway::RunView;
-use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
+use narthex_model::{ErrorKind, RunId, SessionId, ShareId, WorkspaceId, with_causes};
 use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
 use narthex_store::{ShareRow, SharedFileRow};
 use serde_json::json;
@@ -186,8 +186,11 @@ impl Runs {
         let ShareOptions { depot, quota } = self.depot()?.clone();
         let _turn = self.shared.copying.0.acquire().await;
         let taken = blocking(move || {
-            let folder = Folder::open(&folder).map_err(SharingError::FolderGone)?;
-            depot.take(&workspace, &folder, &path, quota).map_err(SharingError::Files)
+            let folder = Folder::open(&folder).map_err(|error| {
+                tracing::warn!("nothing is shared: {}", with_causes(&error));
+                SharingError::FolderGone(error)
+            })?;
+            depot.take(&workspace, &folder, &path, quota).map_err(of_files)
         });
         Ok(taken.await??)
     }
@@ -246,7 +249,7 @@ impl Runs {
         let hash = ContentHash::parse(&file.hash).ok_or_else(gone)?;
         let (depot, workspace) = (self.depot()?.depot.clone(), workspace.clone());
         let opened = blocking(move || depot.read(&workspace, hash)).await?;
-        Ok((share, file, opened.map_err(SharingError::Files)?))
+        Ok((share, file, opened.map_err(of_files)?))
     }
 
     /// Deletes a share with its comments.
@@ -312,6 +315,14 @@ impl Runs {
     fn depot(&self) -> Result<&ShareOptions, RunError> {
         Ok(self.shared.options.shares.as_ref().ok_or(SharingError::NoDepot)?)
     }
+}
+
+/// What lies below a failure of the disk is for the log: it may show how this host is set up.
+fn of_files(error: ShareError) -> SharingError {
+    if error.kind() == ErrorKind::Unavailable {
+        tracing::warn!("a share failed: {}", with_causes(&error));
+    }
+    SharingError::Files(error)
 }
 
 /// Does what waits for the disk.

@@ -24,8 +24,6 @@ const PAUSE: Duration = Duration::from_secs(5);
 const PAUSE_MAX: Duration = Duration::from_secs(60 * 60);
 /// How often one event is tried, over about three hours.
 const ATTEMPTS_MAX: u32 = 12;
-/// How far a webhook may lag behind events that are none of its kinds before that is stored.
-const LAG_MAX: u64 = 500;
 
 /// Those that are told something right now.
 type Busy = Arc<Mutex<HashSet<(WorkspaceId, ChannelName)>>>;
@@ -78,10 +76,9 @@ impl Outbound {
             let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;
             let feed = feed.map_err(|error| ControlError::from(MessageError::Events(error)))?;
             let Some(event) = feed.events.first() else {
-                if feed.next >= row.position + LAG_MAX {
-                    let moved = store.webhooks().advance(&row, feed.next, None).await;
-                    moved.map_err(ControlError::Store)?;
-                }
+                // Else it would be looked at again and again for what it is not told.
+                let moved = store.webhooks().advance(&row, feed.next, None).await;
+                moved.map_err(ControlError::Store)?;
                 return Ok(());
             };
             let until = SystemTime::now() + CLAIMED;

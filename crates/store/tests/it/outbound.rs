@@ -3,9 +3,12 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{ChannelName, ErrorKind, SecretName};
-use narthex_store::{ChannelRow, NewWebhook, Store, Told, WebhookRow, Workspace};
+use narthex_store::{ChannelRow, EventsOf, NewEvent, NewWebhook, Told, WebhookRow};
 
-use crate::support::{Place, id};
+use crate::{
+    shares::{session, store},
+    support::{Place, id},
+};
 
 fn name(text: &str) -> ChannelName {
     ChannelName::new(text).unwrap()
@@ -13,14 +16,6 @@ fn name(text: &str) -> ChannelName {
 
 fn secret(text: &str) -> SecretName {
     SecretName::new(text).unwrap()
-}
-
-async fn store(place: &Place) -> Store {
-    let store = place.open().await;
-    for name in ["team", "other"] {
-        store.workspaces().create(&Workspace::new(id(name), name)).await.unwrap();
-    }
-    store
 }
 
 #[tokio::test]
@@ -62,6 +57,18 @@ async fn channels_are_of_their_workspace() {
 async fn a_webhook_goes_on_event_by_event() {
     for place in Place::both() {
         let store = store(&place).await;
+        let of = EventsOf { workspace: id("team"), session: session() };
+        for _ in 0..10 {
+            let new = NewEvent {
+                of: &of,
+                run: None,
+                kind: "session.ended",
+                message_id: None,
+                payload: "{}",
+                happened_at: SystemTime::UNIX_EPOCH,
+            };
+            store.events().append(new).await.unwrap();
+        }
         let (team, ops, url) = (id("team"), name("ops"), secret("OPS_URL"));
         let new = |position| NewWebhook {
             workspace: &team,
@@ -97,6 +104,11 @@ async fn a_webhook_goes_on_event_by_event() {
         assert!(!store.webhooks().advance(&row, 6, Some(told)).await.unwrap(), "it is there");
         let row = only(0).await.unwrap();
         assert_eq!((row.position, row.attempts), (6, 0));
+        assert!(store.webhooks().advance(&row, 10, None).await.unwrap());
+        assert_eq!(only(0).await, None, "nothing has happened since");
+        let row = WebhookRow { position: 10, ..row };
+        assert!(store.webhooks().advance(&row, 6, None).await.unwrap());
+        let row = only(0).await.unwrap();
         // Set anew it goes on from where it was.
         store.webhooks().set(new(90)).await.unwrap();
         assert_eq!(only(0).await.unwrap().position, 6);

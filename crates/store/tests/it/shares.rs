@@ -7,7 +7,7 @@ use narthex_store::{NewRun, SessionRow, ShareRow, SharedFileRow, Store, ThreadRo
 
 use crate::support::{Place, id};
 
-fn session() -> SessionId {
+pub(crate) fn session() -> SessionId {
     SessionId::new([1; SessionId::BYTES])
 }
 
@@ -43,7 +43,7 @@ fn thread(anchor: &str) -> ThreadRow {
 }
 
 /// A store with the workspace `team` and a session in it, and another workspace.
-async fn store(place: &Place) -> Store {
+pub(crate) async fn store(place: &Place) -> Store {
     let store = place.open().await;
     for name in ["team", "other"] {
         store.workspaces().create(&Workspace::new(id(name), name)).await.unwrap();

@@ -264,6 +264,9 @@ async fn what_is_configured_is_checked() {
         found.sort_unstable();
         assert_eq!(found, fields, "{said}");
     }
+    let twice = r#"{"provider": "log", "provider": "log"}"#;
+    let answer = api.send("PUT", &format!("{HERE}/channels/a"), twice).await;
+    assert_eq!(answer.json()["errors"][0]["field"], "provider", "{}", answer.text());
     for path in ["channels/none", "webhooks/none", "webhooks/none/deliveries"] {
         let answer = api.ask("GET", &format!("{HERE}/{path}")).send().await;
         answer.problem(StatusCode::NOT_FOUND, "not_found");

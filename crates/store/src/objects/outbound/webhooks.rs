@@ -19,8 +19,10 @@ const ALL: Statement = Statement {
 };
 const DUE: Statement = Statement {
     name: "webhooks.due",
-    sql: "SELECT workspace, name, url, signing_key, kinds, position, attempts, due_at, updated_at, \
-          updated_by FROM webhooks WHERE due_at <= $1",
+    sql: "SELECT webhooks.workspace, name, url, signing_key, kinds, position, attempts, due_at, \
+          updated_at, updated_by FROM webhooks \
+          JOIN event_totals ON event_totals.workspace = webhooks.workspace \
+          WHERE due_at <= $1 AND position < last_number",
 };
 const SET: Statement = Statement {
     name: "webhooks.set",
@@ -147,7 +149,8 @@ impl<'a> Webhooks<'a> {
         Ok(all)
     }
 
-    /// Those of all workspaces that may be told something by now.
+    /// Those of all workspaces in which something has happened that they are not done with, and
+    /// that may be told by now.
     ///
     /// # Errors
     /// When the statement fails.
