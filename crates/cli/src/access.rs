@@ -47,6 +47,12 @@ pub struct ChangeWorkspaceArgs {
     /// For how many days events of a session are kept after its end; 0 is for ever
     #[arg(long, value_name = "DAYS", group = "change")]
     pub events_kept_days: Option<u32>,
+    /// A model that runs may ask for, with what else it is called; again for each, the newest first
+    #[arg(long, value_name = "ID[=NAME,…]", group = "change")]
+    pub model: Vec<String>,
+    /// Let runs ask for any model
+    #[arg(long, group = "change", conflicts_with = "model")]
+    pub any_model: bool,
 }
 
 /// When agents that are no workers may use servers that each person signs in to.

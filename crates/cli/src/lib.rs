@@ -34,7 +34,7 @@ pub use operate::{
 };
 pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
-pub use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
+pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub use sessions::{SessionEventsArgs, SessionMessageArgs};
 pub use traffic::{LimitsCommand, SetLimitsArgs, UsageArgs};

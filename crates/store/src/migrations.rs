@@ -34,6 +34,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (26, "mcp clients", include_str!("../migrations/0026_mcp_clients.sql")),
     (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
     (29, "executors", include_str!("../migrations/0029_executors.sql")),
+    (30, "models", include_str!("../migrations/0030_models.sql")),
 ];
 
 /// The version that this program writes.

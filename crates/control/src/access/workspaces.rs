@@ -1,15 +1,15 @@
 //! Workspaces: made, named and deleted.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{OauthOnOrchestrators, WorkspaceId};
+use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId, json::Place};
 use narthex_store::{Workspace, WorkspaceChange};
 
 use super::{AccessError, change::of_statement, fields::Fields};
 use crate::{By, CatalogError, Control, ControlError};
 
 /// What can be changed of one.
-const CHANGEABLE: [&str; 4] =
-    ["name", "audits_contents", "oauth_on_orchestrators", "events_kept_days"];
+const CHANGEABLE: [&str; 5] =
+    ["name", "audits_contents", "oauth_on_orchestrators", "events_kept_days", "models"];
 
 impl Control {
     /// All of them, in the order of their ids.
@@ -58,8 +58,9 @@ impl Control {
 
     /// Gives one another name; has its audit have what calls carry from now on or not, also of runs
     /// that live; says which agents may have servers that each person signs in to, for what is
-    /// saved and for runs that begin from now on; for how many days events of sessions are kept:
-    /// `{"name": …, "audits_contents": …, "oauth_on_orchestrators": …, "events_kept_days": …}`.
+    /// saved and for runs that begin from now on; for how many days events of sessions are kept;
+    /// which models runs may ask for: `{"name": …, "audits_contents": …, "oauth_on_orchestrators":
+    /// …, "events_kept_days": …, "models": …}`.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -77,6 +78,7 @@ impl Control {
             audits_contents: fields.flag("audits_contents"),
             oauth_on_orchestrators: fields.word("oauth_on_orchestrators", &words),
             events_kept_days: fields.days("events_kept_days"),
+            models: models(&mut fields),
         };
         if change == WorkspaceChange::default() {
             let remedy = format!("say some of `{}`", CHANGEABLE.join("`, `"));
@@ -152,8 +154,8 @@ impl Control {
 
 /// An event for each thing that is different.
 fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEvent<'static>> {
-    let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, events_kept_days } =
-        change;
+    let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, .. } = change;
+    let WorkspaceChange { events_kept_days, models, .. } = change;
     let event = |kind, field| {
         let event = event(kind, of, by.clone()).in_workspace(of);
         event.changing([field])
@@ -167,7 +169,22 @@ fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEven
     });
     let events = events_kept_days
         .map(|days| event(kind::EVENTS_KEPT_UPDATED, "events_kept_days").with("value", days));
-    [renamed, switched, oauth, events].into_iter().flatten().collect()
+    let models = models.as_ref().map(|_| event(kind::WORKSPACE_UPDATED, "models"));
+    [renamed, switched, oauth, events, models].into_iter().flatten().collect()
+}
+
+/// The models that are said, if any are.
+fn models(fields: &mut Fields) -> Option<EnabledModels> {
+    let node = fields.take("models")?;
+    match EnabledModels::read(&node, &Place::root("models")) {
+        Ok(models) => Some(models),
+        Err(faults) => {
+            for (place, message, remedy) in faults {
+                fields.fault(&place.to_string(), message, remedy);
+            }
+            None
+        }
+    }
 }
 
 /// What is done to a workspace: of the installation, where it can be read when that is gone.

@@ -10,7 +10,7 @@ use crate::{
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
     failure::Failure,
-    output::{self, harmless},
+    output::{self, counted, harmless},
     table,
 };
 use narthex_cli::{ChangeWorkspaceArgs, DeleteWorkspaceArgs, Switch, WorkspacesCommand};
@@ -72,6 +72,9 @@ async fn change(
     if let Some(days) = args.events_kept_days {
         body["events_kept_days"] = json!(days);
     }
+    if args.any_model || !args.model.is_empty() {
+        body["models"] = args.model.iter().map(|text| model(text)).collect();
+    }
     let request = ApiRequest::new(Method::PATCH, workspace_path(id, ""));
     let asked = client.api(request.entry(&body.to_string()));
     let changed = waiting("changing the workspace", context, asked).await?;
@@ -92,8 +95,19 @@ async fn change(
         Some(0) | None => "events of sessions are kept for ever".to_owned(),
         Some(days) => format!("events of sessions are kept for {days} days after their end"),
     };
-    let sentence = format!("{} ({name}): {contents}; {oauth}; {events}", harmless(id));
+    let models = match changed["models"].as_array().map_or(0, Vec::len) {
+        0 => "runs ask for any model".to_owned(),
+        some => format!("runs ask for {}", counted(some as u64, "model")),
+    };
+    let sentence = format!("{} ({name}): {contents}; {oauth}; {events}; {models}", harmless(id));
     output::told(&changed, &sentence, context.format)
+}
+
+/// A model with its short names, as the API has it.
+fn model(text: &str) -> Value {
+    let (id, names) = text.split_once('=').unwrap_or((text, ""));
+    let names: Vec<_> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    json!({ "id": id.trim(), "short_names": names })
 }
 
 async fn delete(

@@ -1,6 +1,6 @@
 //! Workspaces: the tenants, of which `default` exists from the start.
 
-use narthex_model::{OauthOnOrchestrators, WorkspaceId};
+use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId};
 
 use super::principals::CHANGED;
 use crate::{
@@ -12,17 +12,17 @@ use crate::{
 const CREATE: Statement = Statement {
     name: "workspaces.create",
     sql: "INSERT INTO workspaces \
-          (id, name, audits_contents, oauth_on_orchestrators, events_kept_days) \
-          VALUES ($1, $2, $3, $4, $5)",
+          (id, name, audits_contents, oauth_on_orchestrators, events_kept_days, models) \
+          VALUES ($1, $2, $3, $4, $5, $6)",
 };
 const FIND: Statement = Statement {
     name: "workspaces.find",
-    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days \
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days, models \
           FROM workspaces WHERE id = $1",
 };
 const ALL: Statement = Statement {
     name: "workspaces.all",
-    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days \
+    sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days, models \
           FROM workspaces",
 };
 const RENAME: Statement =
@@ -38,6 +38,10 @@ const SET_OAUTH: Statement = Statement {
 const KEEP_EVENTS: Statement = Statement {
     name: "workspaces.keep_events",
     sql: "UPDATE workspaces SET events_kept_days = $2 WHERE id = $1",
+};
+const SET_MODELS: Statement = Statement {
+    name: "workspaces.set_models",
+    sql: "UPDATE workspaces SET models = $2 WHERE id = $1",
 };
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
@@ -88,6 +92,8 @@ pub struct Workspace {
     pub name: String,
     /// What its admins say of it.
     pub settings: WorkspaceSettings,
+    /// The models that its runs may ask for.
+    pub models: EnabledModels,
 }
 
 /// What the admins of a workspace say of it.
@@ -122,13 +128,16 @@ pub struct WorkspaceChange {
     pub oauth_on_orchestrators: Option<OauthOnOrchestrators>,
     /// [`WorkspaceSettings::events_kept_days`].
     pub events_kept_days: Option<u32>,
+    /// [`Workspace::models`].
+    pub models: Option<EnabledModels>,
 }
 
 impl Workspace {
     /// One with the settings that there are by default.
     #[must_use]
     pub fn new(id: WorkspaceId, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), settings: WorkspaceSettings::default() }
+        let (settings, models) = (WorkspaceSettings::default(), EnabledModels::default());
+        Self { id, name: name.into(), settings, models }
     }
 }
 
@@ -148,11 +157,12 @@ impl<'a> Workspaces<'a> {
     /// # Errors
     /// `Exists` if the id is taken, or when the statement fails.
     pub async fn create(&self, workspace: &Workspace) -> Result<(), StatementError> {
-        let Workspace { id, name, settings } = workspace;
+        let Workspace { id, name, settings, models } = workspace;
         let contents = Value::Integer(settings.audits_contents.into());
         let oauth = Value::Text(settings.oauth_on_orchestrators.as_str());
         let kept_days = Value::Integer(settings.events_kept_days.into());
-        let values = vec![Value::Text(id.as_str()), Value::Text(name), contents, oauth, kept_days];
+        let (id, models) = (Value::Text(id.as_str()), models.text());
+        let values = vec![id, Value::Text(name), contents, oauth, kept_days, Value::Text(&models)];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
     }
@@ -166,8 +176,8 @@ impl<'a> Workspaces<'a> {
         id: &WorkspaceId,
         change: &WorkspaceChange,
     ) -> Result<bool, StatementError> {
-        let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, events_kept_days } =
-            change;
+        let WorkspaceChange { name, audits_contents, oauth_on_orchestrators, .. } = change;
+        let WorkspaceChange { events_kept_days, models, .. } = change;
         let step =
             |statement, value| Step::must_change(statement, vec![Value::Text(id.as_str()), value]);
         let name = name.as_deref().map(|name| step(RENAME, Value::Text(name)));
@@ -175,8 +185,10 @@ impl<'a> Workspaces<'a> {
             audits_contents.map(|is_on| step(SWITCH_CONTENTS, Value::Integer(is_on.into())));
         let oauth = oauth_on_orchestrators.map(|one| step(SET_OAUTH, Value::Text(one.as_str())));
         let events = events_kept_days.map(|days| step(KEEP_EVENTS, Value::Integer(days.into())));
+        let models = models.as_ref().map(EnabledModels::text);
+        let models = models.as_deref().map(|text| step(SET_MODELS, Value::Text(text)));
         let changed = Step::new(CHANGED, Vec::new());
-        let all = [name, contents, oauth, events, Some(changed)];
+        let all = [name, contents, oauth, events, models, Some(changed)];
         let steps: Vec<_> = all.into_iter().flatten().collect();
         self.database.write_steps(&steps).await
     }
@@ -244,5 +256,6 @@ fn workspace(row: &Row) -> Result<Workspace, StatementError> {
         events_kept_days: u32::try_from(row.integer("events_kept_days")?)
             .map_err(|_unfit| row.damaged())?,
     };
-    Ok(Workspace { id, name: row.text("name")?, settings })
+    let models = EnabledModels::parse(&row.text("models")?).ok_or_else(|| row.damaged())?;
+    Ok(Workspace { id, name: row.text("name")?, settings, models })
 }

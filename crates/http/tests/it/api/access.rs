@@ -312,7 +312,7 @@ async fn workspaces_are_made_named_and_deleted() {
     );
     let workspace = |id: &str, name: &str| {
         json!({ "id": id, "name": name, "audits_contents": false,
-                "oauth_on_orchestrators": "off", "events_kept_days": 30 })
+                "oauth_on_orchestrators": "off", "events_kept_days": 30, "models": [] })
     };
     assert_eq!(made.json(), workspace("team", "Team"));
     let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;

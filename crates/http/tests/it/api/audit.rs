@@ -389,7 +389,7 @@ async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
     let changed = tenants.send(admin, "PATCH", place, &both).await.succeeded();
     let shown = |name: &str, is_on: bool| {
         json!({ "id": "team", "name": name, "audits_contents": is_on,
-                "oauth_on_orchestrators": "off", "events_kept_days": 30 })
+                "oauth_on_orchestrators": "off", "events_kept_days": 30, "models": [] })
     };
     assert_eq!(changed, shown("T", true));
     let renamed = tenants.send(admin, "PATCH", place, r#"{"name": "U"}"#).await.succeeded();
