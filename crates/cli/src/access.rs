@@ -50,6 +50,12 @@ pub struct ChangeWorkspaceArgs {
     /// Let runs ask humans for grants, or not
     #[arg(long, value_name = "SWITCH", group = "change")]
     pub runtime_requests: Option<Switch>,
+    /// A model that runs may ask for, with what else it is called; again for each, the newest first
+    #[arg(long, value_name = "ID[=NAME,…]", group = "change")]
+    pub model: Vec<String>,
+    /// Let runs ask for any model
+    #[arg(long, group = "change", conflicts_with = "model")]
+    pub any_model: bool,
 }
 
 /// When agents that are no workers may use servers that each person signs in to.

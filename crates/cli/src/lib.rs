@@ -37,7 +37,7 @@ pub use operate::{
 pub use outbound::{ChannelsCommand, SetChannelArgs, SetWebhookArgs, WebhooksCommand};
 pub use own::{CallArgs, ConnectArgs, ToolsArgs, TrustArgs, UpArgs};
 pub use policy::{CheckPolicyArgs, PolicyCommand, SetPolicyArgs};
-pub use runs::{CreateArgs, EndArgs, RunCommand, SessionsCommand};
+pub use runs::{ClaimArgs, CreateArgs, EndArgs, RunCommand, SessionsCommand};
 pub use secrets::{SecretsCommand, SetArgs, WorkspaceArgs};
 pub use sessions::{SessionEventsArgs, SessionMessageArgs};
 pub use shares::{CommentShareArgs, GetShareArgs, SharesCommand};

@@ -1,6 +1,6 @@
 //! The part of the command line that is about runs and sessions.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
 
@@ -35,6 +35,8 @@ pub enum RunCommand {
         #[command(flatten)]
         place: WorkspaceArgs,
     },
+    /// Carry out a run that waits, and print what its client needs
+    Claim(ClaimArgs),
     /// End a run, or many: their tokens open nothing any more, and their own servers end
     End(EndArgs),
 }
@@ -66,6 +68,25 @@ pub struct CreateArgs {
     /// Open Unix sockets for it as well, which clients reach with socat; --json tells where
     #[arg(long)]
     pub sockets: bool,
+    #[command(flatten)]
+    pub place: WorkspaceArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  narthex runs list --status pending\n  \
+    narthex runs claim ID --lease 10m --json\n  \
+    narthex runs claim ID --claim CLAIM --lease 10m\n\n\
+    Nobody else has the run for so long; its token is shown this once. Claimed again by the name \
+    of the claim, it is held for so long from then on.")]
+pub struct ClaimArgs {
+    /// The run
+    pub id: String,
+    /// For how long
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration, default_value = "5m")]
+    pub lease: Duration,
+    /// The claim that is to last longer
+    #[arg(long)]
+    pub claim: Option<String>,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

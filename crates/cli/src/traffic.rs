@@ -46,6 +46,18 @@ pub struct SetLimitsArgs {
     /// Memory that all programs of a run may have together, in MiB
     #[arg(long, value_name = "N")]
     pub memory_mb_per_run: Option<u64>,
+    /// Children of a session that go on at a time; 32 if nothing is said
+    #[arg(long, value_name = "N")]
+    pub children_per_session: Option<u64>,
+    /// Sessions above one that an agent has started; 8 if nothing is said
+    #[arg(long, value_name = "N")]
+    pub child_depth: Option<u64>,
+    /// Children that all sessions begin on a day, in UTC
+    #[arg(long, value_name = "N")]
+    pub children_per_day: Option<u64>,
+    /// Minutes after which a child ends that says nothing; 30 if nothing is said
+    #[arg(long, value_name = "N")]
+    pub child_silence_minutes: Option<u64>,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

@@ -8,7 +8,9 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{Alias, CatalogKind, RunBudget, TrafficLimits, WorkspaceId, WorkspaceLimits};
+use narthex_model::{
+    Alias, CatalogKind, ChildLimits, RunBudget, TrafficLimits, WorkspaceId, WorkspaceLimits,
+};
 use narthex_resolve::{Agent, ServerEntry};
 use narthex_store::{CallCount, CatalogRow, Store};
 use narthex_traffic::{DayCount, Meter, MeterKey, MeterKind, RunMeters};
@@ -168,6 +170,14 @@ impl Control {
             meters.servers.push((alias, meter));
         }
         Ok((meters, limits.run))
+    }
+
+    /// How the agents of a workspace may start others.
+    ///
+    /// # Errors
+    /// When there is no store or no such workspace, or the store fails.
+    pub async fn child_limits(&self, workspace: &WorkspaceId) -> Result<ChildLimits, ControlError> {
+        Ok(self.workspace_limits(workspace).await?.children)
     }
 
     /// The meter of an object of the catalog, with the limits that are stored. What is gone keeps

@@ -17,6 +17,7 @@ mod grants;
 pub mod header;
 mod ids;
 pub mod json;
+mod models;
 mod names;
 mod principal;
 mod provenance;
@@ -53,6 +54,7 @@ pub use grants::{
     ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject,
     SpawnGrant, ToolScopeGrant,
 };
+pub use models::{EnabledModel, EnabledModels, ModelFault};
 pub use names::{
     AgentName, CapabilityName, ChannelName, EnvName, ExecutorName, McpClientId, NameError,
     PreviewId, PrincipalId, PrincipalName, ServerId, ServiceTokenId, ToolScope,
@@ -75,4 +77,4 @@ pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};
 pub use workspace::{WorkspaceId, WorkspaceIdError};
-pub use workspace_limits::{BudgetProblem, OverBudget, RunBudget, WorkspaceLimits};
+pub use workspace_limits::{BudgetProblem, ChildLimits, OverBudget, RunBudget, WorkspaceLimits};

@@ -1,6 +1,10 @@
-//! What a workspace limits: traffic (O100), and what one of its runs may start (X-E115).
+//! What a workspace limits: traffic (O100), what one of its runs may start (X-E115), and how many
+//! children its sessions have.
 
-use std::num::{NonZeroU32, NonZeroU64};
+use std::{
+    num::{NonZeroU32, NonZeroU64},
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -21,6 +25,54 @@ pub struct WorkspaceLimits {
     /// What one run may start.
     #[serde(flatten)]
     pub run: RunBudget,
+    /// How its agents may start others.
+    #[serde(flatten)]
+    pub children: ChildLimits,
+}
+
+/// How agents of a workspace may start others, as far as it says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ChildLimits {
+    /// The most children of a session that go on at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children_per_session: Option<NonZeroU32>,
+    /// The most sessions above one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_depth: Option<NonZeroU32>,
+    /// The most children that all sessions of the workspace may begin on a day, in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub children_per_day: Option<NonZeroU32>,
+    /// After how many minutes a worker ends that says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub child_silence_minutes: Option<NonZeroU32>,
+}
+
+impl ChildLimits {
+    /// The children of a session where nothing is said.
+    const PER_SESSION: u32 = 32;
+    /// The sessions above one, likewise.
+    const DEPTH: u32 = 8;
+    /// The minutes of silence, likewise.
+    const SILENCE_MINUTES: u32 = 30;
+
+    /// The most children of a session that go on at a time.
+    #[must_use]
+    pub fn per_session(&self) -> u32 {
+        self.children_per_session.map_or(Self::PER_SESSION, NonZeroU32::get)
+    }
+
+    /// The most sessions above one.
+    #[must_use]
+    pub fn depth(&self) -> u32 {
+        self.child_depth.map_or(Self::DEPTH, NonZeroU32::get)
+    }
+
+    /// After how long a worker ends that says nothing.
+    #[must_use]
+    pub fn silence(&self) -> Duration {
+        let minutes = self.child_silence_minutes.map_or(Self::SILENCE_MINUTES, NonZeroU32::get);
+        Duration::from_secs(60 * u64::from(minutes))
+    }
 }
 
 /// What the servers of one run may be together.
@@ -75,8 +127,14 @@ pub enum BudgetProblem {
 }
 
 /// The keys beside those of traffic, each with the largest number that it takes.
-const KEYS: [(&str, u64); 2] =
-    [("servers_per_run", 1_000_000), ("memory_mb_per_run", 1_000_000_000)];
+const KEYS: [(&str, u64); 6] = [
+    ("servers_per_run", 1_000_000),
+    ("memory_mb_per_run", 1_000_000_000),
+    ("children_per_session", 1_000),
+    ("child_depth", 32),
+    ("children_per_day", 1_000_000),
+    ("child_silence_minutes", 1_440),
+];
 
 impl WorkspaceLimits {
     /// Reads a whole text that consists of limits alone.
@@ -97,10 +155,18 @@ impl WorkspaceLimits {
             });
         };
         let traffic = TrafficLimits::read_beside(fields, &root, &KEYS, tell);
-        let [servers, memory] =
+        let [servers, memory, per_session, depth, per_day, silence] =
             KEYS.map(|key| traffic::amount_of(field(fields, key.0)?, &root, key, tell));
-        let servers_per_run = servers.and_then(|most| NonZeroU32::try_from(most).ok());
-        Ok(Self { traffic, run: RunBudget { servers_per_run, memory_mb_per_run: memory } })
+        let small =
+            |most: Option<NonZeroU64>| most.and_then(|most| NonZeroU32::try_from(most).ok());
+        let run = RunBudget { servers_per_run: small(servers), memory_mb_per_run: memory };
+        let children = ChildLimits {
+            children_per_session: small(per_session),
+            child_depth: small(depth),
+            children_per_day: small(per_day),
+            child_silence_minutes: small(silence),
+        };
+        Ok(Self { traffic, run, children })
     }
 }
 
@@ -198,6 +264,8 @@ mod tests {
             json!({}),
             json!({ "servers_per_run": 3 }),
             json!({ "calls_per_day": 5, "servers_per_run": 1, "memory_mb_per_run": 4096 }),
+            json!({ "servers_per_run": 3, "children_per_session": 2, "child_depth": 1,
+                    "children_per_day": 9, "child_silence_minutes": 5 }),
         ] {
             let (limits, told) = read(&value);
             assert_eq!((json!(limits), told), (value, Vec::new()));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use narthex_audit::{Actor, ActorKind};
 use narthex_events::EventKind;
 use narthex_gateway::RunView;
-use narthex_model::{RunEnd, SessionId, json::shortened};
+use narthex_model::{AgentName, RunEnd, SessionId, json::shortened};
 use narthex_store::{RunRow, SessionRow};
 use serde_json::{Value, json};
 
@@ -23,6 +23,15 @@ pub struct Child {
     pub session: SessionRow,
     /// Its newest run.
     pub run: Option<RunRow>,
+}
+
+/// A run of a child that was asked for.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// The newest run of its session.
+    pub row: RunRow,
+    /// Whether it was begun just now; else it is one of which there is one at a time.
+    pub is_new: bool,
 }
 
 /// The session of the run that began another.
@@ -61,12 +70,25 @@ impl Runs {
     pub async fn spawn(
         &self,
         run: &Arc<RunView>,
+        agent: &str,
         request: &Value,
         awaited: Awaited,
-    ) -> Result<RunRow, RunError> {
+    ) -> Result<Started, RunError> {
+        let own = run.authority.actors.session;
+        let _turn = match own {
+            Some(own) => Some(self.shared.spawning.take(&own).await),
+            None => None,
+        };
+        if let (Some(own), Ok(agent)) = (own, AgentName::new(agent))
+            && let Some(child) = self.single(run, own, &agent).await?
+            && let Some(row) = child.run
+        {
+            return Ok(Started { row, is_new: false });
+        }
+        let awaited = self.with_model(run, awaited)?;
         let by = Creator::Spawner(run.clone(), awaited);
         let created = self.create(&run.workspace, &request.to_string(), by).await?;
-        Ok(created.row)
+        Ok(Started { row: created.row, is_new: true })
     }
 
     /// A child of the session of a run.

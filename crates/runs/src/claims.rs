@@ -2,7 +2,8 @@
 //! of its own. Whoever held it before is shut out.
 
 use std::{
-    sync::Arc,
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -12,6 +13,7 @@ use narthex_gateway::{RunToken, RunView};
 use narthex_model::{ExecutorName, RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_resolve::ClaimRequest;
 use narthex_store::{Claim, RunRow, Waiting};
+use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{Creator, RunError, Runs};
 
@@ -19,6 +21,27 @@ use crate::{Creator, RunError, Runs};
 const CLAIM_BYTES: usize = 12;
 /// Why a run that waits is not to be had.
 const CLAIMED: &str = "somebody else has claimed it";
+
+/// How often it is looked whether somebody has claimed a run elsewhere.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// The runs that go on here and that somebody has claimed: the token that opens each here may have
+/// been replaced by a claim at another daemon.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    tokens: Mutex<HashMap<RunId, String>>,
+}
+
+impl Claims {
+    /// Notes what opens a run here.
+    pub(crate) fn note(&self, run: RunId, token: &str) {
+        self.tokens().insert(run, token.to_owned());
+    }
+
+    fn tokens(&self) -> MutexGuard<'_, HashMap<RunId, String>> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Who claims a run, for the record and for the store.
 pub(crate) struct Claimer {
@@ -83,6 +106,38 @@ impl Runs {
             Some(claim) => self.hold(row, claim, lasts).await,
             None => Ok(Claiming::New(Box::new(self.take(row, lasts, by).await?))),
         }
+    }
+
+    /// Looks whether runs were claimed elsewhere, for as long as it is polled.
+    pub(crate) async fn watch_claims(&self) {
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Err(error) = self.look_at_claims().await {
+                tracing::warn!("claims cannot be looked at: {error}");
+            }
+        }
+    }
+
+    /// Has tokens open nothing any more that a claim at another daemon has replaced.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn look_at_claims(&self) -> Result<(), RunError> {
+        let here: Vec<_> = self.shared.claimed.tokens().clone().into_iter().collect();
+        for (id, token) in here {
+            let _turn = self.kept_turn(id).await;
+            let row = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
+            let is_same = row.is_some_and(|row| row.ended.is_none() && row.token == token);
+            let is_known = self.shared.claimed.tokens().get(&id) == Some(&token);
+            if is_same || !is_known {
+                continue;
+            }
+            self.shared.claimed.tokens().remove(&id);
+            self.end_view(id).await;
+        }
+        Ok(())
     }
 
     async fn take(&self, row: RunRow, lasts: Duration, by: &By) -> Result<Claimed, RunError> {
@@ -170,7 +225,9 @@ fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
             "a human drives this run, and only who has proved to be one, or a service, claims it \
              (`grants.require_proof`)",
         )),
-        Creator::Run(_) | Creator::Spawner(..) => Err(denied("a run claims no others")),
+        Creator::Run(_) | Creator::Spawner(..) | Creator::Platform(..) => {
+            Err(denied("a run claims no others"))
+        }
     }
 }
 

@@ -291,7 +291,7 @@ impl Runs {
             // Only the program that carries it out is told.
             _ if agent.executor.is_some() => {}
             // And nobody is told of what begins by itself.
-            ActorKind::Run | ActorKind::Client => return Ok(BTreeMap::new()),
+            ActorKind::Run | ActorKind::Client | ActorKind::System => return Ok(BTreeMap::new()),
             _ => {}
         }
         Ok(self.control().env_names(&draft.workspace).await?.secrets(&agent.name))
@@ -352,12 +352,10 @@ impl Runs {
         if row.waiting.is_some() {
             // It begins again for whoever claims it.
             self.shared.gateway.end_run(id).await;
+            self.call_executors();
         }
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();
-        }
-        if executor.is_some() {
-            self.call_executors();
         }
         let token = draft.token;
         Ok(Created {

@@ -42,12 +42,21 @@ pub enum RunError {
     /// A grant allows it for other models or runtimes alone.
     #[error("the grant to start the agent `{0}` is for other models or runtimes")]
     OtherModels(AgentName),
+    /// The workspace has no such model.
+    #[error("the model `{0}` is not enabled in this workspace")]
+    ModelNotEnabled(String),
     /// There are as many runs above it as there may be.
     #[error("a run may have {0} others above it at most")]
     TooDeep(u32),
     /// The session has begun as many others that go on as it may.
     #[error("this session has {0} children that go on, which is the most; end some first")]
     TooManyChildren(u32),
+    /// The workspace has begun as many on this day as it may.
+    #[error(
+        "the sessions of this workspace have begun {0} children today, which is the most; go on \
+         tomorrow, or have an admin raise `children_per_day`"
+    )]
+    TooManyToday(u32),
     /// It is no child of whoever asks, if it is there at all.
     #[error("there is no child `{0}` of this session")]
     NotYourChild(String),
@@ -179,8 +188,11 @@ impl RunError {
             Self::Denied { .. }
             | Self::NotSpawnable(_)
             | Self::OtherModels(_)
+            | Self::ModelNotEnabled(_)
             | Self::TooDeep(_) => ErrorKind::Denied,
-            Self::TooManyChildren(_) | Self::TooManyReports(_) => ErrorKind::Exhausted,
+            Self::TooManyChildren(_) | Self::TooManyToday(_) | Self::TooManyReports(_) => {
+                ErrorKind::Exhausted
+            }
             Self::NotYourChild(_) | Self::NoCaller => ErrorKind::NotFound,
             Self::CallerOver | Self::ReportTaken(_) | Self::NotPending(..) => ErrorKind::Conflict,
             Self::UnknownSession(_) => ErrorKind::NotFound,
@@ -211,9 +223,9 @@ impl RunError {
             Self::NoAgent(_) => "agent_not_found",
             Self::NoExecutor(_) => "executor_unknown",
             Self::NotSpawnable(_) => "permission_required",
-            Self::OtherModels(_) => "model_not_enabled",
+            Self::OtherModels(_) | Self::ModelNotEnabled(_) => "model_not_enabled",
             Self::TooDeep(_) => "too_deep",
-            Self::TooManyChildren(_) => "too_many_children",
+            Self::TooManyChildren(_) | Self::TooManyToday(_) => "too_many_children",
             Self::NoParent => "parent_session_terminal",
             Self::NotYourChild(_) => "not_your_child",
             Self::NoCaller => "no_parent",

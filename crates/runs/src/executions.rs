@@ -21,6 +21,7 @@ use crate::{
     RunError, Runs,
     claims::{Claimed, Claimer},
     create::Draft,
+    family::Parent,
     frozen::{FrozenAgent, Inputs},
     prepare::Opened,
     seen::Ending,
@@ -173,6 +174,9 @@ impl Runs {
         if now.is_none_or(|now| now.ended.is_some()) {
             return Ok(());
         }
+        if matches!(outcome, Outcome::Completed) && self.leaves_children(row).await? {
+            return self.rest(row).await;
+        }
         let (how, kind, payload, message) = match outcome {
             // What the agent has said itself by `end_session` stays the first.
             Outcome::Completed => {
@@ -185,18 +189,31 @@ impl Runs {
         self.end_session(&row.workspace, row.session, ending).await.map(drop)
     }
 
+    /// Ends a run whose session stays, for its children that go on.
+    async fn rest(&self, row: &RunRow) -> Result<(), RunError> {
+        let frozen = self.frozen(row).await?;
+        let scope = frozen.of.agent().map(|agent| agent.scope().values().clone());
+        if !self.end_stored(&row.workspace, row.id, RunEnd::Ended, By::system()).await? {
+            return Ok(());
+        }
+        // The last child may have ended just before, when the run still went on.
+        self.resume_if_alone(row, scope.unwrap_or_default()).await
+    }
+
     /// What a new session begins with.
     pub(crate) async fn inputs(&self, draft: &Draft, agent: &Agent) -> Result<Inputs, RunError> {
         let params = draft.request.params_for(agent);
         // A child works where its parent does.
         let inherited = draft.parent.as_ref().and_then(|one| one.project_dir.clone());
         let given = draft.request.project_dir.clone().or(inherited);
+        let caller_scope = draft.parent.as_ref().and_then(Parent::own_scope);
         if given.is_some() || agent.executor.is_none() {
-            return Ok(Inputs { params, project_dir: given, has_own_folder: false });
+            let (project_dir, has_own_folder) = (given, false);
+            return Ok(Inputs { params, project_dir, has_own_folder, caller_scope });
         }
         let own = self.made_folder(&draft.workspace, draft.session.id).await?;
         let project_dir = Some(own.to_string_lossy().into_owned());
-        Ok(Inputs { params, project_dir, has_own_folder: true })
+        Ok(Inputs { params, project_dir, has_own_folder: true, caller_scope })
     }
 
     /// The folder that a session has for itself, which is there from then on.

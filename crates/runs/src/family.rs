@@ -1,14 +1,19 @@
 //! What a run takes from an earlier one: a child its parent's scope, the next of a session its
 //! parameters.
 
-use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use narthex_control::{CatalogError, ControlError};
 use narthex_gateway::RunView;
-use narthex_model::{AgentName, CatalogKind, RunId, RunScope, SessionId, WorkspaceId};
+use narthex_model::{AgentName, CatalogKind, ChildLimits, RunId, RunScope, SessionId, WorkspaceId};
 use narthex_policy::{SpawnPermit, SpawnRefusal, Spawning};
 use narthex_resolve::{RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow, Spawned};
+use serde_json::{Map, Value};
 
 use crate::{
     RunError, Runs,
@@ -17,10 +22,8 @@ use crate::{
     frozen::{Frozen, Inputs, Made, run_place, session_place},
 };
 
-/// How many runs may stand above one.
-pub(crate) const DEPTH_MAX: u32 = 8;
-/// How many sessions that the runs of one have begun may go on.
-pub(crate) const CHILDREN_MAX: u32 = 32;
+/// How long a day is.
+const DAY: u64 = 24 * 60 * 60;
 
 /// The run that a new one is a child of.
 pub(crate) struct Parent {
@@ -32,17 +35,31 @@ pub(crate) struct Parent {
     pub(crate) project_dir: Option<String>,
     /// Whether it begins the run by itself.
     is_spawner: bool,
+    /// What its workspace says of children.
+    limits: ChildLimits,
     /// The grant by which it does; `None` if its agent may.
     pub(crate) permit: Option<SpawnPermit>,
 }
 
 impl Parent {
+    /// The scope that a run hands on which begins another by itself.
+    pub(crate) fn own_scope(&self) -> Option<Map<String, Value>> {
+        self.is_spawner.then(|| self.scope.values().clone())
+    }
+
     /// What has to be so still when the run is kept.
     pub(crate) fn spawned(&self) -> Option<Spawned> {
         let grant = self.permit.as_ref().and_then(SpawnPermit::single);
-        let (session, children_max) = (self.row.session, CHILDREN_MAX);
-        self.is_spawner.then_some(Spawned { session, children_max, grant })
+        let (session, children_max) = (self.row.session, self.limits.per_session());
+        let day = self.limits.children_per_day.map(|most| (today(), most.get()));
+        self.is_spawner.then_some(Spawned { session, children_max, day, grant })
     }
+}
+
+/// When the day began, in UTC.
+fn today() -> SystemTime {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(now.as_secs() / DAY * DAY)
 }
 
 fn denied(field: &'static str, message: &str) -> RunError {
@@ -90,6 +107,7 @@ impl Runs {
             Creator::Run(run) | Creator::Spawner(run, _) => {
                 self.of_token(workspace, request, run, by.awaited()).await.map(Some)
             }
+            Creator::Platform(..) => Ok(None),
             Creator::Operator(..) | Creator::Member(..) | Creator::Unproved { .. } => match named {
                 None => Ok(None),
                 Some(id) => {
@@ -201,8 +219,15 @@ impl Runs {
             return Ok(RunError::NoParent);
         }
         let children = self.store()?.sessions().live_children(workspace, parent.row.session).await;
-        if children.map_err(ControlError::Store)? >= CHILDREN_MAX.into() {
-            return Ok(RunError::TooManyChildren(CHILDREN_MAX));
+        let most = parent.limits.per_session();
+        if children.map_err(ControlError::Store)? >= most.into() {
+            return Ok(RunError::TooManyChildren(most));
+        }
+        if let Some(most) = parent.limits.children_per_day {
+            let begun = self.store()?.sessions().children_since(workspace, today()).await;
+            if begun.map_err(ControlError::Store)? >= most.get().into() {
+                return Ok(RunError::TooManyToday(most.get()));
+            }
         }
         // A grant that was used up or revoked elsewhere, just now.
         Ok(parent.permit.as_ref().map_or(RunError::NoParent, |_| RunError::Changed))
@@ -222,8 +247,9 @@ impl Runs {
         let sessions = self.store()?.sessions();
         let session = sessions.find(workspace, row.session).await.map_err(ControlError::Store)?;
         let depth = session.map_or(0, |session| session.depth);
-        if depth >= DEPTH_MAX {
-            return Err(RunError::TooDeep(DEPTH_MAX));
+        let limits = self.control().child_limits(workspace).await?;
+        if depth >= limits.depth() {
+            return Err(RunError::TooDeep(limits.depth()));
         }
         let project_dir = match &frozen.of {
             Made::Agent(of) if of.inputs.has_own_folder => None,
@@ -231,7 +257,7 @@ impl Runs {
             Made::Own(_) => None,
         };
         let (is_spawner, permit) = (false, None);
-        Ok((Parent { row, depth, scope, project_dir, is_spawner, permit }, frozen))
+        Ok((Parent { row, depth, scope, project_dir, is_spawner, limits, permit }, frozen))
     }
 
     /// A session that begins.

@@ -78,6 +78,9 @@ pub(crate) struct Inputs {
     /// Whether the folder was made for the session alone, and is nobody else's.
     #[serde(default, skip_serializing_if = "is_not")]
     pub(crate) has_own_folder: bool,
+    /// The scope of the run that began the session by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) caller_scope: Option<Map<String, Value>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]

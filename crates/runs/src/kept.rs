@@ -215,6 +215,9 @@ impl Runs {
         if let Err(error) = self.open_sockets(&run, row.has_sockets) {
             tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
         }
+        if row.waiting.is_some() {
+            self.shared.claimed.note(row.id, &row.token);
+        }
         tracing::info!(run.id = %row.id, workspace = %row.workspace, "a run goes on");
         Ok(run)
     }

@@ -21,8 +21,10 @@ mod frozen;
 mod keep;
 mod kept;
 mod prepare;
+mod resuming;
 mod seen;
 mod shares;
+mod singles;
 mod sockets;
 mod watchdog;
 
@@ -36,7 +38,7 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, CatalogError, Control, ControlError, Turns};
 use narthex_gateway::{Gateway, RunView};
-use narthex_model::{McpClientId, RunEnd, RunId, ServerId, WorkspaceId};
+use narthex_model::{McpClientId, RunEnd, RunId, ServerId, SessionId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::Store;
 use narthex_vault::Vault;
@@ -48,7 +50,7 @@ pub use narthex_store::{
 };
 
 pub use self::{
-    children::{Caller, Child},
+    children::{Caller, Child, Started},
     claims::{Claimed, Claiming},
     costs::CostOf,
     create::Created,
@@ -65,7 +67,7 @@ pub use self::{
     sockets::{OpenSockets, RunSockets, SocketsError},
     watchdog::QUIET_MAX,
 };
-use self::{expiry::Expiries, kept::Kept, shares::Copying, watchdog::Quiet};
+use self::{claims::Claims, expiry::Expiries, kept::Kept, shares::Copying, watchdog::Quiet};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -117,6 +119,12 @@ struct Shared {
     awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
     looking: Turns<(WorkspaceId, ServerId)>,
+    /// Held by whoever has a session go on by itself.
+    resuming: Turns<SessionId>,
+    /// Held by whoever begins a child of a session.
+    spawning: Turns<SessionId>,
+    /// The runs here that somebody has claimed, by the hash of their token.
+    claimed: Claims,
     /// Held by whoever has a run begin for a client.
     clients: Turns<McpClientId>,
     /// Held by whoever copies what is shared.
@@ -138,6 +146,9 @@ impl Runs {
             quiet: Quiet::default(),
             awaited: watch::Sender::new(()),
             looking: Turns::default(),
+            resuming: Turns::default(),
+            spawning: Turns::default(),
+            claimed: Claims::default(),
             clients: Turns::default(),
             copying: Copying::default(),
         });
@@ -166,6 +177,10 @@ impl Runs {
             let (watching, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.watch_children())).await;
+            });
+            let (watching, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(watching.watch_claims())).await;
             });
             let (sweeping, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {

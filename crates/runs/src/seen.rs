@@ -15,7 +15,11 @@ use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{RunFilter, RunRow, SessionRow};
 use serde_json::{Value, json};
 
-use crate::{RunError, Runs, keep, run_ended};
+use crate::{
+    RunError, Runs, keep,
+    resuming::{Resumption, ended_prompt},
+    run_ended,
+};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -236,6 +240,8 @@ impl Runs {
         for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
             noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
         }
+        let before = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
+        let resumption = self.resumption_of(before.as_ref()).await;
         if !store.sessions().end(workspace, id, how).await.map_err(ControlError::Store)? {
             return Ok(false);
         }
@@ -261,8 +267,24 @@ impl Runs {
         self.tell(workspace, id, None, ended).await;
         if let Some(session) = &session {
             self.wake_of_end(session, how).await;
+            if let Some(of) = resumption {
+                let prompt = ended_prompt(session, how.as_str());
+                self.resume_later(of, prompt);
+            }
         }
         Ok(true)
+    }
+
+    /// What the session above one goes on with, as far as that is known.
+    async fn resumption_of(&self, session: Option<&SessionRow>) -> Option<Resumption> {
+        let session = session?;
+        match self.resumption(session).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(session.id = %session.id, "its parent does not go on: {error}");
+                None
+            }
+        }
     }
 
     /// The row of a run of a workspace.

@@ -10,7 +10,9 @@ use std::{
 use narthex_control::{By, ControlError};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
-use narthex_model::{AgentName, AgentType, CatalogKind, RunEnd, SessionId, WorkspaceId};
+use narthex_model::{
+    AgentName, AgentType, CatalogKind, ChildLimits, RunEnd, SessionId, WorkspaceId,
+};
 use narthex_resolve::Agent;
 use narthex_store::{QuietChild, SessionRow};
 use serde_json::{Value, json};
@@ -22,8 +24,6 @@ use crate::{RunError, RunStatus, Runs, seen::Ending};
 const EVERY: Duration = Duration::from_secs(60);
 /// After how many minutes of silence the agent above is told (X-D10).
 const LADDER: [u64; 5] = [5, 10, 20, 40, 60];
-/// After how long a worker ends that somebody has claimed.
-const SILENCE_MAX: Duration = Duration::from_secs(30 * 60);
 /// The longest time that may be expected to be quiet.
 pub const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many rows are read at a time.
@@ -125,6 +125,7 @@ impl Runs {
         living: &mut HashSet<Key>,
     ) -> Result<(), RunError> {
         let mut after = String::new();
+        let limits = self.control().child_limits(workspace).await?;
         loop {
             let page = self.store()?.sessions().children(workspace, &after, BATCH).await;
             let page = page.map_err(ControlError::Store)?;
@@ -138,7 +139,7 @@ impl Runs {
             self.shared.quiet.used().extend(used);
             living.extend(page.iter().map(key));
             for child in &page {
-                self.look_at_child(workspace, child, now).await?;
+                self.look_at_child(workspace, child, &limits, now).await?;
             }
         }
     }
@@ -152,6 +153,7 @@ impl Runs {
         &self,
         workspace: &WorkspaceId,
         child: &QuietChild,
+        limits: &ChildLimits,
         now: SystemTime,
     ) -> Result<(), RunError> {
         let key = (workspace.clone(), child.session);
@@ -160,7 +162,10 @@ impl Runs {
         // Another daemon may have the run; whoever waits to be claimed says nothing.
         let is_here = self.view_of(child).is_some() && !child.is_waiting(now);
         let type_of = async |agent: &str| self.agent_type(workspace, agent).await;
-        if is_here && silent >= SILENCE_MAX && type_of(&child.agent).await? == AgentType::Worker {
+        if is_here
+            && silent >= limits.silence()
+            && type_of(&child.agent).await? == AgentType::Worker
+        {
             tracing::info!(session.id = %child.session, "a child that said nothing has ended");
             let (by, how, first) = (By::system(), RunEnd::Expired, None);
             let ending = Ending { by, how, first };
@@ -221,8 +226,30 @@ impl Runs {
         }
     }
 
+    /// Tells the session above a child that it has a message of it.
+    pub(crate) async fn wake_of_message(
+        &self,
+        child: &SessionRow,
+        sequence: u64,
+    ) -> Result<(), RunError> {
+        let Some(parent) = child.parent else { return Ok(()) };
+        let Some(parent) = self.stored(&child.workspace, parent).await? else { return Ok(()) };
+        let payload = json!({
+            "kind": "message",
+            "child_session_id": child.id.to_text(),
+            "child_agent_id": child.agent,
+            "sequence": sequence,
+        });
+        let id = format!("message-{sequence}");
+        self.wake(&child.workspace, parent.session, payload, &id).await
+    }
+
     /// What an agent is now; a worker if it is not there any more.
-    async fn agent_type(&self, workspace: &WorkspaceId, name: &str) -> Result<AgentType, RunError> {
+    pub(crate) async fn agent_type(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+    ) -> Result<AgentType, RunError> {
         let found = self.store()?.catalog(CatalogKind::Agent).find(workspace, name).await;
         let found = found.map_err(ControlError::Store)?;
         let name = AgentName::new(name).ok();

@@ -36,6 +36,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (27, "workspace rules", include_str!("../migrations/0027_workspace_rules.sql")),
     (28, "outbound", include_str!("../migrations/0028_outbound.sql")),
     (29, "executors", include_str!("../migrations/0029_executors.sql")),
+    (30, "models", include_str!("../migrations/0030_models.sql")),
     (31, "runtime requests", include_str!("../migrations/0031_runtime_requests.sql")),
 ];
 

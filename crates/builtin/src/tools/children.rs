@@ -7,7 +7,7 @@ use narthex_control::Message;
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
-use narthex_runs::{Awaited, Child, QUIET_MAX, RunError, RunStatus};
+use narthex_runs::{Awaited, Child, QUIET_MAX, RunError, RunStatus, Started};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -89,7 +89,7 @@ struct Spawn {
 async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let asked: Spawn = called.arguments()?;
     let own = called.session()?;
-    let mut request = json!({ "type": "start_session", "agent_name": asked.child_agent_id });
+    let mut request = json!({ "type": "start_session", "agent_name": &asked.child_agent_id });
     if let Some(prompt) = asked.prompt {
         request["prompt"] = prompt.into();
     }
@@ -97,9 +97,13 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         request["params"] = params.into();
     }
     let awaited = Awaited { model: asked.model, runtime: asked.runtime_type };
-    let row = called.platform.runs.spawn(called.run, &request, awaited).await;
-    let row = row.map_err(|error| of_runs(&error))?;
-    let text = format!("started `{}` as the session {}, which is pending", row.agent, row.session);
+    let agent = asked.child_agent_id;
+    let started = called.platform.runs.spawn(called.run, &agent, &request, awaited).await;
+    let Started { row, is_new } = started.map_err(|error| of_runs(&error))?;
+    let text = match is_new {
+        true => format!("started `{}` as the session {}, which is pending", row.agent, row.session),
+        false => format!("`{}` goes on as the session {}; there is one", row.agent, row.session),
+    };
     let agent = called.run.authority.actors.agent.as_ref();
     let session = json!({
         "id": row.session.to_text(),
@@ -111,7 +115,7 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         "status": RunStatus::of(&row).as_str(),
         "triggered_at": Timestamp::new(row.created_at).to_string(),
     });
-    Ok(said(text, json!({ "ok": true, "session": session })))
+    Ok(said(text, json!({ "ok": true, "is_new": is_new, "session": session })))
 }
 
 fn output() -> Tool {
@@ -302,6 +306,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, more, ..Message::default() };
     let row = send(&called, caller.session, message).await?;
+    called.platform.runs.caller_told(&called.run.workspace, caller.child, row.seq).await;
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
 }
 

@@ -1,15 +1,21 @@
 //! Workspaces: made, named and deleted.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_model::{OauthOnOrchestrators, WorkspaceId};
+use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId, json::Place};
 use narthex_store::{Workspace, WorkspaceChange};
 
 use super::{AccessError, change::of_statement, fields::Fields};
 use crate::{By, CatalogError, Control, ControlError};
 
 /// What can be changed of one.
-const CHANGEABLE: [&str; 5] =
-    ["name", "audits_contents", "oauth_on_orchestrators", "events_kept_days", "runtime_requests"];
+const CHANGEABLE: [&str; 6] = [
+    "name",
+    "audits_contents",
+    "oauth_on_orchestrators",
+    "events_kept_days",
+    "runtime_requests",
+    "models",
+];
 
 impl Control {
     /// All of them, in the order of their ids.
@@ -59,8 +65,9 @@ impl Control {
     /// Gives one another name; has its audit have what calls carry from now on or not, also of runs
     /// that live; says which agents may have servers that each person signs in to, for what is
     /// saved and for runs that begin from now on; for how many days events of sessions are kept;
-    /// and whether runs may ask humans for grants: `{"name": …, "audits_contents": …,
-    /// "oauth_on_orchestrators": …, "events_kept_days": …, "runtime_requests": …}`.
+    /// whether runs may ask humans for grants; and which models they may ask for: `{"name": …,
+    /// "audits_contents": …, "oauth_on_orchestrators": …, "events_kept_days": …,
+    /// "runtime_requests": …, "models": …}`.
     ///
     /// # Errors
     /// When a field is wrong or none is there, there is no such workspace or no store, or it fails.
@@ -79,6 +86,7 @@ impl Control {
             oauth_on_orchestrators: fields.word("oauth_on_orchestrators", &words),
             events_kept_days: fields.days("events_kept_days"),
             runtime_requests: fields.flag("runtime_requests"),
+            models: models(&mut fields),
         };
         if change == WorkspaceChange::default() {
             let remedy = format!("say some of `{}`", CHANGEABLE.join("`, `"));
@@ -171,7 +179,22 @@ fn changes(of: &WorkspaceId, change: &WorkspaceChange, by: &By) -> Vec<AuditEven
     let asking = change.runtime_requests.map(|is_on| {
         event(kind::RUNTIME_REQUESTS_UPDATED, "runtime_requests").with("value", is_on)
     });
-    [renamed, switched, oauth, events, asking].into_iter().flatten().collect()
+    let models = change.models.as_ref().map(|_| event(kind::WORKSPACE_UPDATED, "models"));
+    [renamed, switched, oauth, events, asking, models].into_iter().flatten().collect()
+}
+
+/// The models that are said, if any are.
+fn models(fields: &mut Fields) -> Option<EnabledModels> {
+    let node = fields.take("models")?;
+    match EnabledModels::read(&node, &Place::root("models")) {
+        Ok(models) => Some(models),
+        Err(faults) => {
+            for (place, message, remedy) in faults {
+                fields.fault(&place.to_string(), message, remedy);
+            }
+            None
+        }
+    }
 }
 
 /// What is done to a workspace: of the installation, where it can be read when that is gone.

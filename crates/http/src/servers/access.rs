@@ -178,11 +178,12 @@ pub(super) fn created(shown: &Value, place: &str) -> respond::Response {
 }
 
 fn workspace(workspace: &Workspace) -> Value {
-    let Workspace { id, name, settings } = workspace;
+    let Workspace { id, name, settings, models } = workspace;
     json!({
         "id": id.as_str(),
         "name": name,
         "audits_contents": settings.audits_contents,
+        "models": models.all(),
         "oauth_on_orchestrators": settings.oauth_on_orchestrators,
         "events_kept_days": settings.events_kept_days,
         "runtime_requests": settings.runtime_requests,

@@ -13,6 +13,7 @@ mod events;
 mod golden;
 mod grants;
 mod isolation;
+mod kin;
 mod once;
 mod openapi;
 mod outbound;

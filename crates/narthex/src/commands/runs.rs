@@ -1,5 +1,6 @@
 //! `narthex runs`: runs of the daemon, of agents or with servers of their own.
 
+mod claim;
 pub(crate) mod create;
 mod end;
 
@@ -26,6 +27,7 @@ pub(crate) async fn run(command: RunCommand, context: Context) -> Result<ExitCod
             list(&asked, &place, &context).await?;
         }
         RunCommand::Show { id, place } => show(&run_path(&place.workspace, &id), &context).await?,
+        RunCommand::Claim(args) => claim::run(&args, &context).await?,
         RunCommand::End(args) => end::run(&args, &context).await?,
     }
     Ok(ExitCode::SUCCESS)

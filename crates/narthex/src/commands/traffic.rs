@@ -56,6 +56,10 @@ fn wanted(args: &SetLimitsArgs) -> Value {
         calls_per_day,
         servers_per_run,
         memory_mb_per_run,
+        children_per_session,
+        child_depth,
+        children_per_day,
+        child_silence_minutes,
         place: _,
     } = args;
     let all = [
@@ -66,6 +70,10 @@ fn wanted(args: &SetLimitsArgs) -> Value {
         ("calls_per_day", calls_per_day),
         ("servers_per_run", servers_per_run),
         ("memory_mb_per_run", memory_mb_per_run),
+        ("children_per_session", children_per_session),
+        ("child_depth", child_depth),
+        ("children_per_day", children_per_day),
+        ("child_silence_minutes", child_silence_minutes),
     ];
     let said = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!((*value)?))));
     Value::Object(said.collect::<Map<_, _>>())
@@ -79,6 +87,10 @@ fn sentence(limits: &Value) -> String {
         calls(limits, "calls_per_day").map(|most| format!("{most} a day")),
         number(limits, "servers_per_run").map(|most| format!("{most} servers a run")),
         number(limits, "memory_mb_per_run").map(|most| format!("{most} MiB of memory a run")),
+        number(limits, "children_per_session").map(|most| format!("{most} children a session")),
+        number(limits, "child_depth").map(|most| format!("{most} sessions above a child")),
+        number(limits, "children_per_day").map(|most| format!("{most} children a day")),
+        number(limits, "child_silence_minutes").map(|most| format!("{most} minutes of silence")),
     ];
     let said: Vec<_> = all.into_iter().flatten().collect();
     if said.is_empty() { "nothing is limited".to_owned() } else { said.join(", ") }

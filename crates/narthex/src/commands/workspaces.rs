@@ -10,7 +10,7 @@ use crate::{
     Failure,
     cli::Context,
     daemon_client::{ApiRequest, DaemonClient, workspace_path},
-    output::{self, harmless},
+    output::{self, counted, harmless},
     table,
 };
 use narthex_cli::{ChangeWorkspaceArgs, DeleteWorkspaceArgs, Switch, WorkspacesCommand};
@@ -75,6 +75,9 @@ async fn change(
     if let Some(switch) = args.runtime_requests {
         body["runtime_requests"] = json!(switch == Switch::On);
     }
+    if args.any_model || !args.model.is_empty() {
+        body["models"] = args.model.iter().map(|text| model(text)).collect();
+    }
     let request = ApiRequest::new(Method::PATCH, workspace_path(id, ""));
     let asked = client.api(request.entry(&body.to_string()));
     let changed = waiting("changing the workspace", context, asked).await?;
@@ -99,8 +102,20 @@ async fn change(
         Some(false) => "runs ask humans for nothing",
         _ => "runs may ask humans for grants",
     };
-    let sentence = format!("{} ({name}): {contents}; {oauth}; {events}; {asking}", harmless(id));
+    let models = match changed["models"].as_array().map_or(0, Vec::len) {
+        0 => "runs ask for any model".to_owned(),
+        some => format!("runs ask for {}", counted(some as u64, "model")),
+    };
+    let id = harmless(id);
+    let sentence = format!("{id} ({name}): {contents}; {oauth}; {events}; {asking}; {models}");
     output::told(&changed, &sentence, context.format)
+}
+
+/// A model with its short names, as the API has it.
+fn model(text: &str) -> Value {
+    let (id, names) = text.split_once('=').unwrap_or((text, ""));
+    let names: Vec<_> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    json!({ "id": id.trim(), "short_names": names })
 }
 
 async fn delete(

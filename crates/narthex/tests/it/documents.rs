@@ -152,6 +152,7 @@ const SHOWN: &[&str] = &[
     "policy set",
     "policy show",
     "members set",
+    "runs claim",
     "runs create",
     "runs end",
     "runs list",

@@ -327,6 +327,64 @@ async fn x_m3_children_are_carried_out() {
     assert_eq!(world.hears("ended"), "told");
 }
 
+/// O80: an orchestrator whose program ends while its children go on is begun again when they have
+/// ended, in the same folder.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn o80_an_orchestrator_rests_while_its_children_work() {
+    let world = World::new();
+    let (_daemon, address) = world.up();
+    world.has_agent(&json!({ "name": "worker" }));
+    let lead = json!({ "name": "lead", "executor": "work", "agent_type": "orchestrator",
+                       "spawnable_agents": ["worker"] });
+    world.has_agent(&lead);
+    let begun = world.begin("lead");
+    let told = || serde_json::from_str::<Value>(&world.note("run.json")).unwrap();
+    world.hears("begun");
+    let before = told();
+    let asked = json!({ "child_agent_id": "worker" });
+    let child = called(address, &text(&before["token"]), "spawn_session", asked).await;
+    let child = text(&child["structuredContent"]["session"]["id"]);
+    world.says("go", "0");
+    // An end of the child before this one would be its own affair.
+    while world.status(&begun["run_id"]) == "running" {}
+    world.place.run(["sessions", "end", &child]).succeeded();
+    world.hears("begun");
+    let after = told();
+    assert_ne!(after["run_id"], before["run_id"]);
+    assert_eq!((&after["session_id"], &after["folder"]), (&begun["session_id"], &before["folder"]));
+    assert!(world.note("prompt").contains(&child), "{}", world.note("prompt"));
+    world.says("go", "0");
+    let story = world.story(&text(&begun["session_id"]));
+    let expected = ["session.created", "session.wake", "session.resumed", "session.completed"];
+    assert_eq!(types(&story), [&expected[..], &["session.ended"]].concat());
+}
+
+/// `narthex runs claim`: a run that waits is carried out by whoever claims it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn runs_are_claimed_on_the_command_line() {
+    let world = World::new();
+    let (_daemon, address) = world.up();
+    world.has_agent(&json!({ "name": "worker" }));
+    world.has_agent(&json!({ "name": "lead", "spawnable_agents": ["worker"] }));
+    let lead = data(world.place.run(["runs", "create", "--agent", "lead", "--json"]));
+    let asked = json!({ "child_agent_id": "worker", "prompt": "count" });
+    called(address, &text(&lead["token"]), "spawn_session", asked).await;
+    let waiting = world.place.run(["runs", "list", "--status", "pending", "--quiet"]);
+    let waiting = waiting.succeeded().stdout.trim().to_owned();
+    let claimed = data(world.place.run(["runs", "claim", &waiting, "--lease", "10m", "--json"]));
+    assert_eq!((&claimed["run"]["run_id"], &claimed["prompt"]), (&json!(waiting), &json!("count")));
+    let token = text(&claimed["run"]["token"]);
+    let said = called(address, &token, "emit_status", json!({ "status": "starting" })).await;
+    assert_eq!(said["isError"], Value::Null, "{said}");
+    let again = world.place.run(["runs", "claim", &waiting]);
+    again.failed(1, &["conflict", "somebody else has claimed it"]);
+    let claim = text(&claimed["claim"]);
+    let words = ["runs", "claim", &waiting, "--claim", &claim, "--lease", "1h"];
+    let held = world.place.run(words).succeeded().stdout;
+    assert!(held.starts_with(&format!("The claim {claim} holds until ")), "{held}");
+    world.place.run(["runs", "claim", "run_000000000000"]).failed(1, &["not_found"]);
+}
+
 /// Who may save agents names an executor, and never what is started; one that is not there, or for
 /// others, is refused when the agent is saved, and so is what makes no sense in the settings.
 #[test]

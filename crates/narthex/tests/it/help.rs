@@ -28,6 +28,7 @@ const COMMANDS: &[&[&str]] = &[
     &["runs"],
     &["runs", "create"],
     &["runs", "list"],
+    &["runs", "claim"],
     &["runs", "show"],
     &["runs", "end"],
     &["servers", "list"],

@@ -42,6 +42,13 @@ const CHILDREN_FIT: Statement = Statement {
           (SELECT COUNT(*) FROM sessions WHERE workspace = $1 AND ended_at = 0 AND parent IN \
           (SELECT id FROM runs WHERE workspace = $1 AND session = $3)) <= $4",
 };
+/// Since `$3` no more than `$4` sessions have been begun by runs.
+const DAY_FITS: Statement = Statement {
+    name: "runs.day_fits",
+    sql: "UPDATE runs SET ended_at = 0 WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND \
+          (SELECT COUNT(*) FROM sessions WHERE workspace = $1 AND parent <> '' \
+          AND created_at >= $3) <= $4",
+};
 const END: Statement = Statement {
     name: "runs.end",
     sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '' \
@@ -141,6 +148,8 @@ pub struct Spawned {
     pub session: SessionId,
     /// How many sessions that its runs have begun may go on, with the new one.
     pub children_max: u32,
+    /// How many sessions runs of the workspace may have begun since a time, with the new one.
+    pub day: Option<(SystemTime, u32)>,
     /// The grant for a single use that this one is.
     pub grant: Option<GrantId>,
 }
@@ -183,6 +192,8 @@ impl<'a> RunRows<'a> {
             steps.extend(of.steps(workspace, Value::Text(&parent)));
         }
         steps.push(Step::new(COUNT, vec![workspace]));
+        let day = by_parent.as_ref().and_then(|of| of.day_step(workspace, Value::Text(&parent)));
+        steps.extend(day);
         let values = vec![
             workspace,
             Value::Text(&id),
@@ -253,13 +264,15 @@ impl<'a> RunRows<'a> {
 struct SpawnTexts {
     session: String,
     children_max: i64,
+    day: Option<(i64, i64)>,
     grant: Option<String>,
 }
 
 impl SpawnTexts {
     fn new(of: Spawned) -> Self {
         let (session, grant) = (of.session.to_text(), of.grant.map(|id| id.to_text()));
-        Self { session, children_max: of.children_max.into(), grant }
+        let day = of.day.map(|(since, most)| (ms(since), most.into()));
+        Self { session, children_max: of.children_max.into(), day, grant }
     }
 
     fn steps<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Vec<Step<'v>> {
@@ -272,6 +285,13 @@ impl SpawnTexts {
             steps.extend(grants::consume(workspace, Value::Text(grant), parent));
         }
         steps
+    }
+
+    /// Asked when nobody else in the workspace can begin another one meanwhile.
+    fn day_step<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Option<Step<'v>> {
+        let (since, most) = self.day?;
+        let values = vec![workspace, parent, Value::Integer(since), Value::Integer(most)];
+        Some(Step::must_change(DAY_FITS, values))
     }
 }
 

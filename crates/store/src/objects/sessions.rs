@@ -37,6 +37,17 @@ const LIVE_CHILDREN: Statement = Statement {
     sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND ended_at = 0 \
           AND parent IN (SELECT id FROM runs WHERE workspace = $1 AND session = $2)",
 };
+const LIVE_CHILD_OF: Statement = Statement {
+    name: "sessions.live_child_of",
+    sql: "SELECT id FROM sessions WHERE workspace = $1 AND ended_at = 0 AND agent = $3 \
+          AND parent IN (SELECT id FROM runs WHERE workspace = $1 AND session = $2) \
+          ORDER BY created_at, id LIMIT 1",
+};
+const CHILDREN_SINCE: Statement = Statement {
+    name: "sessions.children_since",
+    sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND parent <> '' \
+          AND created_at >= $2",
+};
 /// The runs that go on of sessions that other runs have begun.
 const CHILDREN: Statement = Statement {
     name: "sessions.children",
@@ -161,6 +172,37 @@ impl<'a> SessionRows<'a> {
         let of = of.to_text();
         let values = [Value::Text(workspace.as_str()), Value::Text(&of)];
         let rows = self.database.read(LIVE_CHILDREN, &values).await?;
+        let count = rows.first().map(|row| row.integer("children")).transpose()?;
+        Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
+    }
+
+    /// The oldest session of an agent that runs of another session have begun, and that goes on.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn live_child_of(
+        &self,
+        workspace: &WorkspaceId,
+        of: SessionId,
+        agent: &str,
+    ) -> Result<Option<SessionId>, StatementError> {
+        let of = of.to_text();
+        let values = [Value::Text(workspace.as_str()), Value::Text(&of), Value::Text(agent)];
+        let rows = self.database.read(LIVE_CHILD_OF, &values).await?;
+        rows.first().map(|row| id(row, "id", SessionId::parse)).transpose()
+    }
+
+    /// How many sessions runs of a workspace have begun since a time.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn children_since(
+        &self,
+        workspace: &WorkspaceId,
+        since: SystemTime,
+    ) -> Result<u64, StatementError> {
+        let values = [Value::Text(workspace.as_str()), Value::Integer(ms(since))];
+        let rows = self.database.read(CHILDREN_SINCE, &values).await?;
         let count = rows.first().map(|row| row.integer("children")).transpose()?;
         Ok(u64::try_from(count.unwrap_or_default()).unwrap_or_default())
     }

@@ -1,6 +1,6 @@
 //! Workspaces: the tenants, of which `default` exists from the start.
 
-use narthex_model::{OauthOnOrchestrators, WorkspaceId};
+use narthex_model::{EnabledModels, OauthOnOrchestrators, WorkspaceId};
 
 use super::principals::CHANGED;
 use crate::{
@@ -13,17 +13,17 @@ const CREATE: Statement = Statement {
     name: "workspaces.create",
     sql: "INSERT INTO workspaces \
           (id, name, audits_contents, oauth_on_orchestrators, events_kept_days, \
-          runtime_requests) VALUES ($1, $2, $3, $4, $5, $6)",
+          runtime_requests, models) VALUES ($1, $2, $3, $4, $5, $6, $7)",
 };
 const FIND: Statement = Statement {
     name: "workspaces.find",
     sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days, \
-          runtime_requests FROM workspaces WHERE id = $1",
+          runtime_requests, models FROM workspaces WHERE id = $1",
 };
 const ALL: Statement = Statement {
     name: "workspaces.all",
     sql: "SELECT id, name, audits_contents, oauth_on_orchestrators, events_kept_days, \
-          runtime_requests FROM workspaces",
+          runtime_requests, models FROM workspaces",
 };
 const RENAME: Statement =
     Statement { name: "workspaces.rename", sql: "UPDATE workspaces SET name = $2 WHERE id = $1" };
@@ -42,6 +42,10 @@ const KEEP_EVENTS: Statement = Statement {
 const LET_ASK: Statement = Statement {
     name: "workspaces.let_ask",
     sql: "UPDATE workspaces SET runtime_requests = $2 WHERE id = $1",
+};
+const SET_MODELS: Statement = Statement {
+    name: "workspaces.set_models",
+    sql: "UPDATE workspaces SET models = $2 WHERE id = $1",
 };
 const CONTENTS: Statement = Statement {
     name: "workspaces.contents",
@@ -92,6 +96,8 @@ pub struct Workspace {
     pub name: String,
     /// What its admins say of it.
     pub settings: WorkspaceSettings,
+    /// The models that its runs may ask for.
+    pub models: EnabledModels,
 }
 
 /// What the admins of a workspace say of it.
@@ -131,13 +137,16 @@ pub struct WorkspaceChange {
     pub events_kept_days: Option<u32>,
     /// [`WorkspaceSettings::runtime_requests`].
     pub runtime_requests: Option<bool>,
+    /// [`Workspace::models`].
+    pub models: Option<EnabledModels>,
 }
 
 impl Workspace {
     /// One with the settings that there are by default.
     #[must_use]
     pub fn new(id: WorkspaceId, name: impl Into<String>) -> Self {
-        Self { id, name: name.into(), settings: WorkspaceSettings::default() }
+        let (settings, models) = (WorkspaceSettings::default(), EnabledModels::default());
+        Self { id, name: name.into(), settings, models }
     }
 }
 
@@ -157,13 +166,13 @@ impl<'a> Workspaces<'a> {
     /// # Errors
     /// `Exists` if the id is taken, or when the statement fails.
     pub async fn create(&self, workspace: &Workspace) -> Result<(), StatementError> {
-        let Workspace { id, name, settings } = workspace;
+        let Workspace { id, name, settings, models } = workspace;
         let contents = Value::Integer(settings.audits_contents.into());
         let oauth = Value::Text(settings.oauth_on_orchestrators.as_str());
         let kept_days = Value::Integer(settings.events_kept_days.into());
         let asking = Value::Integer(settings.runtime_requests.into());
-        let (id, name) = (Value::Text(id.as_str()), Value::Text(name));
-        let values = vec![id, name, contents, oauth, kept_days, asking];
+        let (id, name, models) = (Value::Text(id.as_str()), Value::Text(name), models.text());
+        let values = vec![id, name, contents, oauth, kept_days, asking, Value::Text(&models)];
         let steps = [Step::new(CREATE, values), Step::new(CHANGED, Vec::new())];
         self.database.write_steps(&steps).await.map(drop)
     }
@@ -180,12 +189,14 @@ impl<'a> Workspaces<'a> {
         let step =
             |statement, value| Step::must_change(statement, vec![Value::Text(id.as_str()), value]);
         let number = |statement, value: i64| step(statement, Value::Integer(value));
+        let models = change.models.as_ref().map(EnabledModels::text);
         let all = [
             change.name.as_deref().map(|name| step(RENAME, Value::Text(name))),
             change.audits_contents.map(|is_on| number(SWITCH_CONTENTS, is_on.into())),
             change.oauth_on_orchestrators.map(|one| step(SET_OAUTH, Value::Text(one.as_str()))),
             change.events_kept_days.map(|days| number(KEEP_EVENTS, days.into())),
             change.runtime_requests.map(|is_on| number(LET_ASK, is_on.into())),
+            models.as_deref().map(|text| step(SET_MODELS, Value::Text(text))),
             Some(Step::new(CHANGED, Vec::new())),
         ];
         let steps: Vec<_> = all.into_iter().flatten().collect();
@@ -256,5 +267,6 @@ fn workspace(row: &Row) -> Result<Workspace, StatementError> {
             .map_err(|_unfit| row.damaged())?,
         runtime_requests: row.integer("runtime_requests")? == 1,
     };
-    Ok(Workspace { id, name: row.text("name")?, settings })
+    let models = EnabledModels::parse(&row.text("models")?).ok_or_else(|| row.damaged())?;
+    Ok(Workspace { id, name: row.text("name")?, settings, models })
 }

@@ -69,6 +69,8 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
         assert_eq!((&*team.name, team.settings.audits_contents), ("Größe", version >= 15));
         let oauth = if version >= 19 { "on_attended" } else { "off" };
         assert_eq!(team.settings.oauth_on_orchestrators.as_str(), oauth);
+        let model = team.models.resolve("m").map(str::to_owned);
+        assert_eq!(model.as_deref(), Some(if version >= 30 { "m5" } else { "m" }));
         assert_eq!(store.workspaces().all().await.unwrap().len(), 2);
         let disabled = store.server_flags().disabled(&id("team")).await.unwrap();
         let seeded = store.seeded_defaults().names(&id("default")).await.unwrap();
@@ -213,6 +215,8 @@ async fn check_run(store: &Store, version: u32) {
     let run = store.runs().find(RunId::parse("run_0a1b2c3d4e5f").unwrap()).await.unwrap();
     let told: Vec<_> = run.iter().flat_map(|run| &run.agent_env).map(EnvName::as_str).collect();
     assert_eq!(told, if version >= 13 { vec!["GITHUB_TOKEN"] } else { vec![] });
+    let executor = run.as_ref().and_then(|run| run.waiting.clone()?.executor);
+    assert_eq!(executor.is_some(), version >= 29);
     let bindings = store.env_bindings().all(&id("team")).await.unwrap();
     assert_eq!(bindings.len(), usize::from(version >= 13));
     let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));

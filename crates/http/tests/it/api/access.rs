@@ -313,7 +313,7 @@ async fn workspaces_are_made_named_and_deleted() {
     let workspace = |id: &str, name: &str| {
         json!({ "id": id, "name": name, "audits_contents": false,
                 "oauth_on_orchestrators": "off", "events_kept_days": 30,
-                "runtime_requests": true })
+                "runtime_requests": true, "models": [] })
     };
     assert_eq!(made.json(), workspace("team", "Team"));
     let again = api.send("POST", "/api/workspaces", r#"{"id": "team"}"#).await;

@@ -390,7 +390,7 @@ async fn x_m64_the_switch_is_an_admins_and_is_recorded() {
     let shown = |name: &str, is_on: bool| {
         json!({ "id": "team", "name": name, "audits_contents": is_on,
                 "oauth_on_orchestrators": "off", "events_kept_days": 30,
-                "runtime_requests": true })
+                "runtime_requests": true, "models": [] })
     };
     assert_eq!(changed, shown("T", true));
     let renamed = tenants.send(admin, "PATCH", place, r#"{"name": "U"}"#).await.succeeded();

@@ -187,7 +187,8 @@ async fn x_m54_one_spawn_grant_is_one_child() {
     for _ in 0..100 {
         let (runs, view) = (runs.clone(), view.clone());
         let request = json!({ "agent_name": "loner" });
-        spawning.spawn(async move { runs.spawn(&view, &request, Default::default()).await });
+        spawning
+            .spawn(async move { runs.spawn(&view, "loner", &request, Default::default()).await });
     }
     let mut begun = 0;
     for spawned in spawning.join_all().await {

@@ -1,0 +1,242 @@
+//! What a workspace says of children, of which there is one at a time, and parents that go on.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use narthex_control::By;
+use narthex_model::{RunId, WorkspaceId};
+use narthex_runs::Creator;
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{built_in::Run, world::Api};
+
+const HERE: &str = "/api/workspaces/default";
+
+/// A daemon with `lead`, who may start `reader` and the orchestrator `boss`, who may start `reader`
+/// and has a server that asks for a scope.
+async fn daemon(place: &TempDir) -> (Api, Store) {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let api = Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await;
+    let server = json!({ "url": api.fixture_url(), "transport": "http",
+        "config_schema": { "context": { "type": "string", "required": true } } });
+    api.send("PUT", &format!("{HERE}/mcp-servers/docs"), server.to_string()).await.succeeded();
+    let docs = json!({ "ref": "docs", "config": { "context": "${scope.tenant}" } });
+    for (name, agent) in [
+        ("reader", json!({})),
+        (
+            "boss",
+            json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader", "boss"],
+                         "mcpServers": { "docs": docs } }),
+        ),
+        ("lead", json!({ "spawnable_agents": ["reader", "boss"] })),
+    ] {
+        let path = format!("{HERE}/agents/{name}");
+        api.send("PUT", &path, agent.to_string()).await.succeeded();
+    }
+    (api, store)
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
+}
+
+/// A run of `lead`, with a scope that what comes of it needs.
+async fn lead(api: &Api) -> Run<'_> {
+    let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" } }).to_string();
+    let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
+    Run { api, token: text(&made, "token"), session: text(&made, "session_id") }
+}
+
+async fn start(run: &Run<'_>, agent: &str) -> Value {
+    run.called("spawn_session", json!({ "child_agent_id": agent })).await
+}
+
+async fn refused(run: &Run<'_>, agent: &str) -> Value {
+    run.refused("spawn_session", json!({ "child_agent_id": agent })).await
+}
+
+async fn claimed<'a>(api: &'a Api, run: &str) -> (Run<'a>, Value) {
+    let claim = api.send("POST", &format!("{HERE}/runs/{run}/claim"), "{}").await.succeeded();
+    let (token, session) = (text(&claim["run"], "token"), text(&claim["run"], "session_id"));
+    (Run { api, token, session }, claim)
+}
+
+async fn end(api: &Api, path: &str) {
+    assert_eq!(api.ask("DELETE", path).send().await.status, StatusCode::NO_CONTENT);
+}
+
+async fn has_limits(api: &Api, limits: Value) {
+    api.send("PUT", &format!("{HERE}/limits"), limits.to_string()).await.succeeded();
+}
+
+/// X-E86, X-E90: how deep, how many, how many a day, and how silent is the workspace's to say; it
+/// counts for the next child.
+#[tokio::test]
+async fn x_e86_a_workspace_limits_children() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    has_limits(&api, json!({ "children_per_session": 1 })).await;
+    let first = start(&lead, "reader").await;
+    let error = refused(&lead, "reader").await;
+    assert_eq!(error["details"]["code"], "too_many_children", "{error}");
+    has_limits(&api, json!({ "children_per_day": 2, "child_depth": 1 })).await;
+    let boss = start(&lead, "boss").await;
+    let error = refused(&lead, "reader").await;
+    assert_eq!(error["details"]["code"], "too_many_children", "{error}");
+    assert!(error["message"].as_str().unwrap().contains("children_per_day"), "{error}");
+    // None of them counts any more when it has ended, but for the day.
+    let ended = json!({ "child_session_id": first["session"]["id"] });
+    lead.called("cancel_session", ended).await;
+    refused(&lead, "reader").await;
+    has_limits(&api, json!({ "child_depth": 1 })).await;
+    let (boss, _) = claimed(&api, &text(&boss["session"], "run_id")).await;
+    let error = refused(&boss, "reader").await;
+    assert_eq!(error["details"]["code"], "too_deep", "{error}");
+    has_limits(&api, json!({ "child_silence_minutes": 5 })).await;
+    let child = start(&boss, "reader").await;
+    let path = format!("{HERE}/runs/{}/claim", text(&child["session"], "run_id"));
+    api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await.succeeded();
+    let in_minutes = |minutes: u64| SystemTime::now() + Duration::from_secs(minutes * 60);
+    let status = async || {
+        let asked = json!({ "child_session_id": child["session"]["id"] });
+        text(&boss.called("read_child_output", asked).await["child"], "status")
+    };
+    api.runs.look_at_children(in_minutes(4)).await.unwrap();
+    assert_eq!(status().await, "running");
+    api.runs.look_at_children(in_minutes(6)).await.unwrap();
+    assert_eq!(status().await, "expired");
+}
+
+/// X-E85: of an orchestrator a session has one child at a time, whoever asks how often at once; it
+/// is given again whatever model is asked for.
+#[tokio::test]
+async fn x_e85_an_orchestrator_is_started_once() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let ask = || start(&lead, "boss");
+    let (a, b, c, d) = tokio::join!(ask(), ask(), ask(), ask());
+    let all = [a, b, c, d];
+    assert!(all.iter().all(|one| one["session"]["id"] == all[0]["session"]["id"]), "{all:?}");
+    assert_eq!(all.iter().filter(|one| one["is_new"] == true).count(), 1);
+    let asked = json!({ "child_agent_id": "boss", "model": "another" });
+    let again = lead.called("spawn_session", asked).await;
+    assert_eq!(again["session"], all[0]["session"]);
+    // Workers are any number, and another session has its own.
+    let readers = [start(&lead, "reader").await, start(&lead, "reader").await];
+    assert_ne!(readers[0]["session"]["id"], readers[1]["session"]["id"]);
+    let other = self::lead(&api).await;
+    assert_ne!(start(&other, "boss").await["session"]["id"], all[0]["session"]["id"]);
+    let ended = json!({ "child_session_id": all[0]["session"]["id"] });
+    lead.called("cancel_session", ended).await;
+    assert_ne!(ask().await["session"]["id"], all[0]["session"]["id"]);
+}
+
+/// X-E87: a short name is the newest enabled model of that name; what is not enabled is refused.
+#[tokio::test]
+async fn x_e87_short_names_of_models() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let ask = |model: &str| json!({ "child_agent_id": "reader", "model": model });
+    lead.called("spawn_session", ask("whatever")).await;
+    let newest = json!({ "id": "opus-5", "short_names": ["opus"] });
+    let models = json!([newest, { "id": "opus-4", "short_names": ["opus"] }]);
+    let change = json!({ "models": models }).to_string();
+    assert_eq!(api.send("PATCH", HERE, change).await.succeeded()["models"], models);
+    for (asked, meant) in [("opus", "opus-5"), ("opus-4", "opus-4")] {
+        let child = lead.called("spawn_session", ask(asked)).await;
+        let run = api.get(&format!("{HERE}/runs/{}", text(&child["session"], "run_id"))).await;
+        assert_eq!(run["claim"]["model"], meant);
+    }
+    let error = lead.refused("spawn_session", ask("whatever")).await;
+    assert_eq!(error["details"]["code"], "model_not_enabled", "{error}");
+    let wrong = r#"{"models": [{"id": ""}, 3]}"#;
+    api.send("PATCH", HERE, wrong).await.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    api.send("PATCH", HERE, r#"{"models": []}"#).await.succeeded();
+    lead.called("spawn_session", ask("whatever")).await;
+}
+
+/// The runs of a session that wait for somebody, once there is one.
+async fn waiting(api: &Api, session: &str) -> Value {
+    let mut changes = api.runs.awaited();
+    loop {
+        changes.borrow_and_update();
+        let path = format!("{HERE}/runs?status=pending&session={session}");
+        let items = api.get(&path).await["items"].take();
+        if items[0].is_object() {
+            assert_eq!(items.as_array().unwrap().len(), 1, "{items}");
+            return items[0].clone();
+        }
+        changes.changed().await.unwrap();
+    }
+}
+
+/// O80: the session of an orchestrator whose run has ended goes on when a child of it has ended, or
+/// has told it something, with the scope of the very run that began the child, and once; others,
+/// whose run goes on, hear of it by an event.
+#[tokio::test]
+async fn o80_a_parent_goes_on_by_itself() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (boss, claim) = claimed(&api, &text(&begun["session"], "run_id")).await;
+    let readers = [start(&boss, "reader").await, start(&boss, "reader").await];
+    let (child, _) = claimed(&api, &text(&readers[0]["session"], "run_id")).await;
+    child.called("message_caller", json!({ "summary": "nearly" })).await;
+    let woken = async || {
+        let events = boss.events().await;
+        let wakes = events.into_iter().filter(|one| one["type"] == "session.wake");
+        wakes.map(|one| text(&one["payload"], "kind")).collect::<Vec<_>>()
+    };
+    assert_eq!(woken().await, ["message"]);
+    let own = format!("{HERE}/runs/{}", text(&claim["run"], "run_id"));
+    end(&api, &own).await;
+    child.called("message_caller", json!({ "summary": "done" })).await;
+    let run = waiting(&api, &boss.session).await;
+    assert_eq!(woken().await, ["message", "message"]);
+    // The scope is there: its server could not be made without.
+    let (boss, claim) = claimed(&api, &text(&run, "run_id")).await;
+    assert!(text(&claim, "prompt").contains(&child.session), "{claim}");
+    assert_eq!(claim["run"]["servers"][0]["alias"], "docs");
+    // It goes on now, so that the next end is an event alone.
+    let gone = format!("{HERE}/sessions/{}", text(&readers[1]["session"], "id"));
+    end(&api, &gone).await;
+    assert_eq!(woken().await, ["message", "message", "state_change"]);
+    let own = format!("{HERE}/runs/{}", text(&claim["run"], "run_id"));
+    end(&api, &own).await;
+    let ended = format!("{HERE}/sessions/{}", child.session);
+    end(&api, &ended).await;
+    let run = waiting(&api, &boss.session).await;
+    let (_, claim) = claimed(&api, &text(&run, "run_id")).await;
+    let prompt = text(&claim, "prompt");
+    assert!(prompt.contains(&child.session) && prompt.contains("ended"), "{prompt}");
+}
+
+/// S18: where two daemons are on a store, the token of a claim opens nothing at either of them once
+/// somebody else has claimed the run at the other.
+#[tokio::test]
+async fn s18_a_claim_elsewhere_shuts_out_the_one_before() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let child = start(&lead, "reader").await;
+    let (first, claim) = claimed(&api, &text(&child["session"], "run_id")).await;
+    first.called("emit_status", json!({ "status": "starting" })).await;
+    let id = RunId::parse(&text(&child["session"], "run_id")).unwrap();
+    let past = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    let name = text(&claim, "claim");
+    assert!(store.runs().hold(&WorkspaceId::default(), id, &name, past).await.unwrap());
+    let other = Api::with_all(&json!({}), store, &place.path().join("master.key")).await;
+    let by = Creator::Member(By::system(), None);
+    let taken = other.runs.claim(&WorkspaceId::default(), &id.to_text(), b"{}", &by).await;
+    taken.unwrap();
+    api.runs.look_at_claims().await.unwrap();
+    let request = api.world.modern("/mcp/narthex", "tools/list", json!({}));
+    let answer = request.header("authorization", &format!("Bearer {}", first.token)).send().await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+}
