@@ -52,11 +52,9 @@ impl Runs {
     pub(crate) async fn resume(&self, of: Resumption, prompt: &str) -> Result<(), RunError> {
         let Resumption { above, run, scope } = of;
         let _turn = self.shared.resuming.take(&above.id).await;
-        let living = RunFilter { status: Some(None), ..RunFilter::of_session(above.id) };
-        let living = self.store()?.runs().all(&above.workspace, living).await;
         let left = run.expires_at.duration_since(SystemTime::now()).unwrap_or_default().as_secs();
         // The time of the run that began the child bounds what comes of it.
-        if !living.map_err(ControlError::Store)?.is_empty() || left == 0 {
+        if left == 0 || self.has_living_run(&above).await? {
             return Ok(());
         }
         let request = json!({
@@ -85,7 +83,7 @@ impl Runs {
             let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
             self.wake_of_message(&child, sequence).await?;
             if let Some(of) = self.resumption(&child).await? {
-                self.resume_later(of, told_prompt(&child));
+                self.resume_later(of, told_prompt(&child)).await;
             }
             Ok::<_, RunError>(())
         };
@@ -94,14 +92,26 @@ impl Runs {
         }
     }
 
-    /// Servers take their time to start: whoever has a session go on does not wait for them.
-    pub(crate) fn resume_later(&self, of: Resumption, prompt: String) {
+    /// Has a session go on, unless a run of it does. Servers take their time to start, for which
+    /// nobody waits; what is so now decides.
+    pub(crate) async fn resume_later(&self, of: Resumption, prompt: String) {
+        match self.has_living_run(&of.above).await {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) => tracing::warn!("the session of a parent cannot be looked at: {error}"),
+        }
         let runs = self.clone();
         self.control().spawn(async move {
             if let Err(error) = Box::pin(runs.resume(of, &prompt)).await {
                 tracing::warn!("the session of a parent does not go on: {error}");
             }
         });
+    }
+
+    async fn has_living_run(&self, session: &SessionRow) -> Result<bool, RunError> {
+        let living = RunFilter { status: Some(None), ..RunFilter::of_session(session.id) };
+        let living = self.store()?.runs().all(&session.workspace, living).await;
+        Ok(!living.map_err(ControlError::Store)?.is_empty())
     }
 
     /// Whether a run leaves children that go on, for which its session stays.

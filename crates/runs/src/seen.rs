@@ -269,7 +269,7 @@ impl Runs {
             self.wake_of_end(session, how).await;
             if let Some(of) = resumption {
                 let prompt = ended_prompt(session, how.as_str());
-                self.resume_later(of, prompt);
+                self.resume_later(of, prompt).await;
             }
         }
         Ok(true)
