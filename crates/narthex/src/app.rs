@@ -204,6 +204,7 @@ impl App {
                 Some(runs)
             }
         };
+        let workers = options.doors.as_ref().map(|doors| doors.serve.workers.clone());
         let mut app = Self {
             gateway,
             control,
@@ -214,11 +215,7 @@ impl App {
             tasks,
             socket_dir: None,
             drained: OnceCell::new(),
-            _workers: options
-                .doors
-                .as_ref()
-                .map(|doors| doors.serve.workers.clone())
-                .unwrap_or_default(),
+            _workers: workers.unwrap_or_default(),
         };
         if let Some(doors) = options.doors {
             let url = doors.url("/mcp");
