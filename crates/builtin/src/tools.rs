@@ -2,6 +2,7 @@
 
 mod children;
 mod costs;
+mod handing;
 mod messages;
 mod permission;
 mod session;
@@ -29,6 +30,7 @@ pub(crate) fn all() -> Vec<Tool> {
         messages::tools(),
         permission::tools(),
         children::tools(),
+        handing::tools(),
         costs::tools(),
         session::tools(),
     ];

@@ -231,6 +231,7 @@ impl RunError {
             Self::NoCaller => "no_parent",
             Self::CallerOver => "parent_not_live",
             Self::SessionOver { .. } => "child_not_live",
+            Self::Sharing(error) => error.code(),
             error => error.kind().as_str(),
         }
     }

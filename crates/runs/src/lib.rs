@@ -61,7 +61,7 @@ pub use self::{
     executions::{Execution, Outcome, client_entry},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     shares::{
-        CommentOn, Commenter, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
+        CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
         SharingError, ThreadPage,
     },
     sockets::{OpenSockets, RunSockets, SocketsError},

@@ -5,6 +5,7 @@
 
 mod comments;
 mod error;
+mod handing;
 mod upkeep;
 
 use std::{
@@ -19,13 +20,14 @@ use narthex_events::EventKind;
 use narthex_gateway::RunView;
 use narthex_model::{ErrorKind, RunId, SessionId, ShareId, WorkspaceId, with_causes};
 use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
-use narthex_store::{ShareRow, SharedFileRow};
+use narthex_store::{RunRow, ShareRow, SharedFileRow};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
 pub use self::{
     comments::{CommentOn, Commenter, SeenThread, ThreadPage},
     error::SharingError,
+    handing::Handed,
 };
 use crate::{RunError, Runs};
 
@@ -281,8 +283,14 @@ impl Runs {
 
     /// The folder that a run was given; the one of the process itself has none.
     async fn folder_of(&self, run: &RunView) -> Result<Option<PathBuf>, RunError> {
-        let Some(row) = self.stored(&run.workspace, run.id).await? else { return Ok(None) };
-        let frozen = self.frozen(&row).await?;
+        match self.stored(&run.workspace, run.id).await? {
+            Some(row) => self.folder_of_row(&row).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn folder_of_row(&self, row: &RunRow) -> Result<Option<PathBuf>, RunError> {
+        let frozen = self.frozen(row).await?;
         let folder = frozen.of.agent().and_then(|agent| agent.inputs.project_dir.clone());
         // Else it would be relative to wherever the daemon was started.
         Ok(folder.map(PathBuf::from).filter(|folder| folder.is_absolute()))

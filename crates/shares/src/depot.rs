@@ -11,6 +11,7 @@ use narthex_model::WorkspaceId;
 
 use crate::error::io_error;
 use crate::snapshot::{FileCopy, copy_out};
+use crate::transfer::{Destination, transfer};
 use crate::{ContentHash, Folder, Limits, ShareError, Snapshot};
 
 /// Copies of shared files, in a folder that only one depot of one process has.
@@ -98,6 +99,22 @@ impl Depot {
         let (snapshot, copies) = copy_out(folder, path, &self.limits, &self.temporary)?;
         let hashes = lock(&shelf).keep(copies, quota)?;
         Ok(Taken { snapshot, hashes, shelf })
+    }
+
+    /// Copies files and folders of one run's folder into another's, within `limits` together;
+    /// nothing of it is kept.
+    ///
+    /// # Errors
+    /// When a path leads out of its folder or to nothing, a limit is reached, or the disk fails.
+    /// Nothing is changed then, but by a disk that fails while files are put in place.
+    pub fn transfer(
+        &self,
+        from: &Folder,
+        paths: &[&str],
+        to: Destination<'_>,
+        limits: &Limits,
+    ) -> Result<Vec<Snapshot>, ShareError> {
+        transfer(from, paths, to, limits, &self.temporary)
     }
 
     /// The copy of a content, to be read from its beginning.

@@ -1,7 +1,7 @@
 //! The folder of a run, and how what lies in it is opened.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{self, Dir, FileType, Mode, OFlags, ResolveFlags};
@@ -47,6 +47,10 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = fs::open(path, flags, Mode::empty());
         opened.map(Self).map_err(|error| io_error("open the folder of this run")(error.into()))
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// Opens what is at `path`, which [`clean`] has made. Links are followed as long as they stay

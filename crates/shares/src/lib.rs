@@ -14,6 +14,7 @@ mod folder;
 mod hash;
 mod kind;
 mod snapshot;
+mod transfer;
 
 pub use depot::{Depot, Sweep, Taken};
 pub use error::ShareError;
@@ -21,3 +22,4 @@ pub use folder::Folder;
 pub use hash::ContentHash;
 pub use kind::{ShareKind, content_type};
 pub use snapshot::{Limits, SharedFile, Skipped, Snapshot, Why};
+pub use transfer::Destination;

@@ -29,7 +29,7 @@ pub(super) fn tools() -> Vec<Tool> {
 }
 
 /// The argument that names a child.
-fn child_argument() -> Value {
+pub(super) fn child_argument() -> Value {
     json!({"type": "string", "maxLength": 100,
            "description": "The session, as `spawn_session` gave it."})
 }

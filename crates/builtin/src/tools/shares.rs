@@ -64,7 +64,8 @@ async fn shared(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let (share, snapshot) = done.map_err(|error| refused(&error))?;
     let SeenShare { row, files } = &share;
     let (id, count) = (row.id.to_text(), files.len());
-    let mut text = format!("“{}” is shared as `{id}`: {}, {count} files", row.title, row.kind);
+    let many = if count == 1 { "file" } else { "files" };
+    let mut text = format!("“{}” is shared as `{id}`: {}, {count} {many}", row.title, row.kind);
     if snapshot.skipped_count > 0 {
         text.push_str(&format!("; {} of the folder left out", snapshot.skipped_count));
     }

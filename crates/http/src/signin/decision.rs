@@ -7,7 +7,9 @@ use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
 use narthex_control::{GrantRequestRow, GrantRequestStatus};
-use narthex_model::{ErrorKind, GrantDuration, GrantRequestId, Timestamp, WorkspaceId};
+use narthex_model::{
+    ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
+};
 use narthex_screen::harmless;
 use serde_json::{Value, json};
 
@@ -32,6 +34,8 @@ const SHOWN_MAX: usize = 4_000;
 /// What is asked, and by which right somebody decides.
 struct Shown<'a> {
     row: &'a GrantRequestRow,
+    /// What people call whoever drives the run.
+    driver: Option<String>,
     who: &'a str,
     csrf: &'a str,
     /// Whether a decision by this sign-in counts for nothing.
@@ -54,10 +58,21 @@ impl Visitor<'_> {
         let is_proved = signed_in.method.is_authenticated();
         Ok(page(&Shown {
             row: &row,
+            driver: self.driver(&row)?,
             who: signed_in.account.name.as_str(),
             csrf: &self.control.form_token(token),
             needs_proof: self.control.needs_proof() && !is_proved,
         }))
+    }
+
+    fn driver(&self, row: &GrantRequestRow) -> Result<Option<String>, Problem> {
+        let Some(id) = &row.user else { return Ok(None) };
+        if *id == PrincipalId::local_admin() {
+            return Ok(Some("whoever has the admin token".to_owned()));
+        }
+        let all = self.control.principals()?;
+        let found = all.iter().find(|one| one.id == *id);
+        Ok(Some(found.map_or_else(|| id.to_string(), |one| one.name.to_string())))
     }
 
     /// Approves or denies it.
@@ -127,7 +142,7 @@ fn page(shown: &Shown<'_>) -> Response {
     let mut main = format!("<h1>{title}</h1>\n");
     let by = row.decided.as_ref().map(|(_, by)| format!(" by {}", safe(by))).unwrap_or_default();
     put(&mut main, format_args!("<p>This request {told}{by}.</p>\n<dl>\n"));
-    for (name, value) in facts(row) {
+    for (name, value) in facts(shown) {
         put(&mut main, format_args!("<dt>{name}</dt><dd>{}</dd>\n", safe(&value)));
     }
     main.push_str("</dl>\n");
@@ -151,13 +166,14 @@ fn page(shown: &Shown<'_>) -> Response {
 }
 
 /// Who asks for what.
-fn facts(row: &GrantRequestRow) -> Vec<(&'static str, String)> {
+fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
+    let row = shown.row;
     let mut facts = Vec::new();
     if let Some(agent) = &row.agent {
         facts.push(("agent", agent.to_string()));
     }
-    if let Some(user) = &row.user {
-        facts.push(("driven by", user.to_string()));
+    if let Some(driver) = &shown.driver {
+        facts.push(("driven by", driver.clone()));
     }
     facts.push(("workspace", row.workspace.to_string()));
     facts.push(("run", row.run.to_text()));

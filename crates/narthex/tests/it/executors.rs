@@ -4,6 +4,7 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::SocketAddr,
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -416,4 +417,73 @@ fn executors_are_the_operators_alone() {
     world.place.write("config/narthex/narthex.toml", open);
     world.place.set_mode("config/narthex/narthex.toml", 0o644);
     world.place.run(["status"]).failed(2, &["`executors`", "chmod 600"]);
+}
+
+/// X-M3, S29: an agent hands files to its child and fetches what that has made, each in a folder of
+/// its own, and nothing else by links.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_m3_files_go_to_children_and_come_back() {
+    let world = World::new();
+    let (_daemon, address) = world.up();
+    world.has_agent(&json!({ "name": "reader", "executor": "stay" }));
+    let lead = json!({ "name": "lead", "executor": "work", "agent_type": "orchestrator",
+                       "spawnable_agents": ["reader"] });
+    world.has_agent(&lead);
+    world.begin("lead");
+    assert_eq!(world.hears("begun"), "1");
+    let run: Value = serde_json::from_str(&world.note("run.json")).unwrap();
+    let (token, own) = (text(&run["token"]), PathBuf::from(text(&run["folder"])));
+    let call = async |tool: &str, arguments: Value| {
+        let result = called(address, &token, tool, arguments).await;
+        result["structuredContent"].clone()
+    };
+    let child = call("spawn_session", json!({ "child_agent_id": "reader" })).await;
+    let child = text(&child["session"]["id"]);
+    assert_eq!(world.hears("begun"), "1");
+    let theirs = own.with_file_name(&child);
+    fs::create_dir(own.join("in")).unwrap();
+    fs::write(own.join("in/a.txt"), "for you").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", own.join("in/link")).unwrap();
+    let given = json!({ "child_session_id": child, "source_path": "in", "dest_path": "todo" });
+    let handed = call("share_to_child", given).await;
+    assert_eq!((&handed["files"], &handed["skipped_count"]), (&json!(1), &json!(1)), "{handed}");
+    assert_eq!(fs::read_to_string(theirs.join("todo/a.txt")).unwrap(), "for you");
+    assert!(!theirs.join("todo/link").exists());
+
+    fs::create_dir(theirs.join("out")).unwrap();
+    fs::write(theirs.join("out/b.txt"), "done").unwrap();
+    let wanted = json!({ "child_session_id": child, "paths": ["out"] });
+    let fetched = call("pull_from_child", wanted.clone()).await;
+    assert_eq!(fetched["dest_path"], format!("children/{child}"), "{fetched}");
+    let here = own.join("children").join(&child);
+    assert_eq!(fs::read_to_string(here.join("out/b.txt")).unwrap(), "done");
+    // What was fetched before goes.
+    fs::rename(theirs.join("out/b.txt"), theirs.join("out/c.txt")).unwrap();
+    call("pull_from_child", wanted).await;
+    assert!(!here.join("out/b.txt").exists() && here.join("out/c.txt").exists());
+
+    for (tool, arguments, code) in [
+        ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
+        ("pull_from_child", json!({ "paths": ["nothing"] }), "file_not_found"),
+        ("share_to_child", json!({ "source_path": "in/link" }), "path_outside_folder"),
+        (
+            "share_to_child",
+            json!({ "source_path": "in", "dest_path": "/x" }),
+            "path_outside_folder",
+        ),
+    ] {
+        let mut arguments = arguments;
+        arguments["child_session_id"] = child.clone().into();
+        let error = call(tool, arguments).await["error"].take();
+        assert_eq!(error["details"]["code"], code, "{error}");
+    }
+    let other = json!({ "child_session_id": run["session_id"] });
+    let error = call("pull_from_child", other).await["error"].take();
+    assert_eq!(error["details"]["code"], "not_your_child", "{error}");
+    call("cancel_session", json!({ "child_session_id": child })).await;
+    assert_eq!(world.hears("ended"), "told");
+    let given = json!({ "child_session_id": child, "source_path": "in" });
+    let error = call("share_to_child", given).await["error"].take();
+    assert_eq!(error["details"]["code"], "child_not_live", "{error}");
+    world.says("go", "0");
 }

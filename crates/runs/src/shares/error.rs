@@ -21,6 +21,12 @@ pub enum SharingError {
     /// The folder of the run cannot be opened.
     #[error("the workspace folder of this run cannot be opened")]
     FolderGone(#[source] ShareError),
+    /// The child has no folder, or not any more.
+    #[error("the child has no workspace folder here, or none any more")]
+    NoChildFolder,
+    /// What one writes is there for the other at once.
+    #[error("the child works in the very folder of this run: nothing has to be copied")]
+    SameFolder,
     /// The workspace has no such share.
     #[error("there is no share `{0}`")]
     NoShare(String),
@@ -60,9 +66,12 @@ impl SharingError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NoDepot | Self::NoSession | Self::NoFolder | Self::FolderGone(_) => {
-                ErrorKind::Conflict
-            }
+            Self::NoDepot
+            | Self::NoSession
+            | Self::NoFolder
+            | Self::FolderGone(_)
+            | Self::NoChildFolder
+            | Self::SameFolder => ErrorKind::Conflict,
             Self::NoShare(_) | Self::NoFile(_) | Self::NoThread(_) => ErrorKind::NotFound,
             Self::OthersShare(_) => ErrorKind::Denied,
             Self::WhichFile => ErrorKind::Invalid,
@@ -80,6 +89,8 @@ impl SharingError {
             Self::NoDepot => "sharing_unsupported",
             Self::NoSession => "no_session",
             Self::NoFolder | Self::FolderGone(_) => "no_workspace_folder",
+            Self::NoChildFolder => "child_workspace_unavailable",
+            Self::SameFolder => "same_folder",
             Self::NoShare(_) => "share_not_found",
             Self::OthersShare(_) => "share_id_owned_by_other_session",
             Self::TooMany(_) => "too_many_shares",

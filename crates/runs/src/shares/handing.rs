@@ -1,0 +1,133 @@
+//! Files that a session hands to its children, and fetches from them, as copies (X-M3).
+
+use std::path::PathBuf;
+
+use narthex_gateway::RunView;
+use narthex_shares::{Destination, Folder, Limits, Snapshot};
+
+use super::{SharingError, blocking, of_files};
+use crate::{Child, RunError, Runs};
+
+/// The most bytes that are copied at once.
+const HANDED_MAX: u64 = 50 * 1024 * 1024;
+
+/// What was copied from one folder to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Handed {
+    /// Below which path of the other folder it is.
+    pub path: String,
+    /// How many files.
+    pub files: usize,
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// How much was passed over, such as links.
+    pub skipped: usize,
+}
+
+/// What goes from where to where.
+struct Handing {
+    from: PathBuf,
+    paths: Vec<String>,
+    to: PathBuf,
+    below: String,
+    /// Whether it takes the place of all that was fetched before.
+    is_fetched: bool,
+}
+
+impl Runs {
+    /// Copies a file or folder of a run's folder into that of a child that goes on: below `to`, or
+    /// `from-caller`.
+    ///
+    /// # Errors
+    /// When it is no child or has ended, one of both has no folder or they have the same, a path
+    /// leads out of its folder or to nothing, a limit is reached, or the disk or the store fails.
+    pub async fn hand_to_child(
+        &self,
+        run: &RunView,
+        child: &str,
+        path: String,
+        to: Option<String>,
+    ) -> Result<Handed, RunError> {
+        let child = self.live_child(run, child).await?;
+        let (own, theirs) = self.both_folders(run, &child).await?;
+        let below = to.unwrap_or_else(|| "from-caller".to_owned());
+        let (from, to) = (own, theirs);
+        self.handed(Handing { from, paths: vec![path], to, below, is_fetched: false }).await
+    }
+
+    /// Copies files and folders of a child's folder into that of the run: below `children/` and
+    /// the child's session, in place of what was fetched before. Without paths, all there is.
+    ///
+    /// # Errors
+    /// As [`hand_to_child`](Self::hand_to_child); but the child may have ended.
+    pub async fn fetch_from_child(
+        &self,
+        run: &RunView,
+        child: &str,
+        mut paths: Vec<String>,
+    ) -> Result<Handed, RunError> {
+        let child = self.child(run, child).await?;
+        let (own, theirs) = self.both_folders(run, &child).await?;
+        if paths.is_empty() {
+            paths.push(".".to_owned());
+        }
+        let below = format!("children/{}", child.session.id);
+        self.handed(Handing { from: theirs, paths, to: own, below, is_fetched: true }).await
+    }
+
+    /// The folders of a run and of its child, which are not the same.
+    async fn both_folders(
+        &self,
+        run: &RunView,
+        child: &Child,
+    ) -> Result<(PathBuf, PathBuf), RunError> {
+        self.depot()?;
+        let own = self.folder_of(run).await?.ok_or(SharingError::NoFolder)?;
+        let theirs = match &child.run {
+            Some(row) => self.folder_of_row(row).await?,
+            None => None,
+        };
+        let theirs = theirs.ok_or(SharingError::NoChildFolder)?;
+        match own == theirs {
+            true => Err(SharingError::SameFolder.into()),
+            false => Ok((own, theirs)),
+        }
+    }
+
+    /// To its end, also if whoever asks goes away.
+    async fn handed(&self, handing: Handing) -> Result<Handed, RunError> {
+        let depot = self.depot()?.depot.clone();
+        let _turn = self.shared.copying.0.acquire().await;
+        let limits =
+            Limits { file_bytes: HANDED_MAX, share_bytes: HANDED_MAX, ..Limits::default() };
+        let done = blocking(move || {
+            let Handing { from, paths, to, below, is_fetched } = handing;
+            let own = |path: PathBuf| Folder::open(&path).map_err(SharingError::FolderGone);
+            let childs =
+                |path: PathBuf| Folder::open(&path).map_err(|_gone| SharingError::NoChildFolder);
+            let (from, folder) = match is_fetched {
+                true => (childs(from)?, own(to)?),
+                false => (own(from)?, childs(to)?),
+            };
+            let paths: Vec<_> = paths.iter().map(String::as_str).collect();
+            let to = Destination {
+                folder: &folder,
+                path: &below,
+                is_emptied: is_fetched,
+                keeps_paths: is_fetched,
+            };
+            let copied = depot.transfer(&from, &paths, to, &limits).map_err(of_files)?;
+            Ok::<_, SharingError>(summed(below, &copied))
+        });
+        Ok(done.await??)
+    }
+}
+
+fn summed(path: String, copied: &[Snapshot]) -> Handed {
+    Handed {
+        path,
+        files: copied.iter().map(|one| one.files.len()).sum(),
+        bytes: copied.iter().map(|one| one.total_size).sum(),
+        skipped: copied.iter().map(|one| one.skipped_count).sum(),
+    }
+}
