@@ -117,6 +117,10 @@ impl Visitor<'_> {
     where
         B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
     {
+        if matches!(self.target, SignInTarget::Decision | SignInTarget::Decide) {
+            // What can be the page of no request is nowhere else either.
+            self.place()?;
+        }
         if let Some(elsewhere) = self.at_the_public_origin()? {
             return Ok(elsewhere);
         }

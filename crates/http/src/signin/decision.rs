@@ -120,7 +120,7 @@ impl Visitor<'_> {
         place.unwrap_or_else(|| "/signin".to_owned())
     }
 
-    fn place(&self) -> Result<(WorkspaceId, GrantRequestId), Problem> {
+    pub(super) fn place(&self) -> Result<(WorkspaceId, GrantRequestId), Problem> {
         let workspace = WorkspaceId::new(&self.segment()).map_err(|_unfit| nothing())?;
         let id = GrantRequestId::parse(&self.nth_segment(1)).ok_or_else(nothing)?;
         Ok((workspace, id))

@@ -118,6 +118,11 @@ async fn d15_the_page_lets_in_nobody_else() {
         let answer = ada.request(Method::GET, &page_of(unknown)).send().await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{unknown}");
     }
+    // At another address than the public one, too, which leads there otherwise.
+    let elsewhere = |path: &str| ada.request(Method::GET, path).header("host", "127.0.0.1:7717");
+    let answer = elsewhere(&page_of("null%2Cnull")).send().await;
+    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    assert_eq!(elsewhere(&path).send().await.status, StatusCode::SEE_OTHER);
     assert_eq!(decide(&mut ada, &path, "decision=deny&reason=no").await, 303);
     let denied = ada.request(Method::GET, &path).send().await;
     assert!(denied.text().contains("<h1>Denied</h1>"), "{}", denied.text());
