@@ -1,6 +1,6 @@
 //! The OpenAPI document of everything that is served, made once of three sources: the table of
-//! routes, which says who may come in; [`operations()`], which says what each does; and files of JSON
-//! beside this one, which have the schemas, parameters and headers.
+//! routes, which says who may come in; [`operations()`], which says what each does; and files of
+//! JSON beside this one, which have the schemas, parameters and headers.
 //!
 //! Tests of the door hold it against what is: each route and method is described and nothing else,
 //! and every answer that a test gets is one that is described.
