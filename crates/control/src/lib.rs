@@ -46,7 +46,7 @@ pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
 pub use narthex_live::{POLL, STALE};
-pub use narthex_login::{LoginOptions, ProviderOptions};
+pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
 pub use narthex_resolve::{LookUp, Variables, VariablesError};
 pub use narthex_rules::{RuleFault, RuleFaults, RuleSet, SCHEMA as POLICY_SCHEMA};

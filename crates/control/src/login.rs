@@ -10,8 +10,8 @@ mod session;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use narthex_login::{
-    LoginOptions, Passkeys, Pending, ProviderOptions, PublicOrigin, Registration, SessionLimits,
-    SignIn, TokenHash, oidc::Attempt,
+    Consents, LoginOptions, Passkeys, Pending, ProviderOptions, PublicOrigin, Registration,
+    SessionLimits, SignIn, TokenHash, oidc::Attempt,
 };
 use narthex_model::PrincipalId;
 
@@ -43,6 +43,7 @@ pub(crate) struct Login {
     sign_ins: Pending<SignIn>,
     attempts: Pending<(String, Attempt)>,
     providers: BTreeMap<String, Arc<Provider>>,
+    consents: Consents,
 }
 
 impl Login {
@@ -57,6 +58,7 @@ impl Login {
             sign_ins: Pending::new(CEREMONY, WAITING_MAX),
             attempts: Pending::new(AT_PROVIDER, WAITING_MAX),
             providers: providers.into_iter().map(named).collect(),
+            consents: Consents::default(),
         }
     }
 }
@@ -66,6 +68,14 @@ impl Control {
     #[must_use]
     pub fn sign_in_origin(&self) -> Option<&PublicOrigin> {
         self.shared.login.as_ref().map(|login| &login.origin)
+    }
+
+    /// The pages on which somebody decides.
+    ///
+    /// # Errors
+    /// When nobody signs in here.
+    pub fn consents(&self) -> Result<&Consents, ControlError> {
+        Ok(&self.login()?.consents)
     }
 
     /// The names of the OpenID providers at which one can sign in.

@@ -7,6 +7,7 @@
 
 pub mod oidc;
 
+mod consent;
 mod link;
 mod options;
 mod passkey;
@@ -14,6 +15,7 @@ mod pending;
 mod session;
 mod token;
 
+pub use consent::{CONSENT_LIFE, ConsentError, Consents};
 pub use link::{LINK_LIFE, SignInLink};
 pub use options::{LoginOptions, ProviderOptions};
 pub use passkey::{

@@ -6,7 +6,7 @@ use std::{fmt, time::Duration};
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::Body;
-use narthex_control::{GrantRequestRow, GrantRequestStatus};
+use narthex_control::{ConsentError, GrantRequestRow, GrantRequestStatus};
 use narthex_model::{
     ErrorKind, GrantDuration, GrantRequestId, PrincipalId, Timestamp, WorkspaceId,
 };
@@ -38,6 +38,8 @@ struct Shown<'a> {
     driver: Option<String>,
     who: &'a str,
     csrf: &'a str,
+    /// By which this page is answered once; empty where nobody waits for that.
+    consent: &'a str,
     /// Whether a decision by this sign-in counts for nothing.
     needs_proof: bool,
 }
@@ -56,11 +58,19 @@ impl Visitor<'_> {
         authorize(Access::Member(ADMIN), &principal, || Ok(workspace.clone()))?;
         let row = self.control.grant_request(&workspace, &id.to_text()).await?;
         let is_proved = signed_in.method.is_authenticated();
+        let consent = match row.status {
+            GrantRequestStatus::Pending => {
+                let about = path(&workspace, &id.to_text());
+                Some(self.control.consents()?.show(token, &about).map_err(unshown)?)
+            }
+            _ => None,
+        };
         Ok(page(&Shown {
             row: &row,
             driver: self.driver(&row)?,
             who: signed_in.account.name.as_str(),
             csrf: &self.control.form_token(token),
+            consent: consent.as_ref().map_or("", |token| token.expose()),
             needs_proof: self.control.needs_proof() && !is_proved,
         }))
     }
@@ -82,13 +92,26 @@ impl Visitor<'_> {
     {
         let (workspace, id) = self.place()?;
         let (form, id) = (self.form(body).await?, id.to_text());
-        let (_, signed_in) = self.checked_session(form.get("csrf"))?;
+        let (token, signed_in) = self.checked_session(form.get("csrf"))?;
         let principal = Principal::Human(signed_in);
         authorize(Access::Member(ADMIN), &principal, || Ok(workspace.clone()))?;
         let by = principal.granter()?;
         let reason = form.get("reason").unwrap_or_default();
-        match form.get("decision") {
-            Some("approve") => {
+        let is_approved = match form.get("decision") {
+            Some("approve") => true,
+            Some("deny") => false,
+            _ => {
+                let text = "`decision` must be `approve` or `deny`";
+                return Err(Problem::new(ErrorKind::Invalid, text));
+            }
+        };
+        let here = path(&workspace, &id);
+        let consent = form.get("consent").unwrap_or_default();
+        if let Err(error) = self.control.consents()?.answer(consent, token, &here) {
+            return Ok(used(&error, &here));
+        }
+        match is_approved {
+            true => {
                 let mut asked = json!({ "reason": reason });
                 if let Some(scope) = form.get("scope") {
                     asked["scope"] = Value::from(scope);
@@ -98,16 +121,12 @@ impl Visitor<'_> {
                     self.control.grant_request_approve(&workspace, &id, asked.as_bytes(), by);
                 approving.await?;
             }
-            Some("deny") => {
+            false => {
                 let asked = json!({ "reason": reason }).to_string();
                 self.control.grant_request_deny(&workspace, &id, asked.as_bytes(), by).await?;
             }
-            _ => {
-                let text = "`decision` must be `approve` or `deny`";
-                return Err(Problem::new(ErrorKind::Invalid, text));
-            }
         }
-        redirect(&path(&workspace, &id))
+        redirect(&here)
     }
 
     /// Where a browser goes once somebody has signed in: to the page it came for.
@@ -129,6 +148,26 @@ impl Visitor<'_> {
 
 fn path(workspace: &WorkspaceId, id: &str) -> String {
     format!("/workspaces/{workspace}/grant-requests/{id}")
+}
+
+fn unshown(error: ConsentError) -> Problem {
+    let kind = match error {
+        ConsentError::Full => ErrorKind::Exhausted,
+        ConsentError::Used | ConsentError::NoRandomness(_) => ErrorKind::Unavailable,
+    };
+    Problem::new(kind, error.to_string())
+}
+
+/// Nothing is decided by a page that was used, or open for too long; the next one is fresh.
+fn used(error: &ConsentError, path: &str) -> Response {
+    let title = "Please look again";
+    let main = format!(
+        "<h1>{title}</h1>\n<p role=\"alert\">Nothing was decided: {}.</p>\n\
+         <a class=\"button\" href=\"{}\">Show the request again</a>\n",
+        escaped(&error.to_string()),
+        escaped(path)
+    );
+    html(StatusCode::CONFLICT, title, "", &main)
 }
 
 fn page(shown: &Shown<'_>) -> Response {
@@ -156,6 +195,7 @@ fn page(shown: &Shown<'_>) -> Response {
         ),
     );
     if row.status == GrantRequestStatus::Pending {
+        durations(&mut main, shown);
         form(&mut main, shown);
     }
     put(
@@ -198,6 +238,34 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     facts
 }
 
+/// How long one may say that it counts.
+fn words(row: &GrantRequestRow) -> impl Iterator<Item = &'static str> {
+    let has_session = row.session.is_some();
+    GrantDuration::WORDS.into_iter().filter(move |word| has_session || *word != "session")
+}
+
+/// Whose calls a grant would count for.
+fn durations(main: &mut String, shown: &Shown<'_>) {
+    let row = shown.row;
+    let driver = shown.driver.as_deref().unwrap_or_default();
+    let (of, when) = match &row.agent {
+        Some(agent) => (format!(" of the agent {agent}"), ", whoever has the turn".to_owned()),
+        None => (String::new(), format!(" while it is the turn of {driver}")),
+    };
+    main.push_str("<h2>Whose calls it would count for</h2>\n<dl>\n");
+    for word in words(row) {
+        let told = match (word, row.session) {
+            ("once", Some(_)) => format!("the next call{of} in this session that needs it{when}"),
+            ("once", None) => format!("the next call{of} in the workspace that needs it{when}"),
+            ("run", _) => format!("all calls{of} in this run{when}"),
+            ("session", _) => format!("all calls{of} in this session and all its runs{when}"),
+            _ => format!("all calls{of} in the workspace{when}, until somebody revokes it"),
+        };
+        put(main, format_args!("<dt>{word}</dt><dd>{}</dd>\n", safe(&told)));
+    }
+    main.push_str("</dl>\n");
+}
+
 fn form(main: &mut String, shown: &Shown<'_>) {
     if shown.needs_proof {
         main.push_str(
@@ -205,17 +273,17 @@ fn form(main: &mut String, shown: &Shown<'_>) {
              passkey or at a provider to approve. Denying is always possible.</p>\n",
         );
     }
-    let csrf = escaped(shown.csrf);
+    let (csrf, consent) = (escaped(shown.csrf), escaped(shown.consent));
     put(
         main,
         format_args!(
             "<form method=\"post\" class=\"decide\">\
              <input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\n\
+             <input type=\"hidden\" name=\"consent\" value=\"{consent}\">\n\
              <label>How long <select name=\"scope\">\n"
         ),
     );
-    let has_session = shown.row.session.is_some();
-    for word in GrantDuration::WORDS.into_iter().filter(|word| has_session || *word != "session") {
+    for word in words(shown.row) {
         let chosen = if word == shown.row.duration { " selected" } else { "" };
         put(main, format_args!("<option{chosen}>{word}</option>\n"));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     api::built_in::{Run, agent_with_a_gated_tool},
     browser::{Browser, ORIGIN, Site},
-    world::{Stream, message, stamped},
+    world::{Answer, Stream, message, stamped},
 };
 
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -31,9 +31,21 @@ fn page_of(id: &str) -> String {
 
 /// Decides by the form of the page.
 async fn decide(browser: &mut Browser<'_>, path: &str, more: &str) -> u16 {
+    let consent = consent(browser, path).await;
+    answer(browser, path, &consent, more).await.status.as_u16()
+}
+
+/// What the answer to a page that is loaded now has to repeat; empty if there is nothing to decide.
+async fn consent(browser: &Browser<'_>, path: &str) -> String {
+    let page = browser.request(Method::GET, path).send().await;
+    let consent = page.text().split_once("name=\"consent\" value=\"");
+    consent.map(|(_, rest)| rest.split('"').next().unwrap().to_owned()).unwrap_or_default()
+}
+
+async fn answer(browser: &mut Browser<'_>, path: &str, consent: &str, more: &str) -> Answer {
     browser.page().await;
-    let form = format!("csrf={}&{more}", browser.csrf);
-    browser.form(path, &form).await.status.as_u16()
+    let form = format!("csrf={}&consent={consent}&{more}", browser.csrf);
+    browser.form(path, &form).await
 }
 
 /// X-M56, X-E83, D15: whoever is sent to the page signs in first, sees who asks for what, and
@@ -127,6 +139,50 @@ async fn d15_the_page_lets_in_nobody_else() {
     let denied = ada.request(Method::GET, &path).send().await;
     assert!(denied.text().contains("<h1>Denied</h1>"), "{}", denied.text());
     assert_eq!(run.echo().await["isError"], true);
+}
+
+/// X-E82: a page is answered once, by whom it was shown to, and about what it said; another answer
+/// decides nothing, and leads to the page as it is now.
+#[tokio::test]
+async fn x_e82_a_page_is_answered_once_and_by_whom_it_was_shown_to() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let path = asked(&run, "to write").await;
+    let body = json!({ "name": "bob", "is_operator": true }).to_string();
+    site.api.send("POST", "/api/principals", body).await.succeeded();
+    let (mut ada, mut bob) = (site.browser("ada").await, site.browser("bob").await);
+
+    let page = ada.request(Method::GET, &path).send().await;
+    for part in [
+        "<dt>once</dt><dd>the next call of the agent writer in this session that needs it",
+        "<dt>persistent</dt><dd>all calls of the agent writer in the workspace",
+    ] {
+        assert!(page.text().contains(part), "{part}: {}", page.text());
+    }
+    let (first, second) = (consent(&ada, &path).await, consent(&ada, &path).await);
+    let third = consent(&ada, &path).await;
+    assert_eq!(answer(&mut ada, &path, &first, "decision=perhaps").await.status, 400);
+    let approve = "decision=approve&scope=session";
+    for (is_ada, token) in [(false, &*first), (true, &*first), (false, "")] {
+        let browser = if is_ada { &mut ada } else { &mut bob };
+        let refused = answer(browser, &path, token, approve).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text());
+        let leads = format!("<a class=\"button\" href=\"{path}\">Show the request again</a>");
+        assert!(refused.text().contains(&leads), "{}", refused.text());
+        assert_eq!(run.echo().await["isError"], true, "nothing was decided");
+    }
+    let other = run.called("request_grant", {
+        let mut other = wanted("to write elsewhere");
+        other["details"] = json!({ "scope": "demo.push" });
+        other
+    });
+    let other = page_of(other.await["grant_request_id"].as_str().unwrap());
+    assert_eq!(answer(&mut ada, &other, &second, approve).await.status, StatusCode::CONFLICT);
+    assert_eq!(answer(&mut ada, &path, &second, approve).await.status, StatusCode::CONFLICT);
+    assert_eq!(answer(&mut ada, &path, &third, approve).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(run.echo().await["content"][0]["text"], "x");
+    assert_eq!(consent(&ada, &path).await, "", "there is nothing more to decide");
 }
 
 /// A cookie that somebody has planted leads nowhere else.
