@@ -48,7 +48,7 @@ impl<'a> Called<'a> {
 
     /// The session that the run belongs to.
     pub(crate) fn session(&self) -> Result<SessionId, CallError> {
-        self.run.authority.actors.session.ok_or_else(|| {
+        self.run.authority.actors().session.ok_or_else(|| {
             let text = "this run belongs to no session, so there is nobody to tell; begin a run \
                         with `narthex runs create` to have one";
             coded(CallErrorKind::ServerError, "no_session", text)

@@ -28,7 +28,8 @@ pub struct SessionEventsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex sessions message ID \"Take the second one.\"\n  \
     narthex sessions message ID - < answer.txt\n  \
-    narthex sessions message ID yes --request-id q1 --message-id m1")]
+    narthex sessions message ID yes --request-id q1 --message-id m1\n  \
+    narthex sessions message ID \"Go on.\" --user ada")]
 pub struct SessionMessageArgs {
     /// The session
     pub id: String,
@@ -41,6 +42,9 @@ pub struct SessionMessageArgs {
     /// A name of your own for the message, under which it is one however often it is sent
     #[arg(long, value_name = "ID")]
     pub message_id: Option<String>,
+    /// For whom it is said, by name or id: their grants count from then on
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

@@ -11,7 +11,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_events::Events;
-use narthex_live::{LiveGrants, LiveRules};
+use narthex_live::{LiveGrants, LiveRules, LiveTurns};
 use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
@@ -88,6 +88,7 @@ pub(crate) struct Shared {
     pub(crate) grants: Arc<LiveGrants>,
     pub(crate) granting: GrantOptions,
     pub(crate) rules: Arc<LiveRules>,
+    pub(crate) turns: Arc<LiveTurns>,
     pub(crate) executors: KnownExecutors,
     pub(crate) login: Option<Login>,
     /// Held while a verb changes the store and the registry, so that both agree.
@@ -147,6 +148,7 @@ impl Control {
             files: LayerFiles::new(layers, tasks.clone()),
             settings,
             settings_path,
+            turns: LiveTurns::load(store.as_ref()).await.map_err(ControlError::Store)?.into(),
             store,
             events,
             vault,
@@ -226,6 +228,12 @@ impl Control {
         self.shared.grants.of(workspace)
     }
 
+    /// Whose turn it is in sessions.
+    #[must_use]
+    pub fn turns(&self) -> &LiveTurns {
+        &self.shared.turns
+    }
+
     /// Does what [`close`](Self::close) waits for.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
@@ -278,6 +286,7 @@ fn follow_store(shared: &Arc<Shared>) {
         let following = shared.grants.clone().follow(of_grants, changes, closing.clone());
         shared.tasks.spawn(following);
         shared.tasks.spawn(shared.rules.clone().follow(store.clone(), closing.clone()));
+        shared.tasks.spawn(shared.turns.clone().follow(store.clone(), closing.clone()));
         shared.tasks.spawn(shared.access.clone().follow(store, closing));
     }
     if let Some(events) = shared.events.clone() {

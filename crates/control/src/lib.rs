@@ -45,7 +45,7 @@ pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
-pub use narthex_live::{POLL, STALE};
+pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
 pub use narthex_resolve::{LookUp, Variables, VariablesError};

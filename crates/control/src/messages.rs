@@ -1,14 +1,15 @@
 //! Messages of people to what agents are doing.
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_events::{EventKind, EventPlace, EventRow, EventsError};
+use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
+use narthex_live::Speaker;
 use narthex_model::{
-    ErrorKind, SessionId, WorkspaceId,
+    ErrorKind, SessionId, TurnOf, WorkspaceId,
     json::{Node, shortened},
 };
 use serde_json::{Value, json};
 
-use crate::{By, CatalogError, Control, ControlError, access::Fields};
+use crate::{By, CatalogError, Control, ControlError, FieldError, access::Fields};
 
 /// The longest message, in bytes.
 const TEXT_MAX: usize = 64 * 1024;
@@ -25,6 +26,9 @@ pub enum MessageError {
     /// Its id stands for something else.
     #[error("the session has another message of the id `{0}`; choose another id")]
     IdTaken(String),
+    /// Whoever speaks does so for themselves.
+    #[error("you speak for yourself, and only a service names another `user`; leave it out")]
+    NotYourself,
     /// The event cannot be kept, or not be read.
     #[error(transparent)]
     Events(EventsError),
@@ -37,6 +41,7 @@ impl MessageError {
         match self {
             Self::UnknownSession(_) => ErrorKind::NotFound,
             Self::Ended(_) | Self::IdTaken(_) => ErrorKind::Conflict,
+            Self::NotYourself => ErrorKind::Denied,
             Self::Events(error) => error.kind(),
         }
     }
@@ -44,24 +49,37 @@ impl MessageError {
 
 impl Control {
     /// Adds a message for the agent of a session, by
-    /// `{"text": …, "request_id": …, "message_id": …}`. One that comes twice under a `message_id`
-    /// is one; the event of the first is given.
+    /// `{"text": …, "request_id": …, "message_id": …, "user": …}`, and has whoever speaks, or the
+    /// named user, take the turn of the session (X-E81). One that comes twice under a `message_id`
+    /// is one; the event of the first is given, and no turn is taken.
     ///
     /// # Errors
-    /// When a field is wrong, there is no such session, it has ended, or it has another message of
-    /// this id; when there is no such workspace or no store, or it fails.
+    /// When a field is wrong, whoever speaks may name no other, there is no such session, it has
+    /// ended, or it has another message of this id; when there is no such workspace or no store, or
+    /// it fails.
     pub async fn session_message(
         &self,
         workspace: &WorkspaceId,
         id: &str,
         text: &[u8],
-        by: &By,
+        (by, speaker): (&By, Speaker),
     ) -> Result<EventRow, ControlError> {
         let unknown = || MessageError::UnknownSession(shortened(id));
         self.catalog_store(workspace).await?;
         let session = SessionId::parse(id).ok_or_else(unknown)?;
-        let said = Message::read(text)?;
-        self.session_tell(workspace, session, said, by).await
+        let (said, named) = Message::read(text)?;
+        let speaker = match named {
+            None => speaker,
+            Some(who) => {
+                let found = self.driver(workspace, &who).map_err(|error| {
+                    let remedy = "name a human who is a member of the workspace";
+                    let fault = FieldError::invalid("user", error.to_string(), remedy);
+                    CatalogError::Refused(vec![fault])
+                })?;
+                speaker.naming(found).ok_or(MessageError::NotYourself)?
+            }
+        };
+        self.session_tell(workspace, session, said, (by, &speaker)).await
     }
 
     /// The same of somebody who has said it otherwise.
@@ -73,10 +91,10 @@ impl Control {
         workspace: &WorkspaceId,
         session: SessionId,
         said: Message,
-        by: &By,
+        (by, speaker): (&By, &Speaker),
     ) -> Result<EventRow, ControlError> {
         let Message { text, request_id, message_id, more } = said;
-        let (workspace, by) = (workspace.clone(), by.clone());
+        let (workspace, by, turn) = (workspace.clone(), by.clone(), speaker.turn().cloned());
         let send = async move |this: Self| {
             let store = this.catalog_store(&workspace).await?;
             let found = store.sessions().find(&workspace, session).await;
@@ -88,7 +106,10 @@ impl Control {
             let events = this.events().ok_or(CatalogError::NoStore)?;
             // Without what it says, as all events of the audit.
             let event = AuditEvent::new(kind::SESSION_MESSAGE_SENT, by.clone());
-            let event = event.in_workspace(&workspace).of_session(session.to_text());
+            let mut event = event.in_workspace(&workspace).of_session(session.to_text());
+            if let Some(turn) = &turn {
+                event = event.with("turn", turn.as_str());
+            }
             let noted = this.note(event.on("session", session.to_text())).await?;
             let mut payload = json!({ "text": text, "by": { "kind": by.kind, "id": by.id } });
             if let Some(request) = request_id {
@@ -97,10 +118,14 @@ impl Control {
             for (name, value) in more {
                 payload[name] = value;
             }
+            if let Some(turn) = &turn {
+                payload["user"] = json!(turn.user());
+            }
             let place = EventPlace { workspace, session, run: None };
             let message = message_id.as_deref();
-            let added = events.append(&place, EventKind::UserMessage, &payload, message).await;
-            let row = added.map_err(MessageError::Events)?;
+            let said = (message, turn.as_ref());
+            let told = this.told(events, &place, &payload, said).await;
+            let row = told.map_err(MessageError::Events)?;
             if row.payload != payload {
                 return Err(MessageError::IdTaken(message_id.unwrap_or_default()).into());
             }
@@ -108,6 +133,50 @@ impl Control {
             Ok(row)
         };
         self.to_the_end(send).await
+    }
+
+    /// Adds a message to a session, whose turn counts here when this returns. To its end: whoever
+    /// goes away must not leave a turn that is taken and not known.
+    async fn told(
+        &self,
+        events: &Events,
+        place: &EventPlace,
+        payload: &Value,
+        said: (Option<&str>, Option<&TurnOf>),
+    ) -> Result<EventRow, EventsError> {
+        let told = events.tell(place, EventKind::UserMessage, payload, said).await?;
+        if let (Some(number), Some(turn)) = (told.turn, said.1) {
+            self.shared.turns.take(&place.workspace, place.session, number, turn);
+        }
+        Ok(told.row)
+    }
+
+    /// Adds a message of something that has happened in any case to a session, as a part of what
+    /// goes on to its end. A failure is logged and counted.
+    pub async fn session_note(&self, place: &EventPlace, mut payload: Value, speaker: &Speaker) {
+        let Some(events) = self.events() else { return };
+        if let Some(turn) = speaker.turn() {
+            payload["user"] = json!(turn.user());
+        }
+        let told = self.told(events, place, &payload, (None, speaker.turn())).await;
+        if let Err(error) = told {
+            events.missed(place, EventKind::UserMessage, &error);
+        }
+    }
+
+    /// To be called by whoever has read messages of a session before they are handed on: whose turn
+    /// it is since then is known here (X-E81).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn session_heard(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<(), ControlError> {
+        let Some(store) = self.store() else { return Ok(()) };
+        let heard = self.shared.turns.hear(store, workspace, session).await;
+        heard.map_err(ControlError::Store)
     }
 }
 
@@ -125,8 +194,9 @@ pub struct Message {
 }
 
 impl Message {
-    fn read(text: &[u8]) -> Result<Self, CatalogError> {
-        let mut fields = Fields::read(text, &["text", "request_id", "message_id"])?;
+    /// With the user for whom it is said, if one is named.
+    fn read(text: &[u8]) -> Result<(Self, Option<String>), CatalogError> {
+        let mut fields = Fields::read(text, &["text", "request_id", "message_id", "user"])?;
         let (request_id, message_id) = (fields.text("request_id"), fields.text("message_id"));
         for (name, id) in [("request_id", &request_id), ("message_id", &message_id)] {
             if id.as_ref().is_some_and(String::is_empty) {
@@ -152,7 +222,8 @@ impl Message {
                 String::new()
             }
         };
+        let user = fields.text("user");
         fields.done()?;
-        Ok(Self { text, request_id, message_id, more: Vec::new() })
+        Ok((Self { text, request_id, message_id, more: Vec::new() }, user))
     }
 }

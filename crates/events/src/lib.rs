@@ -24,7 +24,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_model::{ErrorKind, SessionId, WorkspaceId};
+use narthex_model::{ErrorKind, SessionId, TurnOf, WorkspaceId};
 use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
 use serde_json::Value;
 
@@ -72,6 +72,15 @@ pub struct Wanted<'w> {
     pub limit: u64,
     /// Only of these kinds; all if there are none here.
     pub kinds: &'w [EventKind],
+}
+
+/// An event that somebody has told.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Told {
+    /// The event; of a message that was there already, as it was then.
+    pub row: EventRow,
+    /// The number of the turn that was taken with it; `None` if none was.
+    pub turn: Option<u64>,
 }
 
 /// Events of a session in their order.
@@ -163,6 +172,21 @@ impl Events {
         payload: &Value,
         message_id: Option<&str>,
     ) -> Result<EventRow, EventsError> {
+        Ok(self.tell(place, kind, payload, (message_id, None)).await?.row)
+    }
+
+    /// The same, and takes the turn of the session with it, at the same moment (X-E81). A message
+    /// that is there already takes none.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub async fn tell(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        (message_id, turn): (Option<&str>, Option<&TurnOf>),
+    ) -> Result<Told, EventsError> {
         let payload = payload.to_string();
         if payload.len() > PAYLOAD_MAX {
             return Err(EventsError::TooLong(payload.len()));
@@ -173,22 +197,22 @@ impl Events {
         let of = place.stream();
         let (kind, payload) = (kind.as_str(), payload.as_str());
         let (run, happened_at) = (place.run, SystemTime::now());
-        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at };
-        let row = loop {
+        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at, turn };
+        loop {
             let appended = self.shared.store.events().append(new).await;
-            if let Some((row, stream)) = appended.map_err(|error| of_store(error, &of))? {
+            if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {
                 self.shared.wakers.wake(&of);
-                self.keep_within_bounds(&of, stream).await;
-                break row;
+                self.keep_within_bounds(&of, appended.stream).await;
+                let turn = turn.map(|_| appended.turn);
+                return Ok(Told { row: read(appended.row)?, turn });
             }
             let message = message_id.unwrap_or_default();
             let found = self.shared.store.events().message(&of, kind, message).await;
             // It may have been removed meanwhile; then it is new.
             if let Some(row) = found.map_err(EventsError::Store)? {
-                break row;
+                return Ok(Told { row: read(row)?, turn: None });
             }
-        };
-        read(row)
+        }
     }
 
     /// Adds an event of something that has happened in any case. A failure is logged and counted,
@@ -201,11 +225,15 @@ impl Events {
         message_id: Option<&str>,
     ) {
         if let Err(error) = self.append(place, kind, payload, message_id).await {
-            self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
-            let session = place.session;
-            let kind = kind.as_str();
-            tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
+            self.missed(place, kind, &error);
         }
+    }
+
+    /// Logs and counts that an event of something that has happened could not be added.
+    pub fn missed(&self, place: &EventPlace, kind: EventKind, error: &EventsError) {
+        self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
+        let (session, kind) = (place.session, kind.as_str());
+        tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
     }
 
     /// How many events of things that have happened could not be added.

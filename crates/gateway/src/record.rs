@@ -142,6 +142,7 @@ impl Shared {
         let mut slot = self.audit.reserve(AuditRecord {
             workspace: caller.run.workspace.clone(),
             run: caller.run.id,
+            user: caller.run.authority.actors().user.clone(),
             session: caller.session.as_ref().map(|session| session.id.clone()),
             endpoint: own_alias(caller).cloned(),
             server,

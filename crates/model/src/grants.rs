@@ -65,6 +65,8 @@ pub struct SpawnGrant {
 pub enum GrantDuration {
     /// For one call.
     Once,
+    /// For one call in this session: what a run of it has asked for (S26).
+    OnceIn(SessionId),
     /// Until this run ends.
     Run(RunId),
     /// Until this session ends.
@@ -86,6 +88,17 @@ pub struct Grant {
     pub duration: GrantDuration,
     /// When it stops counting in any case.
     pub expires_at: Option<SystemTime>,
+}
+
+impl GrantSubject {
+    /// The user or the agent.
+    #[must_use]
+    pub fn parts(&self) -> (Option<&PrincipalId>, Option<&AgentName>) {
+        match self {
+            Self::User(user) => (Some(user), None),
+            Self::Agent(agent) => (None, Some(agent)),
+        }
+    }
 }
 
 impl GrantOf {
@@ -168,11 +181,17 @@ impl GrantDuration {
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
-            Self::Once => "once",
+            Self::Once | Self::OnceIn(_) => "once",
             Self::Run(_) => "run",
             Self::Session(_) => "session",
             Self::Persistent => "persistent",
         }
+    }
+
+    /// Whether one call uses it up.
+    #[must_use]
+    pub fn is_single(self) -> bool {
+        matches!(self, Self::Once | Self::OnceIn(_))
     }
 
     /// The run and the session that it is bound to.
@@ -181,7 +200,7 @@ impl GrantDuration {
         match self {
             Self::Once | Self::Persistent => (None, None),
             Self::Run(run) => (Some(run), None),
-            Self::Session(session) => (None, Some(session)),
+            Self::Session(session) | Self::OnceIn(session) => (None, Some(session)),
         }
     }
 
@@ -190,6 +209,7 @@ impl GrantDuration {
     pub fn read(word: &str, run: Option<RunId>, session: Option<SessionId>) -> Option<Self> {
         match (word, run, session) {
             ("once", None, None) => Some(Self::Once),
+            ("once", None, Some(session)) => Some(Self::OnceIn(session)),
             ("run", Some(run), None) => Some(Self::Run(run)),
             ("session", None, Some(session)) => Some(Self::Session(session)),
             ("persistent", None, None) => Some(Self::Persistent),
@@ -281,6 +301,7 @@ mod tests {
         let (run, session) = (RunId::new([1; 6]), SessionId::new([2; 6]));
         for duration in [
             GrantDuration::Once,
+            GrantDuration::OnceIn(session),
             GrantDuration::Run(run),
             GrantDuration::Session(session),
             GrantDuration::Persistent,

@@ -30,6 +30,7 @@ mod server;
 mod shares;
 mod timestamp;
 mod traffic;
+mod turn;
 pub mod variable;
 mod workspace;
 mod workspace_limits;
@@ -76,5 +77,6 @@ pub use server::{
 pub use shares::{ShareId, ThreadId};
 pub use timestamp::Timestamp;
 pub use traffic::{CallRate, LimitProblem, TrafficLimits};
+pub use turn::TurnOf;
 pub use workspace::{WorkspaceId, WorkspaceIdError};
 pub use workspace_limits::{BudgetProblem, ChildLimits, OverBudget, RunBudget, WorkspaceLimits};

@@ -6,15 +6,13 @@ use std::{
     time::SystemTime,
 };
 
-use narthex_model::{
-    ArgumentsDigest, EVERYTHING, Exposed, Gates, GrantDuration, GrantId, NO_GATES, ToolScopes,
-};
-
+use arc_swap::Guard;
+use narthex_model::{ArgumentsDigest, EVERYTHING, Exposed, Gates, GrantId, NO_GATES, ToolScopes};
 use narthex_wire::method;
 
 use crate::{
-    Actors, Denial, Grants, Item, LiveGrant, Request, Ruling, RunPolicy, Site, WorkspaceRules,
-    digest::digest_of, grants::Use, rules::Permitted,
+    Acting, Actors, Denial, Grants, Item, LiveGrant, Request, Ruling, RunPolicy, Site,
+    WorkspaceRules, digest::digest_of, grants::Use, rules::Permitted,
 };
 
 /// The checks that a request passes, in their order: the first that fails refuses it, and is named
@@ -31,10 +29,10 @@ pub struct ServerRules<'a> {
 }
 
 /// Whom a run acts for, what they have been granted, and what the rules of its workspace say.
+/// Clones act for the same.
 #[derive(Debug, Clone)]
 pub struct Authority {
-    /// Whom it acts for.
-    pub actors: Actors,
+    acting: Arc<Acting>,
     /// The grants of its workspace.
     pub grants: Arc<Grants>,
     /// The rules of its workspace.
@@ -48,7 +46,7 @@ impl Default for Authority {
     /// A run that acts for nobody.
     fn default() -> Self {
         let (grants, rules) = (NO_GRANTS.clone(), WorkspaceRules::none());
-        Self { actors: Actors::default(), grants, rules }
+        Self::new(Actors::default(), grants, rules)
     }
 }
 
@@ -134,14 +132,14 @@ impl Basis {
 
     /// Those that are for a single call.
     pub fn single(&self) -> impl Iterator<Item = GrantId> {
-        let is_single = |live: &&Arc<LiveGrant>| live.grant().duration == GrantDuration::Once;
+        let is_single = |live: &&Arc<LiveGrant>| live.grant().duration.is_single();
         self.0.iter().filter(is_single).map(|live| live.grant().id)
     }
 
-    /// Whether all of them still count.
+    /// Whether all of them still count for whom a run acts.
     #[must_use]
-    pub fn counts(&self, now: SystemTime) -> bool {
-        self.0.iter().all(|live| live.counts(now))
+    pub fn counts(&self, actors: &Actors, now: SystemTime) -> bool {
+        self.0.iter().all(|live| live.counts(actors, now))
     }
 
     /// Takes in what allows something else as well.
@@ -208,13 +206,13 @@ impl RunPolicy {
         if !request.item.is_exposed(rules.exposed) {
             return Err(Denial::Hidden(request.item));
         }
-        let Authority { actors, rules: of_workspace, .. } = authority;
-        let ruling = of_workspace.ask(actors, &request, attempt.site, attempt.now);
+        let actors = authority.actors();
+        let ruling = authority.rules.ask(&actors, &request, attempt.site, attempt.now);
         let required = narrowed(&request, request.required(rules.gates), ruling)?;
         if required.is_empty() {
             return Ok(Verdict::Permit(Permitted::new(request, Basis::default())));
         }
-        let (basis, taken) = authority.pay(&request, &required, attempt)?;
+        let (basis, taken) = authority.pay(&actors, &request, &required, attempt)?;
         if taken.is_empty() {
             return Ok(Verdict::Permit(Permitted::new(request, basis)));
         }
@@ -239,9 +237,28 @@ fn narrowed<'a>(
 }
 
 impl Authority {
+    /// Of a run that acts for these at first.
+    #[must_use]
+    pub fn new(actors: Actors, grants: Arc<Grants>, rules: Arc<WorkspaceRules>) -> Self {
+        Self { acting: Arc::new(Acting::new(actors)), grants, rules }
+    }
+
+    /// Whom it acts for now.
+    #[must_use]
+    pub fn actors(&self) -> Guard<Arc<Actors>> {
+        self.acting.now()
+    }
+
+    /// The same, for whoever says when somebody else has the turn.
+    #[must_use]
+    pub fn acting(&self) -> &Arc<Acting> {
+        &self.acting
+    }
+
     /// Finds a grant for each scope. Those for a single call are taken, all of them or none.
     fn pay(
         &self,
+        actors: &Actors,
         request: &Request,
         required: &ToolScopes,
         attempt: Attempt<'_>,
@@ -258,9 +275,8 @@ impl Authority {
             let mut found: Vec<Arc<LiveGrant>> = Vec::with_capacity(required.len());
             let mut missing = Vec::new();
             for scope in required {
-                let grant = self.grants.taken(&self.actors, scope, &wanted, &paid);
-                let grant =
-                    grant.or_else(|| self.grants.find(&self.actors, scope, &wanted, &found));
+                let grant = self.grants.taken(actors, scope, &wanted, &paid);
+                let grant = grant.or_else(|| self.grants.find(actors, scope, &wanted, &found));
                 match grant {
                     Some(grant) => found.push(grant),
                     None => missing.push(scope.clone()),
@@ -272,7 +288,7 @@ impl Authority {
                 return Err(Denial::Ungranted { item, missing, has_digest });
             }
             let is_paid = |live: &Arc<LiveGrant>| paid.contains(&live.grant().id);
-            let is_single = |live: &&Arc<LiveGrant>| live.grant().duration == GrantDuration::Once;
+            let is_single = |live: &&Arc<LiveGrant>| live.grant().duration.is_single();
             let to_take: Vec<_> =
                 found.iter().filter(is_single).filter(|live| !is_paid(live)).cloned().collect();
             match take_all(&to_take) {

@@ -10,6 +10,7 @@ use std::{
     time::SystemTime,
 };
 
+use arc_swap::{ArcSwap, Guard};
 use narthex_model::{
     AgentName, AgentType, Alias, ArgumentsDigest, Grant, GrantDuration, GrantId, GrantOf,
     GrantSubject, PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
@@ -21,8 +22,10 @@ pub use self::spawn::{SpawnPermit, SpawnRefusal, Spawning};
 /// Whom a run acts for, and which run it is: what grants are for, and what rules look at.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Actors {
-    /// The human who drives it; their grants count in it, and nobody else's (X-E81).
+    /// The human whose turn it is; their grants count in it, and nobody else's (X-E81).
     pub user: Option<PrincipalId>,
+    /// The number of the turn; a higher one is newer. 0 before the first.
+    pub turn: u64,
     /// Its agent.
     pub agent: Option<AgentName>,
     /// Its session.
@@ -33,6 +36,47 @@ pub struct Actors {
     pub agent_type: Option<AgentType>,
     /// Whether another run began it.
     pub is_child: bool,
+}
+
+/// Whom a run acts for at the moment: one human after another, as the turn of its session goes;
+/// nothing else of it ever changes. Looking takes no lock.
+#[derive(Debug, Default)]
+pub struct Acting {
+    now: ArcSwap<Actors>,
+    changed: watch::Sender<()>,
+}
+
+impl Acting {
+    /// As it is at first.
+    #[must_use]
+    pub fn new(actors: Actors) -> Self {
+        Self { now: ArcSwap::from_pointee(actors), changed: watch::Sender::default() }
+    }
+
+    /// As it is now, for one decision.
+    #[must_use]
+    pub fn now(&self) -> Guard<Arc<Actors>> {
+        self.now.load()
+    }
+
+    /// From here on this human has the turn, unless one of a higher or the same number is known:
+    /// the newest counts, in whatever order they become known.
+    pub fn take_turn(&self, number: u64, user: Option<&PrincipalId>) {
+        let before = self.now.rcu(|now| match now.turn < number {
+            true => Arc::new(Actors { user: user.cloned(), turn: number, ..Actors::clone(now) }),
+            false => now.clone(),
+        });
+        if before.turn < number && before.user.as_ref() != user {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// Tells when another human has the turn, for whoever keeps something open that a grant of
+    /// theirs allows.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
 }
 
 /// What is to be used, as far as grants look at it.
@@ -84,9 +128,18 @@ impl LiveGrant {
         self.state.load(Ordering::Acquire) == state
     }
 
-    /// Whether what it allows may go on: it is neither revoked nor out of time.
-    pub(crate) fn counts(&self, now: SystemTime) -> bool {
-        !self.is(OVER) && self.has_time(now)
+    /// Whether what it allows may go on: it is neither revoked nor out of time, and the turn is not
+    /// somebody else's by now.
+    pub(crate) fn counts(&self, actors: &Actors, now: SystemTime) -> bool {
+        !self.is(OVER) && self.has_time(now) && self.is_theirs(actors)
+    }
+
+    /// Whether it is for whom a run acts.
+    fn is_theirs(&self, actors: &Actors) -> bool {
+        match &self.grant.subject {
+            GrantSubject::User(user) => actors.user.as_ref() == Some(user),
+            GrantSubject::Agent(agent) => actors.agent.as_ref() == Some(agent),
+        }
     }
 
     /// Whether it was taken by a call, and not revoked since.
@@ -115,7 +168,9 @@ impl LiveGrant {
         match self.grant.duration {
             GrantDuration::Once | GrantDuration::Persistent => true,
             GrantDuration::Run(run) => actors.run == Some(run),
-            GrantDuration::Session(session) => actors.session == Some(session),
+            GrantDuration::Session(session) | GrantDuration::OnceIn(session) => {
+                actors.session == Some(session)
+            }
         }
     }
 
@@ -128,6 +183,7 @@ impl LiveGrant {
         let GrantOf::ToolScope(of) = &self.grant.of else { return false };
         let ToolScopeGrant { scope: _, server, tool, arguments } = of;
         self.has_time(wanted.at)
+            && self.is_theirs(actors)
             && self.is_for_run(actors)
             && server.as_ref().is_none_or(|server| server == wanted.server)
             && tool.as_ref().is_none_or(|tool| tool == wanted.name)
@@ -233,7 +289,7 @@ impl Grants {
                 if !live.allows(actors, wanted) {
                     continue;
                 }
-                if live.grant.duration != GrantDuration::Once {
+                if !live.grant.duration.is_single() {
                     return Some(live.clone());
                 }
                 let is_free = !besides.iter().any(|other| Arc::ptr_eq(other, live));

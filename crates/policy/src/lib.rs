@@ -13,7 +13,7 @@ mod workspace_rules;
 
 pub use decision::{Attempt, Authority, Basis, CHECKS, ServerRules, Unpaid, Verdict};
 pub use digest::digest_of;
-pub use grants::{Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
+pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
 pub use workspace_rules::{Arguments, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules};

@@ -76,7 +76,7 @@ fn request() -> Outcome<Request> {
 fn measure(is_gated: bool, rules: &str, decisions: u32) -> Outcome<f64> {
     let agent = AgentName::new("writer").ok();
     let actors = Actors { agent: agent.clone(), ..Actors::default() };
-    let authority = Authority { actors, grants: Arc::default(), rules: Arc::default() };
+    let authority = Authority::new(actors, Arc::default(), Arc::default());
     for number in 0..GRANTS {
         authority.grants.add(grant(number)?);
     }

@@ -208,19 +208,17 @@ impl Runs {
     }
 }
 
-/// Who claims a run. Its token is worth what was granted to whoever drives it, so no other human
+/// Who claims a run. Its token is worth what was granted to whose turn it is, so no other human
 /// gets it, unless they are an operator; services carry out what anybody drives (X-E81).
 fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
     let denied = |message: &str| RunError::Denied { field: "user", message: message.to_owned() };
     match by {
         Creator::Operator(by, _) | Creator::Member(by, None) => Ok(by),
-        Creator::Member(by, Some(human)) if row.driver.as_ref().is_none_or(|one| one == human) => {
-            Ok(by)
-        }
+        Creator::Member(by, Some(human)) if row.acts_for().is_none_or(|one| one == human) => Ok(by),
         Creator::Member(_, Some(_)) => {
             Err(denied("another person drives this run; they, a service or an operator claims it"))
         }
-        Creator::Unproved { by, .. } if row.driver.is_none() => Ok(by),
+        Creator::Unproved { by, .. } if row.acts_for().is_none() => Ok(by),
         Creator::Unproved { .. } => Err(denied(
             "a human drives this run, and only who has proved to be one, or a service, claims it \
              (`grants.require_proof`)",

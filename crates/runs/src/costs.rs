@@ -108,7 +108,7 @@ impl Runs {
         run: &RunView,
         window: Option<Duration>,
     ) -> Result<Vec<CostSum>, RunError> {
-        let Some(agent) = &run.authority.actors.agent else { return Ok(Vec::new()) };
+        let Some(agent) = run.authority.actors().agent.clone() else { return Ok(Vec::new()) };
         let since = window.and_then(|window| SystemTime::now().checked_sub(window));
         let since = since.unwrap_or(SystemTime::UNIX_EPOCH);
         let sums = self.store()?.costs().of_agent(&run.workspace, agent.as_str(), since).await;

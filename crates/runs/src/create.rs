@@ -353,6 +353,8 @@ impl Runs {
             // It begins again for whoever claims it.
             self.shared.gateway.end_run(id).await;
             self.call_executors();
+        } else if let Err(error) = self.take_turns(&run, &row).await {
+            tracing::warn!(run.id = %id, "a run begins once its token is shown: {error}");
         }
         if let Some(permit) = draft.parent.and_then(|parent| parent.permit) {
             permit.used();

@@ -9,6 +9,7 @@ use narthex_gateway::RunView;
 use narthex_model::{AgentName, AgentType, PrincipalId, RunId, SessionId, WorkspaceId};
 use narthex_policy::{Actors, Authority};
 use narthex_resolve::RunRequest;
+use narthex_store::RunRow;
 
 use crate::{RunError, Runs, family::Parent};
 
@@ -78,8 +79,8 @@ pub(crate) struct Place<'a> {
 }
 
 impl Runs {
-    /// The human who drives a run that is to be created: the parent's, whoever creates it, or whom
-    /// a service or an operator names.
+    /// The human who drives a run that is to be created: who has the turn of the parent, whoever
+    /// creates it, or whom a service or an operator names.
     pub(crate) fn driver(
         &self,
         workspace: &WorkspaceId,
@@ -99,7 +100,7 @@ impl Runs {
                 return Err(denied(message));
             }
             // A child of a run that somebody drives would be driven by them.
-            Creator::Unproved { .. } if parent.is_some_and(|one| one.row.driver.is_some()) => {
+            Creator::Unproved { .. } if parent.is_some_and(|one| one.row.acts_for().is_some()) => {
                 let message = "a human drives the parent, and only who has proved to be one goes \
                                on there (`grants.require_proof`); use the run's own token";
                 return Err(denied(message));
@@ -107,7 +108,8 @@ impl Runs {
             Creator::Unproved { .. } | Creator::Run(_) | Creator::Spawner(..) => (None, false),
         };
         if let Some(parent) = parent {
-            let driver = parent.row.driver.clone();
+            // Whoever has the turn above has it in what comes of it.
+            let driver = parent.row.acts_for().cloned();
             return match (named, human) {
                 (Some(_), _) => Err(denied("a child is driven by whoever drives its parent")),
                 // Else whoever may create runs would get what was granted to others.
@@ -139,9 +141,29 @@ impl Runs {
         let Place { run, session, agent, agent_type, is_child } = place;
         let agent = AgentName::new(agent).ok();
         let (session, run) = (Some(session), Some(run));
-        let actors = Actors { user, agent, session, run, agent_type, is_child };
+        let actors = Actors { user, turn: 0, agent, session, run, agent_type, is_child };
         let (grants, rules) =
             (self.control().grants_of(workspace), self.control().rules_of(workspace));
-        Authority { actors, grants, rules }
+        Authority::new(actors, grants, rules)
+    }
+
+    /// From here on whoever has the turn of its session has it in a run. If that cannot be found
+    /// out, the run is taken out of the table: it begins again when its token is next shown.
+    pub(crate) async fn take_turns(&self, run: &RunView, row: &RunRow) -> Result<(), RunError> {
+        let acting = run.authority.acting();
+        let take = |row: &RunRow| acting.take_turn(row.turn.number, row.acts_for());
+        take(row);
+        self.control().turns().join(&row.workspace, row.session, row.id, acting);
+        // Somebody may have spoken before it was followed.
+        match self.stored(&row.workspace, row.id).await {
+            Ok(now) => {
+                now.iter().for_each(take);
+                Ok(())
+            }
+            Err(error) => {
+                self.end_view(row.id).await;
+                Err(error)
+            }
+        }
     }
 }

@@ -174,7 +174,7 @@ impl Runs {
         let runtime = awaited.and_then(|awaited| awaited.runtime.as_deref());
         let wanted = Spawning { child, model, runtime };
         let grants = self.control().grants_of(&run.workspace);
-        let taken = grants.take_spawn(&run.authority.actors, wanted, SystemTime::now());
+        let taken = grants.take_spawn(&run.authority.actors(), wanted, SystemTime::now());
         taken.map_err(|refusal| match refusal {
             SpawnRefusal::NotGranted => RunError::NotSpawnable(child.clone()),
             SpawnRefusal::OtherModels => RunError::OtherModels(child.clone()),
@@ -187,7 +187,7 @@ impl Runs {
     /// When the run does not live, or the store fails.
     pub async fn spawnable(&self, run: &RunView) -> Result<Vec<AgentName>, RunError> {
         let grants = self.control().grants_of(&run.workspace);
-        let mut names = grants.spawnable(&run.authority.actors, SystemTime::now());
+        let mut names = grants.spawnable(&run.authority.actors(), SystemTime::now());
         if let Some(row) = self.stored(&run.workspace, run.id).await? {
             names.extend(spawnable(&self.frozen(&row).await?));
         }

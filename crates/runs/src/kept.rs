@@ -206,12 +206,14 @@ impl Runs {
             agent_type: frozen.of.agent().map(FrozenAgent::agent_type),
             is_child: row.parent.is_some(),
         };
-        let run = run.with_authority(self.authority(&row.workspace, place, row.driver.clone()));
+        let run =
+            run.with_authority(self.authority(&row.workspace, place, row.acts_for().cloned()));
         let run = run.with_meters(meters).with_further_lists(frozen.further);
         let mut run = run.with_secrets(secrets);
         run.began = row.created_at;
         let run = Arc::new(run);
         self.shared.gateway.begin_run(&run).map_err(RunError::Record)?;
+        self.take_turns(&run, row).await?;
         if let Err(error) = self.open_sockets(&run, row.has_sockets) {
             tracing::warn!(run.id = %row.id, "a run goes on without its sockets: {error}");
         }

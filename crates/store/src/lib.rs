@@ -29,7 +29,8 @@ pub use objects::definitions::{
 };
 pub use objects::env_bindings::{EnvBindingRow, EnvBindings};
 pub use objects::events::{
-    EventFeed, EventFilter, EventPage, EventRow, EventRows, EventStream, EventsOf, NewEvent,
+    AppendedEvent, EventFeed, EventFilter, EventPage, EventRow, EventRows, EventStream, EventsOf,
+    NewEvent,
 };
 pub use objects::grant_requests::{
     GrantDecision, GrantRequestRow, GrantRequestStatus, GrantRequests, OPEN_MAX,
@@ -45,7 +46,7 @@ pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals
 pub use objects::proofs::{PasskeyRow, Proofs};
 pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};
 pub use objects::runs::{
-    Awaited, Claim, LiveRun, NewRun, RunFilter, RunRow, RunRows, Spawned, Waiting,
+    Awaited, Claim, LiveRun, NewRun, RunFilter, RunRow, RunRows, RunTurn, Spawned, Turn, Waiting,
 };
 pub use objects::secrets::{SecretHead, Secrets};
 pub use objects::seeded_defaults::SeededDefaults;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use narthex_model::{Alias, CallErrorKind, RunId, WorkspaceId};
+use narthex_model::{Alias, CallErrorKind, PrincipalId, RunId, WorkspaceId};
 
 use super::Entry;
 use crate::{Actor, ActorKind, AuditEvent, CONTENTS, kind};
@@ -19,6 +19,8 @@ pub struct AuditRecord {
     pub workspace: WorkspaceId,
     /// The run that called.
     pub run: RunId,
+    /// The human whose turn it is in the run; `None` if it acts for none.
+    pub user: Option<PrincipalId>,
     /// The session's id, for legacy clients.
     pub session: Option<Arc<str>>,
     /// Whose endpoint the call came in at; `None` for the one of all servers.
@@ -134,6 +136,9 @@ impl Entry {
         };
         event = event.in_workspace(workspace).of_run(run).with("endpoint", place);
         event = event.with("method", &**method);
+        if let Some(user) = &record.user {
+            event = event.with("acts_for", user.as_str());
+        }
         if let Outcome::RpcError(code) = outcome {
             event = event.with("code", *code);
         }

@@ -21,6 +21,7 @@ use crate::{Excerpt, TOOL, line_hash, spool};
 
 fn call(tool: &str) -> AuditRecord {
     AuditRecord {
+        user: None,
         workspace: WorkspaceId::default(),
         run: RunId::new([7; RunId::BYTES]),
         session: None,

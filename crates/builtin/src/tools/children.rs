@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_control::Message;
+use narthex_control::{Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
@@ -104,7 +104,7 @@ async fn start(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
         true => format!("started `{}` as the session {}, which is pending", row.agent, row.session),
         false => format!("`{}` goes on as the session {}; there is one", row.agent, row.session),
     };
-    let agent = called.run.authority.actors.agent.as_ref();
+    let agent = called.run.authority.actors().agent.clone();
     let session = json!({
         "id": row.session.to_text(),
         "run_id": row.id.to_text(),
@@ -221,13 +221,20 @@ async fn tell_child(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
     let message_id = asked.message_id.map(|id| format!("{own}-{id}"));
     let more = vec![("from_session_id", json!(own))];
     let message = Message { text: asked.text, message_id, more, ..Message::default() };
-    let row = send(&called, child.session.id, message).await?;
+    // Whoever drives this one by what they have said last drives the child by it.
+    let speaker = Speaker::handing_on(called.run.authority.actors().user.clone());
+    let row = send(&called, child.session.id, message, &speaker).await?;
     Ok(said("sent", json!({ "ok": true, "sequence": row.seq })))
 }
 
-async fn send(called: &Called<'_>, to: SessionId, message: Message) -> Result<EventRow, CallError> {
+async fn send(
+    called: &Called<'_>,
+    to: SessionId,
+    message: Message,
+    speaker: &Speaker,
+) -> Result<EventRow, CallError> {
     let (control, workspace) = (&called.platform.control, &called.run.workspace);
-    let sent = control.session_tell(workspace, to, message, &called.actor()).await;
+    let sent = control.session_tell(workspace, to, message, (&called.actor(), speaker)).await;
     sent.map_err(|error| failed(&error))
 }
 
@@ -305,7 +312,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     ];
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, more, ..Message::default() };
-    let row = send(&called, caller.session, message).await?;
+    let row = send(&called, caller.session, message, &Speaker::aside()).await?;
     called.platform.runs.caller_told(&called.run.workspace, caller.child, row.seq).await;
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
 }

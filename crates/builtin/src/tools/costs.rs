@@ -82,7 +82,7 @@ async fn of_agent(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     };
     let sums = called.platform.runs.agent_cost(called.run, window).await;
     let mut shown = shown(&sums.map_err(|error| of_runs(&error))?);
-    shown["agent_id"] = json!(called.run.authority.actors.agent);
+    shown["agent_id"] = json!(called.run.authority.actors().agent);
     shown["window"] = json!(word);
     Ok(said(shown["totals"].to_string(), shown))
 }

@@ -328,7 +328,7 @@ impl Control {
                     absent("run_id", "there is no such run here that goes on".to_owned());
                 }
             }
-            GrantDuration::Session(id) => {
+            GrantDuration::Session(id) | GrantDuration::OnceIn(id) => {
                 let found = store.sessions().find(workspace, id).await;
                 let found = found.map_err(ControlError::Store)?;
                 if found.is_none_or(|session| session.ended_at.is_some()) {

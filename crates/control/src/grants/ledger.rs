@@ -2,7 +2,7 @@
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
 use narthex_gateway::{Consumed, Consuming, GrantLedger, LedgerError, RunView};
-use narthex_model::GrantId;
+use narthex_model::{GrantId, PrincipalId, RunId};
 
 use crate::{Control, ControlError};
 
@@ -22,7 +22,8 @@ impl StoreLedger {
 
 impl GrantLedger for StoreLedger {
     fn consume<'a>(&'a self, run: &'a RunView, grants: Vec<GrantId>) -> Consuming<'a> {
-        let (workspace, run) = (run.workspace.clone(), run.id);
+        let (workspace, user) = (run.workspace.clone(), run.authority.actors().user.clone());
+        let run = run.id;
         // To its end: a grant that was used up and of which nobody knows would be lost.
         let consume = async move |this: Control| {
             let store = this.catalog_store(&workspace).await?;
@@ -30,11 +31,9 @@ impl GrantLedger for StoreLedger {
             let gone = gone.map_err(ControlError::Store)?;
             if gone.is_empty() {
                 for id in &grants {
-                    let by = Actor::new(ActorKind::Run, run.to_text());
-                    let event = AuditEvent::new(kind::PERMISSION_CONSUMED, by);
-                    let event = event.in_workspace(&workspace).of_run(run.to_text());
                     // The call itself is recorded as well, with the grants that let it through.
-                    this.shared.audit.note(event.on("grant", id.to_text()))?;
+                    let event = consumed(*id, run, user.as_ref()).in_workspace(&workspace);
+                    this.shared.audit.note(event)?;
                 }
             }
             Ok(gone)
@@ -46,5 +45,15 @@ impl GrantLedger for StoreLedger {
                 Err(error) => Err(LedgerError(error.to_string())),
             }
         })
+    }
+}
+
+fn consumed(id: GrantId, run: RunId, user: Option<&PrincipalId>) -> AuditEvent<'static> {
+    let by = Actor::new(ActorKind::Run, run.to_text());
+    let event = AuditEvent::new(kind::PERMISSION_CONSUMED, by).of_run(run.to_text());
+    let event = event.on("grant", id.to_text());
+    match user {
+        Some(user) => event.with("acts_for", user.as_str()),
+        None => event,
     }
 }

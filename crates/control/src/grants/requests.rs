@@ -1,14 +1,14 @@
 //! What runs ask for, and what humans decide about it (D15): a run never waits for it, and never
 //! decides.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use narthex_audit::{Actor, ActorKind, AuditEvent, kind};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{
-    Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, WorkspaceId,
-    json::shortened,
+    Grant, GrantDuration, GrantId, GrantOf, GrantRequestId, GrantSubject, RunId, SessionId,
+    Timestamp, WorkspaceId, json::shortened,
 };
 use narthex_store::{GrantDecision, GrantRequestRow, GrantRequestStatus, OPEN_MAX};
 use serde_json::json;
@@ -54,7 +54,7 @@ impl RequestOf {
 
 impl Control {
     /// Notes that a run asks for a grant, and returns at once; one that is asked twice is one. It
-    /// would be for the run's agent, or, if it has none, for who drives it.
+    /// would be for the run's agent, or, if it has none, for whose turn it is.
     ///
     /// # Errors
     /// When the workspace lets no runs ask, the run waits for too much, has neither agent nor user,
@@ -67,7 +67,7 @@ impl Control {
         if !self.workspace(&run.workspace)?.settings.runtime_requests {
             return Err(GrantError::RequestsOff.into());
         }
-        let actors = run.authority.actors.clone();
+        let actors = Arc::clone(&run.authority.actors());
         if actors.agent.is_none() && actors.user.is_none() {
             return Err(GrantError::NoHuman("nobody drives this run, and it has no agent").into());
         }
@@ -78,8 +78,8 @@ impl Control {
             workspace: run.workspace.clone(),
             run: run.id,
             session: actors.session,
-            user: actors.user,
-            agent: actors.agent,
+            user: actors.user.clone(),
+            agent: actors.agent.clone(),
             of: asked.of,
             duration: asked.duration,
             reason: asked.reason.chars().filter(|c| !c.is_control()).take(REASON_MAX).collect(),
@@ -96,9 +96,12 @@ impl Control {
             let found = store.grant_requests().ask(&row).await.map_err(ControlError::Store)?;
             let (row, is_new) = found.ok_or(GrantError::TooMany(OPEN_MAX))?;
             if is_new {
-                let event = of_request(kind::PERMISSION_REQUESTED, &row, by);
+                let mut event = of_request(kind::PERMISSION_REQUESTED, &row, by);
+                if let Some(user) = &row.user {
+                    event = event.with("acts_for", user.as_str());
+                }
                 this.shared.audit.note(event.with("details", row.of.details()))?;
-                this.tell_session(EventKind::AgentPermissionRequest, &row).await;
+                this.tell_session(EventKind::AgentPermissionRequest, &row, None).await;
             }
             Ok(GrantRequested { row, is_new })
         };
@@ -143,6 +146,8 @@ impl Control {
         let duration = match word.as_str() {
             "run" => Some(GrantDuration::Run(request.run)),
             "session" => request.session.map(GrantDuration::Session),
+            // Another run of the same agent or user uses it up for nothing that was looked at (S26).
+            "once" => Some(request.session.map_or(GrantDuration::Once, GrantDuration::OnceIn)),
             word => GrantDuration::read(word, None, None),
         };
         let mut faults = Vec::new();
@@ -175,7 +180,7 @@ impl Control {
             this.shared.grants.apply(&row);
             noted.done().await;
             let decided = this.grant_request(&row.workspace, &request.id.to_text()).await?;
-            this.tell_session(EventKind::PermissionGranted, &decided).await;
+            this.tell_session(EventKind::PermissionGranted, &decided, Some(&row.grant)).await;
             Ok(decided)
         };
         self.to_the_end(approve).await
@@ -211,24 +216,26 @@ impl Control {
             }
             noted.done().await;
             let decided = this.grant_request(workspace, &id).await?;
-            this.tell_session(EventKind::PermissionDenied, &decided).await;
+            this.tell_session(EventKind::PermissionDenied, &decided, None).await;
             Ok(decided)
         };
         self.to_the_end(deny).await
     }
 
-    /// Tells the session of a request what became of it (X-E83).
-    async fn tell_session(&self, kind: EventKind, row: &GrantRequestRow) {
+    /// Tells the session of a request what became of it (X-E83): of what was granted all that it
+    /// allows, whatever was asked for.
+    async fn tell_session(&self, kind: EventKind, row: &GrantRequestRow, granted: Option<&Grant>) {
         let (Some(events), Some(session)) = (self.events(), row.session) else { return };
         let place = EventPlace { workspace: row.workspace.clone(), session, run: Some(row.run) };
         let id = row.id.to_text();
+        let of = granted.map_or(&row.of, |grant| &grant.of);
         let mut payload = json!({
             "request_id": if row.asked_as.is_empty() { &id } else { &row.asked_as },
             "grant_request_id": &id,
             "status": row.status.as_str(),
-            "grant_type": row.of.word(),
-            "details": row.of.details(),
-            "scope": row.duration,
+            "grant_type": of.word(),
+            "details": of.details(),
+            "scope": granted.map_or(row.duration, |grant| grant.duration.word()),
         });
         match &row.decided {
             None => payload["justification"] = json!(row.reason),
@@ -237,6 +244,16 @@ impl Control {
                 payload["reason"] = json!(row.decision_reason);
                 payload["grant_id"] = json!(row.grant.map(GrantId::to_text));
             }
+        }
+        if let Some(grant) = granted {
+            let (run, session) = grant.duration.places();
+            payload["run_id"] = json!(run.map(RunId::to_text));
+            payload["session_id"] = json!(session.map(SessionId::to_text));
+            let (user, agent) = grant.subject.parts();
+            payload["user_subject_id"] = json!(user);
+            payload["agent_subject_id"] = json!(agent);
+            payload["expires_at"] =
+                json!(grant.expires_at.map(|at| Timestamp::new(at).to_string()));
         }
         events.note(&place, kind, &payload, None).await;
     }

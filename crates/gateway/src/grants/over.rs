@@ -53,10 +53,10 @@ impl Standing {
 }
 
 impl Shared {
-    /// Whether all of it is still allowed: the grants count, and the rules say nothing against it
+    /// Whether all of it is still allowed: the grants count, also in this turn, and the rules say nothing against it
     /// that these do not meet.
     fn stands(&self, caller: &Caller, standing: &Standing) -> bool {
-        if !standing.basis.counts(SystemTime::now()) {
+        if !standing.basis.counts(&caller.run.authority.actors(), SystemTime::now()) {
             return false;
         }
         if caller.run.authority.rules.is_empty() {
@@ -83,9 +83,11 @@ impl Shared {
     async fn until_over(&self, caller: &Caller, standing: &Standing) {
         let authority = &caller.run.authority;
         let (mut removals, mut changes) = (authority.grants.removals(), authority.rules.changes());
+        let mut turns = authority.acting().changes();
         loop {
             removals.mark_unchanged();
             changes.mark_unchanged();
+            turns.mark_unchanged();
             if !self.stands(caller, standing) {
                 return;
             }
@@ -103,6 +105,7 @@ impl Shared {
                 biased;
                 _ = removals.changed() => {}
                 _ = changes.changed() => {}
+                _ = turns.changed() => {}
                 () = time => {}
             }
         }

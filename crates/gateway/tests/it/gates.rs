@@ -10,10 +10,10 @@ use narthex_gateway::{
     Caller, Consumed, Consuming, Endpoint, GrantLedger, LedgerError, RunToken, RunView, Step,
 };
 use narthex_model::{
-    AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, ServerDefinition,
-    ToolScope, ToolScopeGrant, ToolScopes, WorkspaceId,
+    AgentName, Gates, Grant, GrantDuration, GrantId, GrantOf, GrantSubject, PrincipalId,
+    ServerDefinition, ToolScope, ToolScopeGrant, ToolScopes, WorkspaceId,
 };
-use narthex_policy::{Actors, Authority, Grants, RunPolicy};
+use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::{MountOptions, MountSet, Mountable};
 use narthex_testkit::fixture::Eras;
 use serde_json::{Value, json};
@@ -125,7 +125,7 @@ fn begin(world: &World, grants: &Arc<Grants>, own: Option<MountSet>) -> Arc<RunV
             RunView::with_servers(&token, WorkspaceId::default(), RunPolicy::default(), own)
         }
     };
-    let authority = Authority { actors, grants: grants.clone(), ..Authority::default() };
+    let authority = Authority::new(actors, grants.clone(), WorkspaceRules::none());
     let run = Arc::new(run.with_authority(authority));
     world.gateway.begin_run(&run).unwrap();
     run
@@ -344,6 +344,30 @@ async fn d5_revocation_ends_streams_and_subscriptions() {
             }
         }
     }
+}
+
+/// X-E81: a stream that needs a grant of whose turn it is ends when somebody else has it.
+#[tokio::test(flavor = "multi_thread")]
+async fn x_e81_a_stream_ends_with_the_turn() {
+    let gated = Gated::gated(Eras::Modern, watched(), Ledger::default()).await;
+    let [ada, bob] =
+        ["a", "b"].map(|digit| PrincipalId::new(&format!("prn_{}", digit.repeat(16))).unwrap());
+    let subject = GrantSubject::User(ada.clone());
+    gated.grants.add(Grant { subject, ..grant(1, "x.read", GrantDuration::Persistent) });
+    let caller = gated.world.modern_caller(transparent("all"));
+    let wanted = json!({"notifications": {"resourceSubscriptions": [WATCHED]}});
+    let listen = || super::world::modern(5, "subscriptions/listen", wanted.clone());
+    let acting = gated.world.run.authority.acting();
+    acting.take_turn(1, Some(&ada));
+    let mut listening = gated.world.gateway.call(&caller, listen()).await;
+    let first = step(&mut listening).await;
+    assert!(first.contains(WATCHED), "{first}");
+    acting.take_turn(2, Some(&bob));
+    let ended = at_its_end(&mut listening);
+    tokio::time::timeout(SOON, ended).await.expect("the stream goes on");
+    let mut refused = gated.world.gateway.call(&caller, listen()).await;
+    let first = step(&mut refused).await;
+    assert!(!first.contains(WATCHED), "{first}");
 }
 
 async fn at_its_end(answering: &mut narthex_gateway::Answering) {

@@ -86,7 +86,7 @@ impl Ruled {
 fn authority(token: &RunToken, grants: &Arc<Grants>, rules: &Arc<WorkspaceRules>) -> Authority {
     let agent = AgentName::new("writer").ok();
     let actors = Actors { agent, run: Some(token.run_id()), ..Actors::default() };
-    Authority { actors, grants: grants.clone(), rules: rules.clone() }
+    Authority::new(actors, grants.clone(), rules.clone())
 }
 
 /// What a failed call says of itself.

@@ -1,11 +1,11 @@
 //! Events of sessions: read page by page, followed, and messages that become one.
 
-use std::{fmt, future::pending, time::Duration};
+use std::{collections::BTreeSet, fmt, future::pending, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::Body;
-use narthex_control::{ControlError, FieldError, MessageError};
+use narthex_control::{Control, ControlError, FieldError, MessageError, Speaker};
 use narthex_events::{EventKind, EventRow, Events, EventsError, Follower, Wanted};
 use narthex_model::{ErrorKind, SessionId, WorkspaceId, json::shortened};
 use narthex_wire::headers::LAST_EVENT_ID;
@@ -82,6 +82,7 @@ impl Asked<'_> {
         let wanted = Wanted { after: after.unwrap_or(0), limit, kinds: &kinds };
         if !prefers_stream(&self.parts.headers) {
             let page = events.read(&workspace, session, wanted).await?;
+            heard(self.control()?, &page.events).await?;
             let items: Vec<_> = page.events.iter().map(EventRow::envelope).collect();
             let next = (page.next < page.last).then_some(page.next);
             return Ok(ok(&json!({
@@ -129,7 +130,8 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
-        let sent = control.session_message(&workspace, &id, text.as_bytes(), &self.by()).await?;
+        let speaks = (&self.by(), self.speaker());
+        let sent = control.session_message(&workspace, &id, text.as_bytes(), speaks).await?;
         let after = sent.seq - 1;
         let place = format!(
             "/api/workspaces/{workspace}/sessions/{}/events?after={after}&limit=1",
@@ -138,13 +140,28 @@ impl Asked<'_> {
         Ok(created(&sent.envelope(), &place))
     }
 
+    /// Who speaks to an agent, and whose turn it is then (X-E81).
+    pub(super) fn speaker(&self) -> Speaker {
+        match &self.principal {
+            Principal::Human(_) | Principal::LocalAdmin if self.is_unproved() => {
+                Speaker::unproved()
+            }
+            Principal::Human(signed_in) => Speaker::human(signed_in.account.id.clone()),
+            Principal::LocalAdmin => Speaker::local(),
+            Principal::Known(_) => Speaker::service(),
+            Principal::Run(_) => Speaker::aside(),
+        }
+    }
+
     /// The session of the path. Of others a run does not even know that they are there.
     fn own_session(&self) -> Result<SessionId, Problem> {
         let text = self.segment(1);
         let unknown = || absent(&text);
         let session = SessionId::parse(&text).ok_or_else(unknown)?;
         match &self.principal {
-            Principal::Run(run) if run.authority.actors.session != Some(session) => Err(unknown()),
+            Principal::Run(run) if run.authority.actors().session != Some(session) => {
+                Err(unknown())
+            }
             _ => Ok(session),
         }
     }
@@ -169,6 +186,7 @@ impl Asked<'_> {
             Principal::Run(run) => Some(run.clone()),
             Principal::Known(_) | Principal::Human(_) | Principal::LocalAdmin => None,
         };
+        let control = self.control()?.clone();
         Ok(self.stream(async move |events: feed::Events| {
             let over = async {
                 match &run {
@@ -180,7 +198,7 @@ impl Asked<'_> {
                 biased;
                 () = over => {}
                 () = sleep(STREAM_LIFE) => {}
-                () = put_all(follower, id, frame, &events, place) => {}
+                () = put_all(&control, follower, (id, frame), &events, place) => {}
             }
         }))
     }
@@ -188,9 +206,9 @@ impl Asked<'_> {
 
 /// Puts events out for as long as there are some to come.
 async fn put_all(
+    control: &Control,
     mut follower: Follower,
-    id: Numbered,
-    frame: Frame,
+    (id, frame): (Numbered, Frame),
     events: &feed::Events,
     _place: OwnedSemaphorePermit,
 ) {
@@ -198,7 +216,12 @@ async fn put_all(
         events.put_as(*after, begin).await;
     }
     loop {
-        match follower.next().await {
+        let found = match follower.next().await {
+            Ok(Some(found)) => heard(control, &found).await.map(|()| Some(found)),
+            Ok(None) => Ok(None),
+            Err(error) => Err(MessageError::Events(error).into()),
+        };
+        match found {
             Ok(Some(found)) => {
                 for event in &found {
                     events.put_as(id(event), &event.envelope()).await;
@@ -217,6 +240,17 @@ async fn put_all(
             }
         }
     }
+}
+
+/// Whose turn it is since these were said counts here before anybody acts on them (X-E81).
+async fn heard(control: &Control, events: &[EventRow]) -> Result<(), ControlError> {
+    let said = |event: &&EventRow| event.kind == EventKind::UserMessage.as_str();
+    let places =
+        events.iter().filter(said).map(|event| (&event.place.workspace, event.place.session));
+    for (workspace, session) in places.collect::<BTreeSet<_>>() {
+        control.session_heard(workspace, session).await?;
+    }
+    Ok(())
 }
 
 fn absent(session: &str) -> Problem {

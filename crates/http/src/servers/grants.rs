@@ -8,7 +8,7 @@ use http_body::Body;
 use narthex_control::{
     ControlError, GrantError, GrantRequestRow, GrantRequestStatus, GrantRow, Granter,
 };
-use narthex_model::{GrantId, GrantSubject, RunId, SessionId, Timestamp};
+use narthex_model::{GrantId, RunId, SessionId, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, access::created, ok};
@@ -121,10 +121,7 @@ impl Principal {
 fn shown(row: &GrantRow) -> Value {
     let GrantRow { grant, reason, granted_at, granted_by, is_advisory, .. } = row;
     let (run, session) = grant.duration.places();
-    let (user, agent) = match &grant.subject {
-        GrantSubject::User(user) => (Some(user), None),
-        GrantSubject::Agent(agent) => (None, Some(agent)),
-    };
+    let (user, agent) = grant.subject.parts();
     json!({
         "id": grant.id.to_text(),
         "grant_type": grant.of.word(),

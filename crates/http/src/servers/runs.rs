@@ -163,7 +163,7 @@ impl Asked<'_> {
     }
 
     /// Whether this may be no human, where humans have to prove that they are some.
-    fn is_unproved(&self) -> bool {
+    pub(super) fn is_unproved(&self) -> bool {
         let is_asked = self.door.options.control.as_ref().is_some_and(Control::needs_proof);
         is_asked && !self.principal.is_authenticated_human()
     }
@@ -304,6 +304,7 @@ fn shown_row(row: &RunRow) -> Value {
         "agent_env_names": row.agent_env,
         "parent_run_id": parent.map(RunId::to_text),
         "user": row.driver,
+        "acts_for": row.acts_for(),
         "status": RunStatus::of(row).as_str(),
         "claim": row.waiting.as_ref().map(shown_claim),
         "created_at": Timestamp::new(*created_at).to_string(),

@@ -127,7 +127,7 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let said: CommentNew = read(&self.entry(body, &[]).await?)?;
         check(&said)?;
-        let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by()));
+        let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by(), self.speaker()));
         let on = match said.thread_id {
             Some(thread) => {
                 runs.share_has_thread(&workspace, &id, &thread).await?;
@@ -147,7 +147,7 @@ impl Asked<'_> {
         self.query(&[])?;
         let (workspace, share, id) = (self.workspace()?, self.segment(1), self.segment(2));
         let ThreadChange { resolved } = read(&self.entry(body, &[]).await?)?;
-        let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by()));
+        let (runs, by) = (self.known_runs()?, Commenter::outside(&self.by(), self.speaker()));
         runs.share_has_thread(&workspace, &share, &id).await?;
         let thread = runs.share_resolve(&workspace, by, &id, resolved).await?;
         Ok(ok(&shown_thread(&thread)))

@@ -24,4 +24,5 @@ mod shares;
 mod tenants;
 mod transfer;
 mod tricks;
+mod turns;
 pub(crate) mod world;

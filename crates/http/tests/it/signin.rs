@@ -156,7 +156,7 @@ async fn d15_where_proof_is_asked_for_only_humans_who_proved_it_grant() {
     let counting = |api: &Api| api.control.grants_of(&WorkspaceId::default()).ids();
     assert_eq!(counting(&site.api).len(), 1);
 
-    site.api = Api::with_proofs(site.store.clone(), options()).await;
+    site.api = Api::with_proofs(site.store.clone(), options(), None).await;
     assert_eq!(counting(&site.api), []);
     assert!(!site.api.control.has_proofs().await.unwrap());
     let by_token = site.api.send("POST", GRANTS, grant.to_string()).await;

@@ -50,5 +50,5 @@ pub(super) fn local_run(
     let user = Some(PrincipalId::local_admin());
     let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
     let run = RunView::new(token, policy).with_meters(meters);
-    Arc::new(run.with_authority(Authority { actors, grants, rules }))
+    Arc::new(run.with_authority(Authority::new(actors, grants, rules)))
 }

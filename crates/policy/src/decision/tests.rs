@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use narthex_model::{
-    AgentName, Alias, ErrorKind, Grant, GrantOf, GrantSubject, NameRule, PrincipalId, RunId,
-    SessionId, ToolScope, ToolScopeGrant,
+    AgentName, Alias, ErrorKind, Grant, GrantDuration, GrantOf, GrantSubject, NameRule,
+    PrincipalId, RunId, SessionId, ToolScope, ToolScopeGrant,
 };
 use narthex_wire::{Limits, Message};
 
 use super::*;
 use crate::Origin;
+
+mod turns;
 
 fn alias(name: &str) -> Alias {
     Alias::new(name).unwrap()
@@ -55,7 +57,7 @@ fn authority() -> Authority {
         run: Some(RunId::new([1; 6])),
         ..Actors::default()
     };
-    Authority { actors, grants: Arc::default(), rules: Arc::default() }
+    Authority::new(actors, Arc::default(), Arc::default())
 }
 
 fn at(seconds: u64) -> SystemTime {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::SystemTime};
 
-use narthex_model::{AgentName, GrantDuration, GrantId, GrantOf, GrantSubject, SpawnGrant};
+use narthex_model::{AgentName, GrantId, GrantOf, SpawnGrant};
 
 use super::{Actors, Grants, LiveGrant, OPEN};
 
@@ -83,7 +83,7 @@ impl Grants {
         if found.is_empty() {
             return Err(SpawnRefusal::OtherModels);
         }
-        let is_single = |live: &Arc<LiveGrant>| live.grant.duration == GrantDuration::Once;
+        let is_single = |live: &Arc<LiveGrant>| live.grant.duration.is_single();
         if let Some(live) = found.iter().find(|live| !is_single(live)) {
             return Ok(SpawnPermit { live: live.clone(), is_single: false });
         }
@@ -94,12 +94,8 @@ impl Grants {
     fn spawn_grants(&self, actors: &Actors, now: SystemTime) -> Vec<Arc<LiveGrant>> {
         let by_id = self.by_id.pin();
         let counts = |live: &&Arc<LiveGrant>| {
-            let is_theirs = match &live.grant.subject {
-                GrantSubject::User(user) => actors.user.as_ref() == Some(user),
-                GrantSubject::Agent(agent) => actors.agent.as_ref() == Some(agent),
-            };
             let is_open = live.is(OPEN) && live.has_time(now);
-            of_spawn(live).is_some() && is_theirs && is_open && live.is_for_run(actors)
+            of_spawn(live).is_some() && is_open && live.is_theirs(actors) && live.is_for_run(actors)
         };
         by_id.values().filter(counts).cloned().collect()
     }
@@ -126,7 +122,7 @@ fn allows(of: &SpawnGrant, wanted: &Spawning<'_>) -> bool {
 mod tests {
     use std::time::Duration;
 
-    use narthex_model::{Grant, PrincipalId, RunId, SessionId};
+    use narthex_model::{Grant, GrantDuration, GrantSubject, PrincipalId, RunId, SessionId};
 
     use super::*;
 
@@ -140,6 +136,7 @@ mod tests {
         Actors {
             user: Some(PrincipalId::local_admin()),
             agent: Some(name("lead")),
+            turn: 0,
             session: Some(SessionId::new([1; 6])),
             run: Some(RunId::new([1; 6])),
             agent_type: None,

@@ -15,6 +15,7 @@ fn rules(text: &str) -> RuleSet {
 fn actors() -> Actors {
     Actors {
         user: PrincipalId::new("prn_1111111111111111").ok(),
+        turn: 0,
         agent: AgentName::new("writer").ok(),
         session: Some(SessionId::new([1; 6])),
         run: Some(RunId::new([2; 6])),

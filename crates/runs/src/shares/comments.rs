@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, time::SystemTime};
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, Control, ControlError};
-use narthex_events::EventKind;
+use narthex_control::{By, Control, ControlError, Speaker};
+use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{RunId, SessionId, ShareId, ThreadId, WorkspaceId};
 use narthex_store::{CommentRow, ShareRow, ThreadRow};
@@ -54,20 +54,22 @@ pub enum CommentOn {
 pub struct Commenter {
     by: By,
     run: Option<(RunId, SessionId)>,
+    /// Whose turn it is then in the sessions that hear of it.
+    speaker: Speaker,
 }
 
 impl Commenter {
-    /// A human or a service.
+    /// A human or a service, who speaks as such.
     #[must_use]
-    pub fn outside(by: &By) -> Self {
-        Self { by: by.clone(), run: None }
+    pub fn outside(by: &By, speaker: Speaker) -> Self {
+        Self { by: by.clone(), run: None, speaker }
     }
 
     /// A run. `None` if it belongs to no session.
     #[must_use]
     pub fn run(run: &RunView) -> Option<Self> {
-        let session = run.authority.actors.session?;
-        Some(Self { by: by_run(run.id), run: Some((run.id, session)) })
+        let session = run.authority.actors().session?;
+        Some(Self { by: by_run(run.id), run: Some((run.id, session)), speaker: Speaker::aside() })
     }
 }
 
@@ -144,8 +146,8 @@ impl Runs {
         let about = format!("{} (thread {})", share.id, thread.row.id);
         payload["text"] = json!(format!("A comment on what is shared as {about}: {text}"));
         for session in self.hearers(share, &thread.comments, &by).await? {
-            let told = (EventKind::UserMessage, payload.clone());
-            self.tell(workspace, session, None, told).await;
+            let place = EventPlace { workspace: workspace.clone(), session, run: None };
+            control.session_note(&place, payload.clone(), &by.speaker).await;
         }
         Ok(())
     }

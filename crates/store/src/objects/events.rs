@@ -5,10 +5,10 @@ mod reading;
 
 use std::time::SystemTime;
 
-use narthex_model::{RunId, SessionId, WorkspaceId};
+use narthex_model::{RunId, SessionId, TurnOf, WorkspaceId};
 
 pub use self::reading::{EventFeed, EventFilter, EventPage};
-use super::{ms, time, workspace};
+use super::{ms, runs, time, workspace};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -48,10 +48,11 @@ const ADDED: Statement = Statement {
     name: "events.added",
     sql: "SELECT session_events.workspace, session_events.session, seq, number, happened_at, \
           kind, run, message_id, payload, oldest_seq, last_seq, event_streams.bytes AS bytes, \
-          event_totals.bytes AS total FROM event_streams \
+          event_totals.bytes AS total, turns.n AS turn FROM event_streams \
           JOIN session_events ON session_events.workspace = event_streams.workspace \
           AND session_events.session = event_streams.session AND seq = last_seq \
           JOIN event_totals ON event_totals.workspace = event_streams.workspace \
+          JOIN turns ON turns.id = 1 \
           WHERE event_streams.workspace = $1 AND event_streams.session = $2",
 };
 const TAKE_FROM_TOTAL: Statement = Statement {
@@ -105,6 +106,19 @@ pub struct NewEvent<'a> {
     pub payload: &'a str,
     /// When it happens.
     pub happened_at: SystemTime,
+    /// Who takes the turn of the session with it; `None` if it stays whose it is.
+    pub turn: Option<&'a TurnOf>,
+}
+
+/// An event that was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppendedEvent {
+    /// The event.
+    pub row: EventRow,
+    /// How its stream stands then.
+    pub stream: EventStream,
+    /// The number of the last turn that anybody took; if it came with a turn, that is the one.
+    pub turn: u64,
 }
 
 /// An event as it is stored.
@@ -146,16 +160,13 @@ impl<'a> EventRows<'a> {
         Self { database }
     }
 
-    /// Adds an event, as the next of its session, and tells how the stream stands then. `None`,
-    /// and nothing happens, if its message is there already.
+    /// Adds an event, as the next of its session, and takes the turn of the session with it, if it
+    /// comes with one. `None`, and nothing happens, if its message is there already.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
-    pub async fn append(
-        &self,
-        new: NewEvent<'_>,
-    ) -> Result<Option<(EventRow, EventStream)>, StatementError> {
-        let NewEvent { of, run, kind, message_id, payload, happened_at } = new;
+    pub async fn append(&self, new: NewEvent<'_>) -> Result<Option<AppendedEvent>, StatementError> {
+        let NewEvent { of, run, kind, message_id, payload, happened_at, turn } = new;
         let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
         let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
@@ -164,15 +175,22 @@ impl<'a> EventRows<'a> {
         counted.extend([bytes, Value::Integer(ms(happened_at)), message, Value::Text(kind)]);
         let mut added = place.to_vec();
         added.extend([Value::Text(kind), Value::Text(&run), message, bytes, Value::Text(payload)]);
-        let steps = [
+        let mut steps = vec![
             Step::new(BEGIN, place.to_vec()),
             Step::must_change(COUNT, counted),
             Step::new(NUMBER, vec![place[0], bytes]),
             Step::must_change(ADD, added),
         ];
+        if let Some(turn) = turn {
+            steps.extend(runs::take_turn(place[0], place[1], turn));
+        }
         let rows = self.database.write_then_read(&steps, ADDED, place.to_vec()).await?;
         let found = rows.iter().flatten().next();
-        found.map(|row| Ok((event(row)?, stream(row)?))).transpose()
+        let appended = |row: &Row| {
+            let (turn, stream) = (whole(row, "turn")?, stream(row)?);
+            Ok(AppendedEvent { row: event(row)?, stream, turn })
+        };
+        found.map(appended).transpose()
     }
 
     /// Removes the events of a session up to the one before `oldest`. `false`, and nothing

@@ -35,7 +35,7 @@ macro_rules! select {
     };
 }
 
-/// Not while the same is asked already, or too much.
+/// Not while the same is asked already, for the agent or for the same human, or too much.
 const ASK: Statement = Statement {
     name: "grant_requests.ask",
     sql: "INSERT INTO grant_requests (id, workspace, run, session, user_subject, agent_subject, \
@@ -44,7 +44,7 @@ const ASK: Statement = Statement {
           SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', 0, '', '', '', $14 \
           FROM workspaces WHERE id = $2 AND NOT EXISTS (SELECT 1 FROM grant_requests WHERE \
           run = $3 AND grant_type = $7 AND details = $8 AND status = 'pending' \
-          AND expires_at > $11) AND (SELECT count(*) FROM grant_requests \
+          AND expires_at > $11 AND (agent_subject <> '' OR user_subject = $5)) AND (SELECT count(*) FROM grant_requests \
           WHERE run = $3 AND status = 'pending' AND expires_at > $11) < $13",
 };
 const SAME: Statement = Statement {
@@ -52,7 +52,7 @@ const SAME: Statement = Statement {
     sql: select!(
         "$4",
         "WHERE run = $1 AND grant_type = $2 AND details = $3 AND status = 'pending' \
-         AND expires_at > $4"
+         AND expires_at > $4 AND (agent_subject <> '' OR user_subject = $5)"
     ),
 };
 const FIND: Statement = Statement {
@@ -200,6 +200,7 @@ impl<'a> GrantRequests<'a> {
             Value::Text(new.of.word()),
             Value::Text(&details),
             Value::Integer(now),
+            Value::Text(new.user.as_ref().map_or("", PrincipalId::as_str)),
         ];
         let same = self.database.read(SAME, &values).await?;
         Ok(same.first().map(request).transpose()?.map(|row| (row, false)))

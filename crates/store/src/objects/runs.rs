@@ -2,14 +2,17 @@
 
 mod claims;
 mod reading;
+mod turns;
 
 use std::time::SystemTime;
 
 use narthex_model::{EnvName, GrantId, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
+pub(super) use self::turns::take as take_turn;
 pub use self::{
     claims::{Awaited, Claim, Waiting},
     reading::{LiveRun, RunFilter},
+    turns::{RunTurn, Turn},
 };
 use super::{grants, ms, now_ms, sessions};
 use crate::{
@@ -27,9 +30,10 @@ const CREATE: Statement = Statement {
     name: "runs.create",
     sql: "INSERT INTO runs (id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, claimable, \
-          model, runtime, executor) \
+          model, runtime, executor, turn) \
           SELECT $2, $1, $3, last_pid, $4, $5, $6, $7, $8, $9, $10, 0, '', $11, $12, $13, $14, \
-          $15, $16, $17 FROM run_counters WHERE workspace = $1",
+          $15, $16, $17, turns.n FROM run_counters, turns \
+          WHERE workspace = $1 AND turns.id = 1",
 };
 const PARENT_LIVES: Statement = Statement {
     name: "runs.parent",
@@ -102,6 +106,8 @@ pub struct RunRow {
     pub has_sockets: bool,
     /// The human who drives it, if one does.
     pub driver: Option<PrincipalId>,
+    /// Whose turn it is in it.
+    pub turn: Turn,
     /// What is said of whoever carries it out; `None` if that is who began it.
     pub waiting: Option<Waiting>,
     /// When and how it ended; `None` while it lives.

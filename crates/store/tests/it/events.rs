@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
-    EventFilter, EventRow, EventsOf, NewEvent, NewRun, SessionRow, StatementError, Store,
-    WorkspaceChange,
+    AppendedEvent, EventFilter, EventRow, EventsOf, NewEvent, NewRun, SessionRow, StatementError,
+    Store, WorkspaceChange,
 };
 
 use crate::support::{Place, id};
@@ -52,7 +52,7 @@ async fn begin(store: &Store, of: &EventsOf) {
 
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
-    NewEvent { of, run: None, kind: "user.message", message_id, payload, happened_at }
+    NewEvent { of, run: None, kind: "user.message", message_id, payload, happened_at, turn: None }
 }
 
 fn after(after: u64) -> EventFilter<'static> {
@@ -127,7 +127,7 @@ async fn x_e93_a_message_that_comes_twice_is_one() {
         let events = store.events();
         let run = Some(RunId::new([1; 6]));
         let first = NewEvent { run, ..new(&one, "1", Some("m")) };
-        let (first, stream) = events.append(first).await.unwrap().unwrap();
+        let AppendedEvent { row: first, stream, .. } = events.append(first).await.unwrap().unwrap();
         assert_eq!((first.seq, first.run, first.message_id.as_deref()), (1, run, Some("m")));
         assert_eq!((stream.oldest, stream.last, stream.bytes), (1, 1, 129));
         assert!(events.append(new(&one, "2", Some("m"))).await.unwrap().is_none());
@@ -136,7 +136,8 @@ async fn x_e93_a_message_that_comes_twice_is_one() {
         events.append(new(&other, "3", Some("m"))).await.unwrap().unwrap();
         assert_eq!(events.message(&one, "agent.error", "m").await.unwrap(), None);
         let of_another_kind = NewEvent { kind: "agent.error", ..new(&one, "4", Some("m")) };
-        let (next, stream) = events.append(of_another_kind).await.unwrap().unwrap();
+        let next = events.append(of_another_kind).await.unwrap().unwrap();
+        let (next, stream) = (next.row, next.stream);
         assert_eq!((next.seq, next.number, stream.workspace_bytes), (2, 3, 3 * 129));
     }
 }
@@ -197,7 +198,8 @@ async fn a_stream_loses_its_beginning_and_goes_on() {
         assert!(events.trim(&one, 6).await.unwrap());
         let page = events.page(&one, after(0)).await.unwrap().unwrap();
         assert_eq!((page.events.len(), page.oldest, page.last), (0, 6, 5));
-        let (row, stream) = events.append(new(&one, "{}", None)).await.unwrap().unwrap();
+        let added = events.append(new(&one, "{}", None)).await.unwrap().unwrap();
+        let (row, stream) = (added.row, added.stream);
         assert_eq!((row.seq, row.number), (6, 7));
         let (own, all) = (stream.bytes, stream.workspace_bytes);
         assert_eq!((stream.oldest, own, all), (6, 130, 2 * 130));

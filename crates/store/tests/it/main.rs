@@ -30,4 +30,5 @@ mod secrets;
 mod shares;
 mod support;
 mod traffic;
+mod turns;
 mod versions;

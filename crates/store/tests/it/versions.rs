@@ -219,6 +219,8 @@ async fn check_run(store: &Store, version: u32) {
     assert_eq!(executor.is_some(), version >= 29);
     let bindings = store.env_bindings().all(&id("team")).await.unwrap();
     assert_eq!(bindings.len(), usize::from(version >= 13));
+    let turn = run.as_ref().and_then(|run| run.acts_for().cloned());
+    assert_eq!(turn.is_some(), version >= 33);
     let run = run.map(|run| (run.pid.get(), run.agent, run.sealed));
     let kept = (version >= 8).then(|| (1, "reader".to_owned(), "c2VhbGVk".to_owned()));
     assert_eq!(run, kept);

@@ -150,7 +150,9 @@ async fn x_e93_a_message_comes_once_and_says_whose_it_is() {
     assert_eq!(sent.status, StatusCode::CREATED, "{}", sent.text());
     let event = sent.json();
     let by = json!({ "kind": "local_admin", "id": "admin" });
-    let said = json!({ "text": "The second\none.", "request_id": "q1", "by": by });
+    // The turn is that of the human at this machine.
+    let said = json!({ "text": "The second\none.", "request_id": "q1", "by": by,
+                       "user": "prn_0000000000000000" });
     assert_eq!((&event["payload"], &event["message_id"]), (&said, &json!("m1")));
     assert_eq!(next(&mut stream).await, Some((Some("2".to_owned()), event.clone())));
     let page = api.get(sent.headers["location"].to_str().unwrap()).await;

@@ -23,7 +23,7 @@ pub(super) async fn gated(place: &TempDir) -> Api {
 }
 
 /// A run with that server; its token and its id.
-async fn run(api: &Api, more: Value) -> (String, String) {
+pub(super) async fn run(api: &Api, more: Value) -> (String, String) {
     let mut asked = json!({ "tools": ["one"] });
     asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let path = "/api/workspaces/default/runs";
@@ -59,7 +59,7 @@ impl Api {
         asked.unwrap().row.id.to_text()
     }
 
-    async fn may_echo(&self, token: &str) -> bool {
+    pub(super) async fn may_echo(&self, token: &str) -> bool {
         let result = self.echo(token, "x").await;
         if result["isError"] == true {
             let error = &result["structuredContent"]["error"];
@@ -84,7 +84,7 @@ impl Api {
         self.send("POST", ALL, grant.to_string()).await
     }
 
-    async fn granted(&self, more: Value) -> String {
+    pub(super) async fn granted(&self, more: Value) -> String {
         let made = self.grant(more).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.text());
         let id = made.json()["id"].as_str().unwrap().to_owned();

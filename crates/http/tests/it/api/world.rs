@@ -106,9 +106,17 @@ impl Api {
     }
 
     /// The same where only those grant who have proved to be human.
-    pub(crate) async fn with_proofs(store: Store, login: LoginOptions) -> Self {
+    pub(crate) async fn with_proofs(
+        store: Store,
+        login: LoginOptions,
+        keys: Option<&Path>,
+    ) -> Self {
         let granting = GrantOptions { needs_proof: true, ..GrantOptions::default() };
-        Self::of(&json!({}), Some(store), None, Some(login), granting).await
+        let vault = match keys {
+            Some(keys) => Some(vault(&store, keys).await),
+            None => None,
+        };
+        Self::of(&json!({}), Some(store), vault, Some(login), granting).await
     }
 
     async fn with(servers: &Value, store: Option<Store>, vault: Option<Vault>) -> Self {

@@ -95,13 +95,14 @@ pub(super) async fn message(
     args: SessionMessageArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let SessionMessageArgs { id, mut text, request_id, message_id, place } = args;
+    let SessionMessageArgs { id, mut text, request_id, message_id, user, place } = args;
     if text == "-" {
         text.clear();
         stdin().take(TEXT_MAX).read_to_string(&mut text)?;
     }
     let mut body = json!({ "text": text });
-    for (name, value) in [("request_id", request_id), ("message_id", message_id)] {
+    let said = [("request_id", request_id), ("message_id", message_id), ("user", user)];
+    for (name, value) in said {
         if let Some(value) = value {
             body[name] = json!(value);
         }

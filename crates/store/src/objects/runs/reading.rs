@@ -2,7 +2,7 @@
 
 use narthex_model::{ExecutorName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
-use super::{RunRow, RunRows, Waiting};
+use super::{RunRow, RunRows, Waiting, turns::turn};
 use crate::{
     StatementError,
     objects::{env_bindings::env_names, id, now_ms, optional_time, time, workspace},
@@ -13,7 +13,7 @@ const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, turn \
           FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
@@ -25,7 +25,8 @@ const PAGE: Statement = Statement {
     name: "runs.page",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
+          turn FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
           THEN 'waits' ELSE 'begun' END) ORDER BY pid LIMIT $3",
@@ -34,7 +35,8 @@ const PAGE_OF_SESSION: Statement = Statement {
     name: "runs.page_of_session",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
+          turn FROM runs \
           WHERE workspace = $1 AND pid > $2 AND ($4 = 'all' OR outcome = $4) \
           AND ($5 = 'all' OR $5 = CASE WHEN claimable = 1 AND claimed_until <= $6 \
           THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
@@ -45,7 +47,8 @@ const OF_EXECUTOR: Statement = Statement {
     name: "runs.of_executor",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
+          turn FROM runs \
           WHERE executor = $1 AND ended_at = 0 AND claimed_until <= $2 AND expires_at > $2 \
           ORDER BY created_at, id LIMIT $3",
 };
@@ -236,6 +239,7 @@ fn run(row: &Row) -> Result<RunRow, StatementError> {
         has_sockets: row.integer("has_sockets")? != 0,
         driver: driver.transpose().map_err(|_invalid| row.damaged())?,
         expires_at: time(row, "expires_at")?,
+        turn: turn(row)?,
         waiting: waiting(row)?,
         ended,
     })

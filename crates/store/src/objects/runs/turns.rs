@@ -1,0 +1,134 @@
+//! Whose turn it is in sessions, as their runs have it (X-E81).
+
+use narthex_model::{PrincipalId, RunId, SessionId, TurnOf, WorkspaceId};
+
+use super::{RunRow, RunRows};
+use crate::{
+    StatementError,
+    database::Step,
+    objects::{grants::maybe, id, workspace},
+    statement::{Row, Statement, Value},
+};
+
+/// Before each change, which gets the new number.
+const COUNT: Statement =
+    Statement { name: "turns.count", sql: "UPDATE turns SET n = n + 1 WHERE id = 1" };
+/// The newest run has the turn also when it has ended, for whoever has the session go on.
+const TAKE: Statement = Statement {
+    name: "runs.take_turn",
+    sql: "UPDATE runs SET turn_user = $3, turn = (SELECT n FROM turns WHERE id = 1) \
+          WHERE workspace = $1 AND session = $2 AND (ended_at = 0 OR pid = \
+          (SELECT MAX(pid) FROM runs WHERE workspace = $1 AND session = $2))",
+};
+const LAST: Statement = Statement { name: "turns.last", sql: "SELECT n FROM turns WHERE id = 1" };
+const SINCE: Statement = Statement {
+    name: "runs.turns_since",
+    sql: "SELECT id, workspace, session, driver, turn_user, turn FROM runs \
+          WHERE turn > $1 AND ended_at = 0 ORDER BY turn",
+};
+const OF_SESSION: Statement = Statement {
+    name: "runs.turns_of_session",
+    sql: "SELECT id, workspace, session, driver, turn_user, turn FROM runs \
+          WHERE workspace = $1 AND session = $2 AND ended_at = 0",
+};
+
+/// Whose turn it is in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The number of its last change, of those of all runs; what has a higher one is newer.
+    pub number: u64,
+    /// Who took it; `None` as long as it is the driver's.
+    pub of: Option<TurnOf>,
+}
+
+/// The same of a run that goes on, with what it takes to find that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunTurn {
+    /// Whose the run is.
+    pub workspace: WorkspaceId,
+    /// Its session.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The number of its last change.
+    pub number: u64,
+    /// The human for whom it acts; `None` if it does for none.
+    pub user: Option<PrincipalId>,
+}
+
+impl RunRow {
+    /// The human for whom it acts at the moment, whose grants count in it: whoever took the turn
+    /// last, and before that who drives it.
+    #[must_use]
+    pub fn acts_for(&self) -> Option<&PrincipalId> {
+        acts_for(&self.turn, self.driver.as_ref())
+    }
+}
+
+fn acts_for<'p>(turn: &'p Turn, driver: Option<&'p PrincipalId>) -> Option<&'p PrincipalId> {
+    turn.of.as_ref().map_or(driver, TurnOf::user)
+}
+
+impl RunRows<'_> {
+    /// The number of the last turn that anybody took.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn last_turn(&self) -> Result<u64, StatementError> {
+        let rows = self.database.read(LAST, &[]).await?;
+        let number = rows.first().map(|row| row.integer("n")).transpose()?.unwrap_or_default();
+        Ok(u64::try_from(number).unwrap_or_default())
+    }
+
+    /// The runs that go on and whose turn was taken after the turn of this number, the oldest
+    /// change first.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn turns_since(&self, last: u64) -> Result<Vec<RunTurn>, StatementError> {
+        let values = [Value::Integer(i64::try_from(last).unwrap_or(i64::MAX))];
+        self.database.read(SINCE, &values).await?.iter().map(run_turn).collect()
+    }
+
+    /// Those of a session that go on.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn turns_of(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<Vec<RunTurn>, StatementError> {
+        let session = session.to_text();
+        let values = [Value::Text(workspace.as_str()), Value::Text(&session)];
+        self.database.read(OF_SESSION, &values).await?.iter().map(run_turn).collect()
+    }
+}
+
+/// The steps by which somebody takes the turn of a session.
+pub(in crate::objects) fn take<'v>(
+    workspace: Value<'v>,
+    session: Value<'v>,
+    turn: &'v TurnOf,
+) -> [Step<'v>; 2] {
+    let values = vec![workspace, session, Value::Text(turn.as_str())];
+    [Step::new(COUNT, Vec::new()), Step::new(TAKE, values)]
+}
+
+/// Whose turn it is in the run of a row.
+pub(super) fn turn(row: &Row) -> Result<Turn, StatementError> {
+    let number = u64::try_from(row.integer("turn")?).map_err(|_negative| row.damaged())?;
+    Ok(Turn { number, of: maybe(row, "turn_user", TurnOf::parse)? })
+}
+
+fn run_turn(row: &Row) -> Result<RunTurn, StatementError> {
+    let driver = maybe(row, "driver", |text| PrincipalId::new(text).ok())?;
+    let turn = turn(row)?;
+    Ok(RunTurn {
+        workspace: workspace(row)?,
+        session: id(row, "session", SessionId::parse)?,
+        run: id(row, "id", RunId::parse)?,
+        number: turn.number,
+        user: acts_for(&turn, driver.as_ref()).cloned(),
+    })
+}
