@@ -4,12 +4,16 @@
 //!   several daemons write to one store.
 //! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
 //!   its own pace, and is woken by what this process adds.
+//! * A message stays unread until whoever carries its session out acknowledges it, and is told
+//!   again meanwhile (X-E93).
 //! * Of each session the newest events are kept, within bounds of number and size.
 //!
 //! Knows neither runs nor doors. Nothing here is on the way of a call that is passed on.
 
+mod delivery;
 mod event;
 mod follow;
+mod inbox;
 mod kind;
 #[cfg(test)]
 mod tests;
@@ -27,13 +31,16 @@ use std::{
 use narthex_model::{ErrorKind, SessionId, WorkspaceId};
 use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
 use serde_json::Value;
+use tokio::sync::Notify;
 
 pub use self::{
     event::{EventPlace, EventRow},
     follow::Follower,
+    inbox::Unread,
     kind::EventKind,
 };
 use self::{
+    delivery::Waits,
     follow::Followed,
     upkeep::Bounds,
     wake::{Key, Wakers},
@@ -60,6 +67,9 @@ struct Shared {
     poll: Duration,
     bounds: Bounds,
     wakers: Wakers,
+    waits: Waits,
+    /// A message may be due earlier than what was waited for.
+    earlier: Notify,
     unwritten: AtomicU64,
 }
 
@@ -111,6 +121,14 @@ pub enum EventsError {
     /// The workspace has no such session.
     #[error("there is no session `{0}`")]
     NoSession(SessionId),
+    /// There is no such event yet, which could be acknowledged.
+    #[error("the session has no event {seq} yet; its last one is {last}")]
+    NotYet {
+        /// What was acknowledged.
+        seq: u64,
+        /// The number of the last event.
+        last: u64,
+    },
     /// What is stored cannot be read.
     #[error("the event {seq} of the session `{session}` cannot be read as it is stored")]
     Damaged {
@@ -129,7 +147,7 @@ impl EventsError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooLong(_) | Self::MessageId => ErrorKind::Invalid,
+            Self::TooLong(_) | Self::MessageId | Self::NotYet { .. } => ErrorKind::Invalid,
             Self::NoSession(_) => ErrorKind::NotFound,
             Self::Damaged { .. } => ErrorKind::Unavailable,
             Self::Store(error) => error.kind(),
@@ -141,12 +159,13 @@ impl Events {
     /// The events of this store.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self::with(store, POLL, Bounds::default())
+        Self::with(store, POLL, Bounds::default(), Waits::default())
     }
 
-    fn with(store: Store, poll: Duration, bounds: Bounds) -> Self {
-        let (wakers, unwritten) = (Wakers::default(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { store, poll, bounds, wakers, unwritten }) }
+    fn with(store: Store, poll: Duration, bounds: Bounds, waits: Waits) -> Self {
+        let (wakers, earlier, unwritten) = (Wakers::default(), Notify::new(), AtomicU64::new(0));
+        let shared = Shared { store, poll, bounds, wakers, waits, earlier, unwritten };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Adds an event at the end of a session's stream; it is stored when this returns. Of a message
@@ -163,6 +182,22 @@ impl Events {
         payload: &Value,
         message_id: Option<&str>,
     ) -> Result<EventRow, EventsError> {
+        Ok(self.tell(place, kind, payload, message_id).await?.0)
+    }
+
+    /// The same, and says whether the event is new.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub async fn tell(
+        &self,
+        place: &EventPlace,
+        kind: EventKind,
+        payload: &Value,
+        message_id: Option<&str>,
+    ) -> Result<(EventRow, bool), EventsError> {
+        let happened_at = SystemTime::now();
+        let unread = self.new_unread(kind, payload, happened_at);
         let payload = payload.to_string();
         if payload.len() > PAYLOAD_MAX {
             return Err(EventsError::TooLong(payload.len()));
@@ -171,40 +206,44 @@ impl Events {
             return Err(EventsError::MessageId);
         }
         let of = place.stream();
-        let (kind, payload) = (kind.as_str(), payload.as_str());
-        let (run, happened_at) = (place.run, SystemTime::now());
-        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at };
-        let row = loop {
+        let (run, word, payload) = (place.run, kind.as_str(), payload.as_str());
+        let new = NewEvent { of: &of, run, kind: word, message_id, payload, happened_at, unread };
+        loop {
             let appended = self.shared.store.events().append(new).await;
             if let Some((row, stream)) = appended.map_err(|error| of_store(error, &of))? {
                 self.shared.wakers.wake(&of);
+                self.added(&of, kind).await;
                 self.keep_within_bounds(&of, stream).await;
-                break row;
+                return Ok((read(row)?, true));
             }
             let message = message_id.unwrap_or_default();
-            let found = self.shared.store.events().message(&of, kind, message).await;
+            let found = self.shared.store.events().message(&of, word, message).await;
             // It may have been removed meanwhile; then it is new.
             if let Some(row) = found.map_err(EventsError::Store)? {
-                break row;
+                return Ok((read(row)?, false));
             }
-        };
-        read(row)
+        }
     }
 
-    /// Adds an event of something that has happened in any case. A failure is logged and counted,
-    /// and changes nothing of that.
+    /// Adds an event of something that has happened in any case, and says whether it is new. A
+    /// failure is logged and counted, and changes nothing of that.
     pub async fn note(
         &self,
         place: &EventPlace,
         kind: EventKind,
         payload: &Value,
         message_id: Option<&str>,
-    ) {
-        if let Err(error) = self.append(place, kind, payload, message_id).await {
-            self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
-            let session = place.session;
-            let kind = kind.as_str();
-            tracing::error!(session.id = %session, event = kind, "an event is missing: {error}");
+    ) -> bool {
+        match self.tell(place, kind, payload, message_id).await {
+            Ok((_, is_new)) => is_new,
+            Err(error) => {
+                self.shared.unwritten.fetch_add(1, Ordering::Relaxed);
+                let (session, kind) = (place.session, kind.as_str());
+                tracing::error!(
+                    session.id = %session, event = kind, "an event is missing: {error}"
+                );
+                false
+            }
         }
     }
 
@@ -269,7 +308,8 @@ impl Events {
         let filter = EventFilter { after, kinds: &kinds, limit };
         let feed = self.shared.store.events().feed(workspace, filter).await;
         let feed = feed.map_err(EventsError::Store)?;
-        let events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let mut events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        self.hide_expired(&mut events).await?;
         let next = match events.last() {
             Some(event) if is_full(&events, limit.into()) => event.number,
             _ => feed.last.max(after),
@@ -296,7 +336,8 @@ impl Events {
         let page = page.map_err(EventsError::Store)?;
         let page = page.ok_or(EventsError::NoSession(of.session))?;
         let narthex_store::EventPage { events, oldest, last, has_ended } = page;
-        let events = events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let mut events = events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        self.hide_expired(&mut events).await?;
         let next = match events.last() {
             Some(event) if is_full(&events, limit) => event.seq,
             _ => last.max(after),

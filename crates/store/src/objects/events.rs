@@ -8,7 +8,10 @@ use std::time::SystemTime;
 use narthex_model::{RunId, SessionId, WorkspaceId};
 
 pub use self::reading::{EventFeed, EventFilter, EventPage};
-use super::{ms, time, workspace};
+use super::{
+    inboxes::{self, NewUnread},
+    ms, time, workspace,
+};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -105,6 +108,8 @@ pub struct NewEvent<'a> {
     pub payload: &'a str,
     /// When it happens.
     pub happened_at: SystemTime,
+    /// What is kept until somebody acknowledges it, if it is a message.
+    pub unread: Option<NewUnread>,
 }
 
 /// An event as it is stored.
@@ -155,7 +160,7 @@ impl<'a> EventRows<'a> {
         &self,
         new: NewEvent<'_>,
     ) -> Result<Option<(EventRow, EventStream)>, StatementError> {
-        let NewEvent { of, run, kind, message_id, payload, happened_at } = new;
+        let NewEvent { of, run, kind, message_id, payload, happened_at, unread } = new;
         let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
         let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
@@ -164,12 +169,16 @@ impl<'a> EventRows<'a> {
         counted.extend([bytes, Value::Integer(ms(happened_at)), message, Value::Text(kind)]);
         let mut added = place.to_vec();
         added.extend([Value::Text(kind), Value::Text(&run), message, bytes, Value::Text(payload)]);
-        let steps = [
+        let mut steps = vec![
             Step::new(BEGIN, place.to_vec()),
             Step::must_change(COUNT, counted),
             Step::new(NUMBER, vec![place[0], bytes]),
             Step::must_change(ADD, added),
         ];
+        let sender = unread.and_then(|unread| unread.sender.map(SessionId::to_text));
+        if let Some(unread) = unread {
+            steps.push(inboxes::add(place, &unread, sender.as_deref().unwrap_or_default()));
+        }
         let rows = self.database.write_then_read(&steps, ADDED, place.to_vec()).await?;
         let found = rows.iter().flatten().next();
         found.map(|row| Ok((event(row)?, stream(row)?))).transpose()
@@ -193,7 +202,7 @@ impl<'a> EventRows<'a> {
     }
 }
 
-fn event(row: &Row) -> Result<EventRow, StatementError> {
+pub(super) fn event(row: &Row) -> Result<EventRow, StatementError> {
     let maybe = |column| Ok(Some(row.text(column)?).filter(|text| !text.is_empty()));
     let run = maybe("run")?.map(|text| RunId::parse(&text).ok_or_else(|| row.damaged()));
     Ok(EventRow {
@@ -208,7 +217,7 @@ fn event(row: &Row) -> Result<EventRow, StatementError> {
     })
 }
 
-fn events_of(row: &Row) -> Result<EventsOf, StatementError> {
+pub(super) fn events_of(row: &Row) -> Result<EventsOf, StatementError> {
     let session = SessionId::parse(&row.text("session")?).ok_or_else(|| row.damaged())?;
     Ok(EventsOf { workspace: workspace(row)?, session })
 }
@@ -222,11 +231,11 @@ fn stream(row: &Row) -> Result<EventStream, StatementError> {
     })
 }
 
-fn whole(row: &Row, column: &'static str) -> Result<u64, StatementError> {
+pub(super) fn whole(row: &Row, column: &'static str) -> Result<u64, StatementError> {
     u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())
 }
 
 /// As it is stored.
-fn number_value(number: u64) -> Value<'static> {
+pub(super) fn number_value(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

@@ -52,7 +52,7 @@ async fn begin(store: &Store, of: &EventsOf) {
 
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
-    NewEvent { of, run: None, kind: "user.message", message_id, payload, happened_at }
+    NewEvent { of, run: None, kind: "user.message", message_id, payload, happened_at, unread: None }
 }
 
 fn after(after: u64) -> EventFilter<'static> {
