@@ -1,9 +1,11 @@
 //! Messages of people to what agents are doing.
 
+use std::time::SystemTime;
+
 use narthex_audit::{AuditEvent, kind};
 use narthex_events::{EventKind, EventPlace, EventRow, EventsError};
 use narthex_model::{
-    ErrorKind, SessionId, WorkspaceId,
+    ErrorKind, SessionId, Timestamp, WorkspaceId,
     json::{Node, shortened},
 };
 use serde_json::{Value, json};
@@ -44,7 +46,7 @@ impl MessageError {
 
 impl Control {
     /// Adds a message for the agent of a session, by
-    /// `{"text": …, "request_id": …, "message_id": …}`. One that comes twice under a `message_id`
+    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …}`. One that comes twice under a `message_id`
     /// is one; the event of the first is given.
     ///
     /// # Errors
@@ -75,7 +77,7 @@ impl Control {
         said: Message,
         by: &By,
     ) -> Result<EventRow, ControlError> {
-        let Message { text, request_id, message_id, more } = said;
+        let Message { text, request_id, message_id, expires_at, more } = said;
         let (workspace, by) = (workspace.clone(), by.clone());
         let send = async move |this: Self| {
             let store = this.catalog_store(&workspace).await?;
@@ -97,11 +99,16 @@ impl Control {
             for (name, value) in more {
                 payload[name] = value;
             }
+            // Sent again, it is the same, whatever time it has then.
+            let same = payload.clone();
+            if let Some(end) = expires_at {
+                payload["expires_at"] = json!(Timestamp::new(end).to_string());
+            }
             let place = EventPlace { workspace, session, run: None };
             let message = message_id.as_deref();
             let added = events.append(&place, EventKind::UserMessage, &payload, message).await;
             let row = added.map_err(MessageError::Events)?;
-            if row.payload != payload {
+            if without_expiry(&row.payload) != same {
                 return Err(MessageError::IdTaken(message_id.unwrap_or_default()).into());
             }
             noted.done().await;
@@ -109,6 +116,14 @@ impl Control {
         };
         self.to_the_end(send).await
     }
+}
+
+fn without_expiry(payload: &Value) -> Value {
+    let mut said = payload.clone();
+    if let Value::Object(said) = &mut said {
+        said.remove("expires_at");
+    }
+    said
 }
 
 /// What somebody wants to say to the agent of a session.
@@ -120,13 +135,15 @@ pub struct Message {
     pub request_id: Option<String>,
     /// By what a second one is known to be the same.
     pub message_id: Option<String>,
+    /// From when on nobody is given it.
+    pub expires_at: Option<SystemTime>,
     /// What is said of it besides.
     pub more: Vec<(&'static str, Value)>,
 }
 
 impl Message {
     fn read(text: &[u8]) -> Result<Self, CatalogError> {
-        let mut fields = Fields::read(text, &["text", "request_id", "message_id"])?;
+        let mut fields = Fields::read(text, &["text", "request_id", "message_id", "expires_at"])?;
         let (request_id, message_id) = (fields.text("request_id"), fields.text("message_id"));
         for (name, id) in [("request_id", &request_id), ("message_id", &message_id)] {
             if id.as_ref().is_some_and(String::is_empty) {
@@ -137,6 +154,14 @@ impl Message {
                 fields.fault(name, "it is too long", &remedy);
             }
         }
+        let expires_at = fields.text("expires_at").and_then(|text| {
+            let end = Timestamp::parse(&text).filter(|end| *end > SystemTime::now());
+            if end.is_none() {
+                let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
+                fields.fault("expires_at", "it is no time, or over", remedy);
+            }
+            end
+        });
         let text = match fields.take("text") {
             Some(Node::Text(text)) if !text.trim().is_empty() && text.len() <= TEXT_MAX => text,
             found => {
@@ -153,6 +178,6 @@ impl Message {
             }
         };
         fields.done()?;
-        Ok(Self { text, request_id, message_id, more: Vec::new() })
+        Ok(Self { text, request_id, message_id, expires_at, more: Vec::new() })
     }
 }

@@ -122,7 +122,7 @@ pub enum EventsError {
     #[error("there is no session `{0}`")]
     NoSession(SessionId),
     /// There is no such event yet, which could be acknowledged.
-    #[error("the session has no event {seq} yet; its last one is {last}")]
+    #[error("event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an earlier one")]
     NotYet {
         /// What was acknowledged.
         seq: u64,

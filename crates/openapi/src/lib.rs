@@ -177,7 +177,8 @@ fn is_keyed(route: &Place, method: &str) -> bool {
         | Access::Operator
         | Access::Known
         | Access::Member(_)
-        | Access::Starter(_) => !is_read,
+        | Access::Starter(_)
+        | Access::OwnRun => !is_read,
     }
 }
 

@@ -69,7 +69,7 @@ impl Runs {
             model: text(&waiting.model),
             runtime: text(&waiting.runtime),
         });
-        let by = Creator::Platform(run.driver.clone(), awaited);
+        let by = Creator::Platform(awaited);
         let created = self.create(&above.workspace, &request.to_string(), by).await?;
         tracing::info!(run.id = %created.row.id, "the session of a parent goes on");
         Ok(())

@@ -99,13 +99,15 @@ async fn d4_each_token_opens_its_own_part() {
                 // Nobody signs in here, so there is nothing.
                 Access::Own(_) => assert_eq!(as_client, StatusCode::NOT_FOUND, "{what}"),
                 Access::Shared | Access::Whole => assert_eq!(as_client, as_admin, "{what}"),
-                Access::Client => assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}"),
+                Access::Client | Access::OwnRun => {
+                    assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}");
+                }
                 Access::Operator | Access::Known | Access::Member(_) => {
                     assert_eq!(as_client, StatusCode::FORBIDDEN, "{what}");
                     assert!(is_open(as_admin), "{what}");
                 }
             }
-            if matches!(route.access, Access::Shared | Access::Whole | Access::Client) {
+            if matches!(route.access, Access::Shared | Access::Whole | Access::Client | Access::OwnRun) {
                 assert!(is_open(as_client), "{what}");
             }
         }
