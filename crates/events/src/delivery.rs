@@ -78,10 +78,7 @@ impl Events {
     ///
     /// # Errors
     /// When the store fails; what was done is.
-    pub async fn deliver_due(
-        &self,
-        now: SystemTime,
-    ) -> Result<Option<SystemTime>, EventsError> {
+    pub async fn deliver_due(&self, now: SystemTime) -> Result<Option<SystemTime>, EventsError> {
         let inboxes = self.shared.store.inboxes();
         loop {
             let due = inboxes.due(now, BATCH).await.map_err(EventsError::Store)?;

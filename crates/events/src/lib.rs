@@ -33,17 +33,17 @@ use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-pub use self::{
-    event::{EventPlace, EventRow},
-    follow::Follower,
-    inbox::Unread,
-    kind::EventKind,
-};
 use self::{
     delivery::Waits,
     follow::Followed,
     upkeep::Bounds,
     wake::{Key, Wakers},
+};
+pub use self::{
+    event::{EventPlace, EventRow},
+    follow::Follower,
+    inbox::Unread,
+    kind::EventKind,
 };
 
 /// The longest payload, as JSON, in bytes.
@@ -122,7 +122,9 @@ pub enum EventsError {
     #[error("there is no session `{0}`")]
     NoSession(SessionId),
     /// There is no such event yet, which could be acknowledged.
-    #[error("event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an earlier one")]
+    #[error(
+        "event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an earlier one"
+    )]
     NotYet {
         /// What was acknowledged.
         seq: u64,

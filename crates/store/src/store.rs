@@ -6,10 +6,10 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
-    EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError, Principals,
-    Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
-    StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces, connect,
-    database::Database, open,
+    EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError,
+    Principals, Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
+    Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
+    connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.

@@ -107,7 +107,10 @@ async fn d4_each_token_opens_its_own_part() {
                     assert!(is_open(as_admin), "{what}");
                 }
             }
-            if matches!(route.access, Access::Shared | Access::Whole | Access::Client | Access::OwnRun) {
+            if matches!(
+                route.access,
+                Access::Shared | Access::Whole | Access::Client | Access::OwnRun
+            ) {
                 assert!(is_open(as_client), "{what}");
             }
         }

@@ -24,7 +24,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "Says up to where a run has read the messages of its session",
     )
     .takes("MessageAcknowledgement")
-    .answers(200, Content::Json("MessagesAcknowledged"), &[]),
+    .gives("MessagesAcknowledged"),
     get(
         "/api/workspaces/{workspace}/events",
         "workspace_events",

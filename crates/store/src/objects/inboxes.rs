@@ -228,11 +228,8 @@ impl<'a> Inboxes<'a> {
         now: SystemTime,
     ) -> Result<InboxCount, StatementError> {
         let session = of.session.to_text();
-        let values = [
-            Value::Text(of.workspace.as_str()),
-            Value::Text(&session),
-            Value::Integer(ms(now)),
-        ];
+        let values =
+            [Value::Text(of.workspace.as_str()), Value::Text(&session), Value::Integer(ms(now))];
         let rows = self.database.read(COUNT, &values).await?;
         let number = |column| rows.first().map_or(Ok(0), |row| whole(row, column));
         Ok(InboxCount { unread: number("unread")?, acknowledged: number("acknowledged")? })
@@ -311,11 +308,8 @@ impl<'a> Inboxes<'a> {
     /// When the statement fails.
     pub async fn hold(&self, of: &EventsOf, now: SystemTime) -> Result<(), StatementError> {
         let session = of.session.to_text();
-        let values = [
-            Value::Text(of.workspace.as_str()),
-            Value::Text(&session),
-            Value::Integer(ms(now)),
-        ];
+        let values =
+            [Value::Text(of.workspace.as_str()), Value::Text(&session), Value::Integer(ms(now))];
         self.database.write(HOLD, &values).await
     }
 
