@@ -46,8 +46,8 @@ impl MessageError {
 
 impl Control {
     /// Adds a message for the agent of a session, by
-    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …}`. One that comes twice under a `message_id`
-    /// is one; the event of the first is given.
+    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …}`. One that
+    /// comes twice under a `message_id` is one; the event of the first is given.
     ///
     /// # Errors
     /// When a field is wrong, there is no such session, it has ended, or it has another message of

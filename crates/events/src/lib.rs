@@ -123,7 +123,8 @@ pub enum EventsError {
     NoSession(SessionId),
     /// There is no such event yet, which could be acknowledged.
     #[error(
-        "event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an earlier one"
+        "event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an \
+         earlier one"
     )]
     NotYet {
         /// What was acknowledged.

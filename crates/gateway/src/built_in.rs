@@ -195,10 +195,12 @@ impl Shared {
         };
         let alias = Alias::built_in();
         let item = Item::Tool(name.into());
+        // A client gives one up that waits, as any other call.
+        let refused = |refusal| self.refused(caller, Handling::Tool, &request, refusal);
+        let open_call = open_call(caller, &request).map_err(refused)?;
         let open = Some(self.calls.token());
         let record = self.begin_record(caller, Some(alias.clone()), &request, item.clone(), open);
         let mut record = record.map_err(unrecorded)?;
-        let open_call = open_call(caller, &request)?;
         let asked = Request::new(alias, request, item);
         let calling = self.built_in_answer(caller, asked, &mut record);
         match unless_given_up(open_call.as_ref(), calling).await {

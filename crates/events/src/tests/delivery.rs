@@ -64,8 +64,8 @@ async fn to_the_end(events: &Events, from: SystemTime) -> Vec<u64> {
     waits
 }
 
-/// X-E93: a message is told again after 2, 10, 30, 30 and 30 seconds, and given up another 30 later,
-/// of which its sender hears once; it can be read still.
+/// X-E93: a message is told again after 2, 10, 30, 30 and 30 seconds, and given up another 30
+/// later, of which its sender hears once; it can be read still.
 #[tokio::test]
 async fn x_e93_a_message_is_told_again_and_given_up() {
     for place in Place::both() {

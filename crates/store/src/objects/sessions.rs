@@ -59,7 +59,8 @@ const CHILDREN: Statement = Statement {
           WHERE unread_messages.workspace = sessions.workspace \
           AND unread_messages.session = sessions.id AND tellings >= 6 \
           AND (unread_messages.expires_at = 0 OR unread_messages.expires_at > $4)), 0) AS unread \
-          FROM sessions JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
+          FROM sessions \
+          JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
           JOIN runs own ON own.workspace = sessions.workspace AND own.session = sessions.id \
           AND own.ended_at = 0 \
           LEFT JOIN event_streams ON event_streams.workspace = sessions.workspace \

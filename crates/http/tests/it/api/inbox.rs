@@ -55,7 +55,7 @@ impl Run<'_> {
         request.body(whole(body.to_owned())).send().await
     }
 
-    fn of(&self) -> EventsOf {
+    fn stream_of(&self) -> EventsOf {
         let session = SessionId::parse(&self.session).unwrap();
         EventsOf { workspace: WorkspaceId::default(), session }
     }
@@ -160,7 +160,7 @@ async fn x_e93_a_call_waits_for_the_first_message() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let run = Run::of(&api, "lead").await;
-    let of = run.of();
+    let of = run.stream_of();
     let wait = |seq: u64| json!({ "acknowledge": seq, "wait_seconds": 60 });
     let (read, _) = tokio::join!(run.reads(wait(1)), async {
         acknowledged(&store, &of, 1).await;
@@ -198,7 +198,7 @@ async fn a_call_that_waits_is_given_up() {
     let place = tempfile::tempdir().unwrap();
     let (api, store) = daemon(&place).await;
     let run = Run::of(&api, "lead").await;
-    let of = run.of();
+    let of = run.stream_of();
     let bearer = format!("Bearer {}", run.token);
     let begin = api.world.post("/mcp/narthex", initialize("2025-11-25"));
     let begun = begin.header("authorization", &bearer).send().await;

@@ -276,12 +276,14 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     assert_eq!((look(4).await, look(6).await), (1, 2));
     let told = wakes(&boss, "heartbeat").await;
     assert_eq!((&told[0]["source"], &told[0]["quiet_minutes"]), (&json!("platform"), &json!(6)));
-    // Without a child there is nobody to look after, and with one it goes on.
+    let own = api.get(&format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
+    assert!(own["user"].is_string(), "{own}");
+    // Where it rests, it goes on.
     let child = start(&boss, "reader").await;
     end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
     assert_eq!(look(6).await, 3);
     let run = waiting(&api, &boss.session).await;
-    assert_eq!(run.get("user").unwrap_or(&Value::Null), &Value::Null, "{run}");
+    assert_eq!(run["user"], Value::Null, "nobody drives it: {run}");
     assert_eq!(look(6).await, 3, "it waits to be carried out");
     let (_, claim) = claimed(&api, &text(&run, "run_id")).await;
     let prompt = text(&claim, "prompt");
@@ -290,9 +292,9 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     end(&api, &format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
 }
 
-/// X-E88: whoever began a child is asked to look after it: once where nobody carries it out, once an
-/// hour when the watchdog has said all that it says, and once for a message that it never took note
-/// of.
+/// X-E88: whoever began a child is asked to look after it: once where nobody carries it out, once
+/// an hour when the watchdog has said all that it says, and once for a message that it never took
+/// note of.
 #[tokio::test]
 async fn x_e88_a_child_is_checked_up() {
     let place = tempfile::tempdir().unwrap();
