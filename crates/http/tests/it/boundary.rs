@@ -161,8 +161,8 @@ async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
             }
             let own = request().header("origin", &format!("http://{HOST}"));
             let own = own.header("authorization", &format!("Bearer {ADMIN}")).open().await;
-            let is_mcp = access == Some(Access::Client);
-            assert_eq!(own.status() == StatusCode::FORBIDDEN, is_mcp, "{method} {path}");
+            let is_of_runs = matches!(access, Some(Access::Client | Access::OwnRun));
+            assert_eq!(own.status() == StatusCode::FORBIDDEN, is_of_runs, "{method} {path}");
             assert!(!own.headers().contains_key("access-control-allow-origin"));
         }
     }

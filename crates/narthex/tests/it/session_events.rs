@@ -77,7 +77,7 @@ fn x_e93_a_message_is_for_a_while() {
     // The same again is the same, though it would end later.
     let again = data(place.run([&words[..], &["--expires-in", "3h"]].concat()));
     assert_eq!(again, said);
-    let wrong = [&words[..], &["--expires-in", "soon"]].concat();
+    let wrong = [&words[..4], &["--expires-in", "soon"]].concat();
     place.run(wrong).failed(2, &["--expires-in", "write a number with its unit"]);
 }
 

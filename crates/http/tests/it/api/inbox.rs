@@ -144,7 +144,7 @@ async fn s18_a_run_acknowledges_its_own_messages_alone() {
     let own = async |body: &str| other.acknowledges(&other.session, &other.token, body).await;
     for (body, field) in [("{}", "sequence"), (r#"{"sequence": "2"}"#, "sequence")] {
         let refused = own(body).await;
-        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        refused.problem(StatusCode::BAD_REQUEST, "invalid");
         assert!(refused.text().contains(field), "{}", refused.text());
     }
     let refused = own(r#"{"sequence": 3}"#).await;

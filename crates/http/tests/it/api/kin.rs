@@ -242,11 +242,9 @@ async fn x_e88_an_orchestrator_has_a_heartbeat() {
     let place = tempfile::tempdir().unwrap();
     let (api, _) = daemon(&place).await;
     let path = format!("{HERE}/agents/boss");
-    let boss = api.get(&path).await;
-    let mut document = json!({ "agent_type": "orchestrator", "heartbeat_minutes": 5 });
-    for name in ["spawnable_agents", "mcpServers"] {
-        document[name] = boss[name].clone();
-    }
+    let docs = json!({ "ref": "docs", "config": { "context": "${scope.tenant}" } });
+    let mut document = json!({ "agent_type": "orchestrator", "heartbeat_minutes": 5,
+        "spawnable_agents": ["reader"], "mcpServers": { "docs": docs } });
     api.send("PUT", &path, document.to_string()).await.succeeded();
     for wrong in [json!(0), json!(1441), json!("5")] {
         document["heartbeat_minutes"] = wrong;

@@ -81,7 +81,9 @@ async fn parameters_are_those_that_are_known() {
         let path = path.replace("secrets/{", "{").replace("{id}", "reader");
         let path = path.replace("{principal}", "ada").replace("{alias}", "library");
         for (method, operation) in operations.as_object().unwrap() {
-            if method == "parameters" || method == "head" {
+            // What only runs may ask for tells others nothing.
+            let is_of_runs = operation["security"] == serde_json::json!([{ "token": ["run"] }]);
+            if method == "parameters" || method == "head" || is_of_runs {
                 continue;
             }
             let named = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
