@@ -153,7 +153,7 @@ fn heartbeat(reader: &mut Reader, object: &Object<'_>, of: AgentType) -> Option<
     let fits = u16::try_from(minutes).ok().filter(|minutes| *minutes <= HEARTBEAT_MAX);
     if fits.is_none() {
         let message = format!("{minutes} minutes are more than a day");
-        reader.invalid(&at, message, &format!("write 1 to {HEARTBEAT_MAX}"));
+        reader.invalid(&at, message, format!("write 1 to {HEARTBEAT_MAX}"));
     }
     fits
 }
