@@ -3,6 +3,7 @@
 mod children;
 mod costs;
 mod handing;
+mod inbox;
 mod messages;
 mod permission;
 mod session;
@@ -17,7 +18,8 @@ use crate::Tool;
 pub(crate) const INSTRUCTIONS: &str = "\
 Tools of the platform that you run on. Tell people how you get on with `emit_status`, show \
 results with `emit_artifact`, and ask them with `request_input`: it returns at once, and the \
-answer comes later as a message with the same request_id. A tool that answers \
+answer comes later as a message with the same request_id. `read_messages` gives the messages for \
+you that your platform has not shown you. A tool that answers \
 `permission_required` can be asked for with `request_grant`: a human decides, the outcome comes \
 as a message with the same request_id, and the same call succeeds then. You cannot grant anything \
 yourself. Show people files with `share`. Agents that you may start are in \
@@ -28,6 +30,7 @@ pub(crate) fn all() -> Vec<Tool> {
         status::tools(),
         shares::tools(),
         messages::tools(),
+        inbox::tools(),
         permission::tools(),
         children::tools(),
         handing::tools(),

@@ -1,8 +1,10 @@
 //! What is said of the commands for events of sessions.
 
+use std::time::Duration;
+
 use clap::Args;
 
-use super::WorkspaceArgs;
+use super::{WorkspaceArgs, values::duration};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex sessions events ID\n  \
@@ -28,6 +30,7 @@ pub struct SessionEventsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  narthex sessions message ID \"Take the second one.\"\n  \
     narthex sessions message ID - < answer.txt\n  \
+    narthex sessions message ID \"Stop after this file.\" --expires-in 10m\n  \
     narthex sessions message ID yes --request-id q1 --message-id m1\n  \
     narthex sessions message ID \"Go on.\" --user ada")]
 pub struct SessionMessageArgs {
@@ -45,6 +48,9 @@ pub struct SessionMessageArgs {
     /// For whom it is said, by name or id: their grants count from then on
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
+    /// For how long an agent may read it, such as 10m or 2h; without it, for good
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub expires_in: Option<Duration>,
     #[command(flatten)]
     pub place: WorkspaceArgs,
 }

@@ -1,10 +1,12 @@
 //! Messages of people to what agents are doing.
 
+use std::time::SystemTime;
+
 use narthex_audit::{AuditEvent, kind};
 use narthex_events::{EventKind, EventPlace, EventRow, Events, EventsError};
 use narthex_live::Speaker;
 use narthex_model::{
-    ErrorKind, SessionId, TurnOf, WorkspaceId,
+    ErrorKind, SessionId, Timestamp, TurnOf, WorkspaceId,
     json::{Node, shortened},
 };
 use serde_json::{Value, json};
@@ -49,9 +51,9 @@ impl MessageError {
 
 impl Control {
     /// Adds a message for the agent of a session, by
-    /// `{"text": …, "request_id": …, "message_id": …, "user": …}`, and has whoever speaks, or the
-    /// named user, take the turn of the session (X-E81). One that comes twice under a `message_id`
-    /// is one; the event of the first is given, and no turn is taken.
+    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …, "user": …}`, and has whoever
+    /// speaks, or the named user, take the turn of the session (X-E81). One that comes twice under a
+    /// `message_id` is one; the event of the first is given, and no turn is taken.
     ///
     /// # Errors
     /// When a field is wrong, whoever speaks may name no other, there is no such session, it has
@@ -93,7 +95,7 @@ impl Control {
         said: Message,
         (by, speaker): (&By, &Speaker),
     ) -> Result<EventRow, ControlError> {
-        let Message { text, request_id, message_id, more } = said;
+        let Message { text, request_id, message_id, expires_at, more } = said;
         let (workspace, by, turn) = (workspace.clone(), by.clone(), speaker.turn().cloned());
         let send = async move |this: Self| {
             let store = this.catalog_store(&workspace).await?;
@@ -121,12 +123,17 @@ impl Control {
             if let Some(turn) = &turn {
                 payload["user"] = json!(turn.user());
             }
+            // Sent again, it is the same, whatever time it has then.
+            let same = payload.clone();
+            if let Some(end) = expires_at {
+                payload["expires_at"] = json!(Timestamp::new(end).to_string());
+            }
             let place = EventPlace { workspace, session, run: None };
             let message = message_id.as_deref();
             let said = (message, turn.as_ref());
             let told = this.told(events, &place, &payload, said).await;
             let row = told.map_err(MessageError::Events)?;
-            if row.payload != payload {
+            if without_expiry(&row.payload) != same {
                 return Err(MessageError::IdTaken(message_id.unwrap_or_default()).into());
             }
             noted.done().await;
@@ -180,6 +187,14 @@ impl Control {
     }
 }
 
+fn without_expiry(payload: &Value) -> Value {
+    let mut said = payload.clone();
+    if let Value::Object(said) = &mut said {
+        said.remove("expires_at");
+    }
+    said
+}
+
 /// What somebody wants to say to the agent of a session.
 #[derive(Debug, Clone, Default)]
 pub struct Message {
@@ -189,6 +204,8 @@ pub struct Message {
     pub request_id: Option<String>,
     /// By what a second one is known to be the same.
     pub message_id: Option<String>,
+    /// From when on nobody is given it.
+    pub expires_at: Option<SystemTime>,
     /// What is said of it besides.
     pub more: Vec<(&'static str, Value)>,
 }
@@ -196,7 +213,8 @@ pub struct Message {
 impl Message {
     /// With the user for whom it is said, if one is named.
     fn read(text: &[u8]) -> Result<(Self, Option<String>), CatalogError> {
-        let mut fields = Fields::read(text, &["text", "request_id", "message_id", "user"])?;
+        let known = ["text", "request_id", "message_id", "expires_at", "user"];
+        let mut fields = Fields::read(text, &known)?;
         let (request_id, message_id) = (fields.text("request_id"), fields.text("message_id"));
         for (name, id) in [("request_id", &request_id), ("message_id", &message_id)] {
             if id.as_ref().is_some_and(String::is_empty) {
@@ -207,6 +225,14 @@ impl Message {
                 fields.fault(name, "it is too long", &remedy);
             }
         }
+        let expires_at = fields.text("expires_at").and_then(|text| {
+            let end = Timestamp::parse(&text).filter(|end| *end > SystemTime::now());
+            if end.is_none() {
+                let remedy = "write a time to come, such as 2027-01-31T12:00:00Z";
+                fields.fault("expires_at", "it is no time, or over", remedy);
+            }
+            end
+        });
         let text = match fields.take("text") {
             Some(Node::Text(text)) if !text.trim().is_empty() && text.len() <= TEXT_MAX => text,
             found => {
@@ -224,6 +250,6 @@ impl Message {
         };
         let user = fields.text("user");
         fields.done()?;
-        Ok((Self { text, request_id, message_id, more: Vec::new() }, user))
+        Ok((Self { text, request_id, message_id, expires_at, more: Vec::new() }, user))
     }
 }

@@ -58,6 +58,10 @@ kinds! {
     SessionCancelledByParent = "session.cancelled_by_parent";
     /// An orchestrator is to look at something; the platform says so (X-E88).
     SessionWake = "session.wake";
+    /// A message of the session was not acknowledged; it is told again (X-E93).
+    SessionMessageUnread = "session.message_unread";
+    /// A message that this session has sent was given up, or has expired (X-E93).
+    SessionMessageUndelivered = "session.message_undelivered";
     /// The session has ended: nothing begins in it any more.
     SessionEnded = "session.ended";
 }

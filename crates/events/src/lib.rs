@@ -4,12 +4,16 @@
 //!   several daemons write to one store.
 //! * A [`Follower`] waits for further ones. Nothing is queued for it: it reads from the store, at
 //!   its own pace, and is woken by what this process adds.
+//! * A message stays unread until whoever carries its session out acknowledges it, and is told
+//!   again meanwhile (X-E93).
 //! * Of each session the newest events are kept, within bounds of number and size.
 //!
 //! Knows neither runs nor doors. Nothing here is on the way of a call that is passed on.
 
+mod delivery;
 mod event;
 mod follow;
+mod inbox;
 mod kind;
 #[cfg(test)]
 mod tests;
@@ -27,16 +31,19 @@ use std::{
 use narthex_model::{ErrorKind, SessionId, TurnOf, WorkspaceId};
 use narthex_store::{EventFilter, EventsOf, NewEvent, StatementError, Store};
 use serde_json::Value;
+use tokio::sync::Notify;
 
-pub use self::{
-    event::{EventPlace, EventRow},
-    follow::Follower,
-    kind::EventKind,
-};
 use self::{
+    delivery::Waits,
     follow::Followed,
     upkeep::Bounds,
     wake::{Key, Wakers},
+};
+pub use self::{
+    event::{EventPlace, EventRow},
+    follow::Follower,
+    inbox::Unread,
+    kind::EventKind,
 };
 
 /// The longest payload, as JSON, in bytes.
@@ -60,6 +67,9 @@ struct Shared {
     poll: Duration,
     bounds: Bounds,
     wakers: Wakers,
+    waits: Waits,
+    /// A message may be due earlier than what was waited for.
+    earlier: Notify,
     unwritten: AtomicU64,
 }
 
@@ -79,6 +89,8 @@ pub struct Wanted<'w> {
 pub struct Told {
     /// The event; of a message that was there already, as it was then.
     pub row: EventRow,
+    /// Whether it is new.
+    pub is_new: bool,
     /// The number of the turn that was taken with it; `None` if none was.
     pub turn: Option<u64>,
 }
@@ -120,6 +132,17 @@ pub enum EventsError {
     /// The workspace has no such session.
     #[error("there is no session `{0}`")]
     NoSession(SessionId),
+    /// There is no such event yet, which could be acknowledged.
+    #[error(
+        "event {seq} cannot be acknowledged: the session's last one is {last}; name that, or an \
+         earlier one"
+    )]
+    NotYet {
+        /// What was acknowledged.
+        seq: u64,
+        /// The number of the last event.
+        last: u64,
+    },
     /// What is stored cannot be read.
     #[error("the event {seq} of the session `{session}` cannot be read as it is stored")]
     Damaged {
@@ -138,7 +161,7 @@ impl EventsError {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooLong(_) | Self::MessageId => ErrorKind::Invalid,
+            Self::TooLong(_) | Self::MessageId | Self::NotYet { .. } => ErrorKind::Invalid,
             Self::NoSession(_) => ErrorKind::NotFound,
             Self::Damaged { .. } => ErrorKind::Unavailable,
             Self::Store(error) => error.kind(),
@@ -150,12 +173,13 @@ impl Events {
     /// The events of this store.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self::with(store, POLL, Bounds::default())
+        Self::with(store, POLL, Bounds::default(), Waits::default())
     }
 
-    fn with(store: Store, poll: Duration, bounds: Bounds) -> Self {
-        let (wakers, unwritten) = (Wakers::default(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { store, poll, bounds, wakers, unwritten }) }
+    fn with(store: Store, poll: Duration, bounds: Bounds, waits: Waits) -> Self {
+        let (wakers, earlier, unwritten) = (Wakers::default(), Notify::new(), AtomicU64::new(0));
+        let shared = Shared { store, poll, bounds, wakers, waits, earlier, unwritten };
+        Self { shared: Arc::new(shared) }
     }
 
     /// Adds an event at the end of a session's stream; it is stored when this returns. Of a message
@@ -175,8 +199,8 @@ impl Events {
         Ok(self.tell(place, kind, payload, (message_id, None)).await?.row)
     }
 
-    /// The same, and takes the turn of the session with it, at the same moment (X-E81). A message
-    /// that is there already takes none.
+    /// The same, says whether the event is new, and takes the turn of the session with it, at the
+    /// same moment (X-E81). A message that is there already takes none.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -187,6 +211,8 @@ impl Events {
         payload: &Value,
         (message_id, turn): (Option<&str>, Option<&TurnOf>),
     ) -> Result<Told, EventsError> {
+        let happened_at = SystemTime::now();
+        let unread = self.new_unread(kind, payload, happened_at);
         let payload = payload.to_string();
         if payload.len() > PAYLOAD_MAX {
             return Err(EventsError::TooLong(payload.len()));
@@ -195,37 +221,42 @@ impl Events {
             return Err(EventsError::MessageId);
         }
         let of = place.stream();
-        let (kind, payload) = (kind.as_str(), payload.as_str());
-        let (run, happened_at) = (place.run, SystemTime::now());
-        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at, turn };
+        let (run, word, payload) = (place.run, kind.as_str(), payload.as_str());
+        let new =
+            NewEvent { of: &of, run, kind: word, message_id, payload, happened_at, turn, unread };
         loop {
             let appended = self.shared.store.events().append(new).await;
             if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {
                 self.shared.wakers.wake(&of);
+                self.added(&of, kind).await;
                 self.keep_within_bounds(&of, appended.stream).await;
                 let turn = turn.map(|_| appended.turn);
-                return Ok(Told { row: read(appended.row)?, turn });
+                return Ok(Told { row: read(appended.row)?, is_new: true, turn });
             }
             let message = message_id.unwrap_or_default();
-            let found = self.shared.store.events().message(&of, kind, message).await;
+            let found = self.shared.store.events().message(&of, word, message).await;
             // It may have been removed meanwhile; then it is new.
             if let Some(row) = found.map_err(EventsError::Store)? {
-                return Ok(Told { row: read(row)?, turn: None });
+                return Ok(Told { row: read(row)?, is_new: false, turn: None });
             }
         }
     }
 
-    /// Adds an event of something that has happened in any case. A failure is logged and counted,
-    /// and changes nothing of that.
+    /// Adds an event of something that has happened in any case, and says whether it is new. A
+    /// failure is logged and counted, and changes nothing of that.
     pub async fn note(
         &self,
         place: &EventPlace,
         kind: EventKind,
         payload: &Value,
         message_id: Option<&str>,
-    ) {
-        if let Err(error) = self.append(place, kind, payload, message_id).await {
-            self.missed(place, kind, &error);
+    ) -> bool {
+        match self.tell(place, kind, payload, (message_id, None)).await {
+            Ok(told) => told.is_new,
+            Err(error) => {
+                self.missed(place, kind, &error);
+                false
+            }
         }
     }
 
@@ -297,7 +328,8 @@ impl Events {
         let filter = EventFilter { after, kinds: &kinds, limit };
         let feed = self.shared.store.events().feed(workspace, filter).await;
         let feed = feed.map_err(EventsError::Store)?;
-        let events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let mut events = feed.events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        self.hide_expired(&mut events).await?;
         let next = match events.last() {
             Some(event) if is_full(&events, limit.into()) => event.number,
             _ => feed.last.max(after),
@@ -324,7 +356,8 @@ impl Events {
         let page = page.map_err(EventsError::Store)?;
         let page = page.ok_or(EventsError::NoSession(of.session))?;
         let narthex_store::EventPage { events, oldest, last, has_ended } = page;
-        let events = events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let mut events = events.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        self.hide_expired(&mut events).await?;
         let next = match events.last() {
             Some(event) if is_full(&events, limit) => event.seq,
             _ => last.max(after),

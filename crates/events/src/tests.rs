@@ -1,5 +1,7 @@
 //! Events on stores of both kinds: what is kept, who is woken, and what ends.
 
+mod delivery;
+
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{RunEnd, RunId, Secret, SessionId, WorkspaceId};
@@ -206,7 +208,7 @@ async fn x_d10_the_newest_events_are_kept() {
         let default = Bounds::default();
         assert_eq!(default.window, 5_000);
         let by_number = Bounds { window: 10, slack: 3, ..default };
-        let events = Events::with(store.clone(), NEVER, by_number);
+        let events = Events::with(store.clone(), NEVER, by_number, Waits::default());
         for number in 1..=40 {
             status(&events, &here, number).await;
             let page = page(&events, &here, 0).await;
@@ -215,7 +217,7 @@ async fn x_d10_the_newest_events_are_kept() {
             assert_eq!((page.oldest, page.last), (number + 1 - count, number));
         }
         let by_size = Bounds { session: 10_000, ..default };
-        let events = Events::with(store.clone(), NEVER, by_size);
+        let events = Events::with(store.clone(), NEVER, by_size, Waits::default());
         let payload = json!("x".repeat(3_000));
         // A message that is not kept any more is new.
         for expected in [1, 1, 1, 5, 5] {
@@ -231,7 +233,7 @@ async fn x_d10_the_newest_events_are_kept() {
         assert_eq!(page(&events, &there, 0).await.events, [last], "the last one stays");
         // Where a workspace has too much, what was silent the longest goes.
         let of_all = Bounds { workspace: 21_000, ..default };
-        let events = Events::with(store, NEVER, of_all);
+        let events = Events::with(store, NEVER, of_all, Waits::default());
         let last = status(&events, &there, 1).await;
         assert_eq!(page(&events, &here, 0).await.events, []);
         assert_eq!(page(&events, &here, 0).await.oldest, 41);
@@ -248,7 +250,7 @@ async fn a_follower_is_woken_by_its_own_process() {
         let store = place.open().await;
         begin(&store, &here).await;
         begin(&store, &there).await;
-        let events = Events::with(store, NEVER, Bounds::default());
+        let events = Events::with(store, NEVER, Bounds::default(), Waits::default());
         status(&events, &here, 1).await;
         let mut follower = follow(&events, &here, 0);
         let mut second = follow(&events, &here, 1);
@@ -294,7 +296,7 @@ async fn a_follower_gets_everything_once_and_in_order() {
         let here = at(1);
         let store = place.open().await;
         begin(&store, &here).await;
-        let events = Events::with(store, NEVER, Bounds::default());
+        let events = Events::with(store, NEVER, Bounds::default(), Waits::default());
         let mut follower = follow(&events, &here, 0);
         let reading = async {
             let mut all = Vec::new();
@@ -322,7 +324,7 @@ async fn following_ends_with_the_session() {
         let here = at(1);
         let store = place.open().await;
         begin(&store, &here).await;
-        let events = Events::with(store.clone(), NEVER, Bounds::default());
+        let events = Events::with(store.clone(), NEVER, Bounds::default(), Waits::default());
         let (mut told, other) = (follow(&events, &here, 0), follow(&events, &here, 0));
         status(&events, &here, 1).await;
         assert!(store.sessions().end(&here.workspace, here.session, RunEnd::Ended).await.unwrap());
@@ -335,7 +337,8 @@ async fn following_ends_with_the_session() {
         assert_eq!(seqs(&mut told).await, None);
         drop(other);
         // Of an end that nobody has told, as after a crash between both.
-        let events = Events::with(store, Duration::from_millis(1), Bounds::default());
+        let events =
+            Events::with(store, Duration::from_millis(1), Bounds::default(), Waits::default());
         let mut untold = events.follow(&here.workspace, here.session, 2, Vec::new());
         assert_eq!(seqs(&mut untold).await, None);
     }

@@ -18,6 +18,7 @@ use crate::{
     gateway::Shared,
     grants::Target,
     method::Handling,
+    open::{open_call, unless_given_up},
     pages::leads_to_pages,
     pipeline::{result, unrecorded},
     record::CallRecord,
@@ -194,12 +195,15 @@ impl Shared {
         };
         let alias = Alias::built_in();
         let item = Item::Tool(name.into());
+        // A client gives one up that waits, as any other call.
+        let refused = |refusal| self.refused(caller, Handling::Tool, &request, refusal);
+        let open_call = open_call(caller, &request).map_err(refused)?;
         let open = Some(self.calls.token());
         let record = self.begin_record(caller, Some(alias.clone()), &request, item.clone(), open);
         let mut record = record.map_err(unrecorded)?;
         let asked = Request::new(alias, request, item);
         let calling = self.built_in_answer(caller, asked, &mut record);
-        match calling.await {
+        match unless_given_up(open_call.as_ref(), calling).await {
             Ok(answering) => Ok(answering),
             Err(refusal) => {
                 record.refused(&refusal);

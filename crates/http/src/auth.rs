@@ -214,7 +214,7 @@ pub(crate) fn authorize(
     match (access, principal) {
         (Access::Open | Access::Shared, Principal::Run(_)) => Ok(()),
         (Access::Whole, Principal::Run(run)) if run.is_plain() => Ok(()),
-        (Access::Starter(_), Principal::Run(run)) => {
+        (Access::Starter(_) | Access::OwnRun, Principal::Run(run)) => {
             let workspace = workspace()?;
             match workspace == run.workspace {
                 true => Ok(()),
@@ -249,6 +249,9 @@ pub(crate) fn authorize(
         }
         (Access::Open | Access::Own(_) | Access::Known, _) => Ok(()),
         (Access::Shared | Access::Whole | Access::Operator, _) => Ok(()),
+        (Access::OwnRun, _) => {
+            denied("this needs the token of the run itself; show that".to_owned())
+        }
         (Access::Client, _) => denied("no MCP endpoint opens for this".to_owned()),
     }
 }

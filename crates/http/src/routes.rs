@@ -303,6 +303,13 @@ pub const ROUTES: &[Route] = &[
         ANSWER,
         Target::Happening(EventTarget::Messages),
     ),
+    // Only whoever carries the session out knows what they have read.
+    route(
+        "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",
+        "POST",
+        Access::OwnRun,
+        Target::Happening(EventTarget::Acknowledgement),
+    ),
     member(
         "/api/workspaces/{workspace}/events",
         READ,

@@ -37,4 +37,6 @@ pub enum Access {
     Member(&'static [Role]),
     /// The same, or a run of this workspace, for its children and its session.
     Starter(&'static [Role]),
+    /// A run of this workspace alone, for its session.
+    OwnRun,
 }

@@ -177,7 +177,8 @@ fn is_keyed(route: &Place, method: &str) -> bool {
         | Access::Operator
         | Access::Known
         | Access::Member(_)
-        | Access::Starter(_) => !is_read,
+        | Access::Starter(_)
+        | Access::OwnRun => !is_read,
     }
 }
 
@@ -241,7 +242,11 @@ fn problems(route: &Place, said: &Operation) -> BTreeSet<u16> {
         }
         Access::Client => all.extend([401, 404]),
         Access::Shared | Access::Whole => all.extend([401, 500, 503]),
-        Access::Operator | Access::Known | Access::Member(_) | Access::Starter(_) => {
+        Access::Operator
+        | Access::Known
+        | Access::Member(_)
+        | Access::Starter(_)
+        | Access::OwnRun => {
             // A process may have no control plane, or no store.
             all.extend([401, 409, 500, 503, 504]);
         }

@@ -36,7 +36,7 @@ pub(super) fn needed(access: Access, method: &str) -> Value {
     if who.is_empty() {
         return json!([]);
     }
-    if access == Access::Client {
+    if matches!(access, Access::Client | Access::OwnRun) {
         return json!([{ "token": who }]);
     }
     let humans: Vec<_> = who.iter().filter(|one| **one != "run").collect();
@@ -59,6 +59,7 @@ fn who(access: Access) -> Vec<&'static str> {
     match access {
         Access::Open | Access::Own(_) => Vec::new(),
         Access::Client => vec!["run", "client"],
+        Access::OwnRun => vec!["run"],
         Access::Shared | Access::Whole => vec!["run", "operator"],
         Access::Operator => vec!["operator"],
         Access::Known => vec!["operator", "human", "service"],

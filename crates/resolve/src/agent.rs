@@ -49,12 +49,19 @@ pub struct Agent {
     /// What of the daemon carries its runs out; `None` if that is left to others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub executor: Option<ExecutorName>,
+    /// After how many minutes without anything new an orchestrator's session is woken (X-E88).
+    /// `None`: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heartbeat_minutes: Option<u16>,
     /// How much traffic all runs of it together may have (O100); never frozen with one.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
 }
 
-const KEYS: [&str; 12] = [
+/// The longest time between heartbeats, in minutes.
+const HEARTBEAT_MAX: u16 = 1440;
+
+const KEYS: [&str; 13] = [
     "name",
     "description",
     "agent_type",
@@ -66,6 +73,7 @@ const KEYS: [&str; 12] = [
     "params_schema",
     "spawnable_agents",
     "executor",
+    "heartbeat_minutes",
     "limits",
 ];
 
@@ -110,6 +118,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
     });
     let limits = reader.traffic(object, "limits");
     let agent_type = word(reader, object, "agent_type", &types());
+    let heartbeat_minutes = heartbeat(reader, object, agent_type.unwrap_or_default());
     let description = reader.owned(object, "description");
     let active = reader.flag(object, "active").unwrap_or(true);
     Some(Agent {
@@ -123,12 +132,30 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         params_schema,
         spawnable_agents,
         executor,
+        heartbeat_minutes,
         limits,
     })
 }
 
 fn types() -> [(&'static str, AgentType); AgentType::ALL.len()] {
     AgentType::ALL.map(|one| (one.as_str(), one))
+}
+
+fn heartbeat(reader: &mut Reader, object: &Object<'_>, of: AgentType) -> Option<u16> {
+    let at = object.at.key("heartbeat_minutes");
+    object.get("heartbeat_minutes")?;
+    if of != AgentType::Orchestrator {
+        let remedy = "leave it out, or write `\"agent_type\": \"orchestrator\"`";
+        reader.invalid(&at, "only sessions of orchestrators are woken", remedy);
+        return None;
+    }
+    let minutes = reader.amount(object, "heartbeat_minutes")?;
+    let fits = u16::try_from(minutes).ok().filter(|minutes| *minutes <= HEARTBEAT_MAX);
+    if fits.is_none() {
+        let message = format!("{minutes} minutes are more than a day");
+        reader.invalid(&at, message, format!("write 1 to {HEARTBEAT_MAX}"));
+    }
+    fits
 }
 
 fn params_schema(reader: &mut Reader, object: &Object<'_>) -> Option<ParamsSchema> {

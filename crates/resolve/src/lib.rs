@@ -20,6 +20,7 @@
 //! it reaches no other source, no secret and no other part of a URL. A placeholder without a value
 //! never falls back to what a lower level said.
 
+mod acknowledgement;
 mod agent;
 mod attachment;
 mod capability;
@@ -42,6 +43,7 @@ mod surroundings;
 mod template;
 mod variables;
 
+pub use acknowledgement::Acknowledgement;
 pub use agent::Agent;
 pub use attachment::{AttachRequest, Attachment, Attachments};
 pub use capability::{Capability, CapabilityKind};

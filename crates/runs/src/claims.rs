@@ -203,6 +203,9 @@ impl Runs {
         let row = self.stored(&workspace, id).await?.ok_or(RunError::HasEnded(id))?;
         let run = self.begin_again_if_living(&row).await?.ok_or(RunError::HasEnded(id))?;
         let prompt = self.frozen(&row).await?.prompt;
+        if let Some(events) = self.control().events() {
+            events.attended(&row.workspace, row.session).await;
+        }
         noted.done().await;
         Ok(Claimed { row, run, token, claim, until, prompt })
     }

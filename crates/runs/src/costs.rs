@@ -35,7 +35,7 @@ impl Runs {
     ) -> Result<Cost, RunError> {
         let (session, _) = self.session(workspace, id).await?;
         let session = session.id;
-        let asked = CostRequest::parse(text).map_err(RunError::Refused)?.value;
+        let asked = CostRequest::parse(text).map_err(RunError::Unfit)?.value;
         let CostRequest { id, model, input_tokens, output_tokens, cost, currency } = asked;
         let cost = Cost { id, model, input_tokens, output_tokens, cost, currency };
         if let Some(kept) = self.cost_kept(workspace, session, &cost).await? {

@@ -28,9 +28,9 @@ pub enum Creator {
         /// Whether they are an operator.
         is_operator: bool,
     },
-    /// The daemon, where a session goes on by itself that this human drives; somebody is to carry
-    /// it out, by what is said here.
-    Platform(Option<PrincipalId>, Awaited),
+    /// The daemon, where a session goes on by itself, which nobody drives (X-E88); somebody is to
+    /// carry it out, by what is said here.
+    Platform(Awaited),
     /// A run, by its token: the new one is its child (O78).
     Run(Arc<RunView>),
     /// The same, where somebody else is to carry the child out, by what is said here.
@@ -50,7 +50,7 @@ impl Creator {
     /// What is asked of whoever carries the new run out, unless that is its creator.
     pub(crate) fn awaited(&self) -> Option<&Awaited> {
         match self {
-            Self::Spawner(_, awaited) | Self::Platform(_, awaited) => Some(awaited),
+            Self::Spawner(_, awaited) | Self::Platform(awaited) => Some(awaited),
             Self::Operator(..) | Self::Member(..) | Self::Unproved { .. } | Self::Run(_) => None,
         }
     }
@@ -93,7 +93,7 @@ impl Runs {
         let named = request.user.as_deref();
         let (human, is_operator) = match by {
             Creator::Operator(_, human) => (human.as_ref(), true),
-            Creator::Member(_, human) | Creator::Platform(human, _) => (human.as_ref(), false),
+            Creator::Member(_, human) => (human.as_ref(), false),
             Creator::Unproved { .. } if named.is_some() => {
                 let message = "only a human who has signed in with a passkey or at a provider, \
                                or a service, says who drives a run (`grants.require_proof`)";
@@ -105,7 +105,10 @@ impl Runs {
                                on there (`grants.require_proof`); use the run's own token";
                 return Err(denied(message));
             }
-            Creator::Unproved { .. } | Creator::Run(_) | Creator::Spawner(..) => (None, false),
+            Creator::Unproved { .. }
+            | Creator::Platform(_)
+            | Creator::Run(_)
+            | Creator::Spawner(..) => (None, false),
         };
         if let Some(parent) = parent {
             // Whoever has the turn above has it in what comes of it.

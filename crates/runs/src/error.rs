@@ -22,6 +22,9 @@ pub enum RunError {
     /// What was asked for does not fit: everything that is wrong with it.
     #[error("no run was begun: {}", first_of(.0))]
     Refused(Faults),
+    /// What is said of a session does not fit: everything that is wrong with it.
+    #[error("{}", first_of(.0))]
+    Unfit(Faults),
     /// There is no such agent.
     #[error("there is no agent `{0}` in this workspace")]
     NoAgent(AgentName),
@@ -184,7 +187,7 @@ impl RunError {
             Self::Malformed(_) | Self::NoAgent(_) | Self::NoParent | Self::OverBudget(_) => {
                 ErrorKind::Invalid
             }
-            Self::Refused(faults) => faults.kind(),
+            Self::Refused(faults) | Self::Unfit(faults) => faults.kind(),
             Self::Denied { .. }
             | Self::NotSpawnable(_)
             | Self::OtherModels(_)
@@ -241,7 +244,7 @@ impl RunError {
     #[must_use]
     pub fn members(&self) -> Option<Value> {
         match self {
-            Self::Refused(faults) => Some(faults.rejection()),
+            Self::Refused(faults) | Self::Unfit(faults) => Some(faults.rejection()),
             Self::NoAgent(_) => {
                 Some(json!({ "error": self.to_string(), "code": "agent_not_found" }))
             }

@@ -18,6 +18,7 @@ mod expiry;
 mod family;
 mod folders;
 mod frozen;
+mod inbox;
 mod keep;
 mod kept;
 mod prepare;
@@ -26,6 +27,7 @@ mod seen;
 mod shares;
 mod singles;
 mod sockets;
+mod waking;
 mod watchdog;
 
 use std::{
@@ -186,6 +188,12 @@ impl Runs {
             runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(sweeping.sweep_folders())).await;
             });
+            if let Some(delivering) = runs.control().events().cloned() {
+                let closing = runs.control().closing();
+                runs.control().spawn(async move {
+                    closing.run_until_cancelled(Box::pin(delivering.deliver())).await;
+                });
+            }
             runs.shared.gateway.set_run_source(runs.shared.clone());
             if runs.shared.options.shares.is_some() {
                 let (sweeping, closing) = (runs.clone(), runs.control().closing());

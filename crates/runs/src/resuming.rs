@@ -57,9 +57,6 @@ impl Runs {
         if left == 0 || self.has_living_run(&above).await? {
             return Ok(());
         }
-        // Nobody speaks: the turn stays whose it was.
-        let (_, runs) = self.session(&above.workspace, &above.id.to_text()).await?;
-        let acts_for = runs.last().unwrap_or(&run).acts_for().cloned();
         let request = json!({
             "type": "resume_session",
             "session_id": above.id.to_text(),
@@ -72,7 +69,7 @@ impl Runs {
             model: text(&waiting.model),
             runtime: text(&waiting.runtime),
         });
-        let by = Creator::Platform(acts_for, awaited);
+        let by = Creator::Platform(awaited);
         let created = self.create(&above.workspace, &request.to_string(), by).await?;
         tracing::info!(run.id = %created.row.id, "the session of a parent goes on");
         Ok(())

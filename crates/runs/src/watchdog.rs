@@ -8,17 +8,13 @@ use std::{
 };
 
 use narthex_control::{By, ControlError};
-use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
-use narthex_model::{
-    AgentName, AgentType, CatalogKind, ChildLimits, RunEnd, SessionId, WorkspaceId,
-};
-use narthex_resolve::Agent;
-use narthex_store::{QuietChild, SessionRow};
-use serde_json::{Value, json};
+use narthex_model::{AgentType, ChildLimits, RunEnd, SessionId, WorkspaceId};
+use narthex_store::QuietChild;
+use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::{RunError, RunStatus, Runs, seen::Ending};
+use crate::{RunError, Runs, seen::Ending};
 
 /// How often it looks.
 const EVERY: Duration = Duration::from_secs(60);
@@ -104,7 +100,8 @@ impl Runs {
         }
     }
 
-    /// Looks at all children once, as if it were this time.
+    /// Looks at all children once, and at all orchestrators that have a heartbeat, as if it were
+    /// this time.
     ///
     /// # Errors
     /// When the store fails.
@@ -113,6 +110,7 @@ impl Runs {
         let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
         for workspace in workspaces {
             self.look_at_children_of(&workspace.id, now, &mut living).await?;
+            self.beat(&workspace.id, now).await?;
         }
         self.shared.quiet.keep_only(&living);
         Ok(())
@@ -127,7 +125,7 @@ impl Runs {
         let mut after = String::new();
         let limits = self.control().child_limits(workspace).await?;
         loop {
-            let page = self.store()?.sessions().children(workspace, &after, BATCH).await;
+            let page = self.store()?.sessions().children(workspace, &after, (now, BATCH)).await;
             let page = page.map_err(ControlError::Store)?;
             let Some(last) = page.last() else { return Ok(()) };
             after = last.run.to_text();
@@ -172,6 +170,7 @@ impl Runs {
             self.end_session(workspace, child.session, ending).await?;
             return Ok(());
         }
+        self.check_up(workspace, child, (since, now)).await?;
         let Some(minutes) = rung(silent) else { return Ok(()) };
         let payload = json!({
             "kind": "watchdog",
@@ -182,79 +181,7 @@ impl Runs {
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
         // The same of several daemons, and of one after a restart, is one.
         let id = format!("watchdog-{}-{since}-{minutes}", child.session);
-        self.wake(workspace, child.above, payload, &id).await
-    }
-
-    /// Tells an orchestrator that something is to be looked at (X-E88). Others are not told.
-    async fn wake(
-        &self,
-        workspace: &WorkspaceId,
-        session: SessionId,
-        payload: Value,
-        message_id: &str,
-    ) -> Result<(), RunError> {
-        let found = self.store()?.sessions().find(workspace, session).await;
-        let Some(above) = found.map_err(ControlError::Store)? else { return Ok(()) };
-        let agent_type = self.agent_type(workspace, &above.agent).await?;
-        if above.ended_at.is_some() || agent_type != AgentType::Orchestrator {
-            return Ok(());
-        }
-        let Some(events) = self.control().events() else { return Ok(()) };
-        let place = EventPlace { workspace: workspace.clone(), session, run: None };
-        events.note(&place, EventKind::SessionWake, &payload, Some(message_id)).await;
-        Ok(())
-    }
-
-    /// Tells the session above that one has ended.
-    pub(crate) async fn wake_of_end(&self, session: &SessionRow, how: RunEnd) {
-        let told = async {
-            let Some(parent) = session.parent else { return Ok(()) };
-            let Some(parent) = self.stored(&session.workspace, parent).await? else {
-                return Ok(());
-            };
-            let payload = json!({
-                "kind": "state_change",
-                "child_session_id": session.id.to_text(),
-                "child_agent_id": session.agent,
-                "status": RunStatus::Over(how).as_str(),
-            });
-            let id = format!("ended-{}", session.id);
-            self.wake(&session.workspace, parent.session, payload, &id).await
-        };
-        if let Err(error) = told.await {
-            tracing::warn!(session.id = %session.id, "who began it is not told its end: {error}");
-        }
-    }
-
-    /// Tells the session above a child that it has a message of it.
-    pub(crate) async fn wake_of_message(
-        &self,
-        child: &SessionRow,
-        sequence: u64,
-    ) -> Result<(), RunError> {
-        let Some(parent) = child.parent else { return Ok(()) };
-        let Some(parent) = self.stored(&child.workspace, parent).await? else { return Ok(()) };
-        let payload = json!({
-            "kind": "message",
-            "child_session_id": child.id.to_text(),
-            "child_agent_id": child.agent,
-            "sequence": sequence,
-        });
-        let id = format!("message-{sequence}");
-        self.wake(&child.workspace, parent.session, payload, &id).await
-    }
-
-    /// What an agent is now; a worker if it is not there any more.
-    pub(crate) async fn agent_type(
-        &self,
-        workspace: &WorkspaceId,
-        name: &str,
-    ) -> Result<AgentType, RunError> {
-        let found = self.store()?.catalog(CatalogKind::Agent).find(workspace, name).await;
-        let found = found.map_err(ControlError::Store)?;
-        let name = AgentName::new(name).ok();
-        let agent = found.and_then(|row| Agent::parse(row.document.as_bytes(), name.as_ref()).ok());
-        Ok(agent.map_or(AgentType::Worker, |parsed| parsed.value.agent_type))
+        self.wake(workspace, child.above, payload, &id).await.map(drop)
     }
 }
 

@@ -8,6 +8,8 @@ pub(crate) mod env_bindings;
 pub(crate) mod events;
 pub(crate) mod grant_requests;
 pub(crate) mod grants;
+pub(crate) mod heartbeats;
+pub(crate) mod inboxes;
 pub(crate) mod kept_answers;
 pub(crate) mod logins;
 pub(crate) mod mcp_clients;

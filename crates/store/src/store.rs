@@ -6,10 +6,10 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
-    EventRows, GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals,
-    Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
-    StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces, connect,
-    database::Database, open,
+    EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError,
+    Principals, Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
+    Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
+    connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -183,6 +183,12 @@ impl Store {
     #[must_use]
     pub fn events(&self) -> EventRows<'_> {
         EventRows::new(&self.database)
+    }
+
+    /// Messages that nobody has acknowledged.
+    #[must_use]
+    pub fn inboxes(&self) -> Inboxes<'_> {
+        Inboxes::new(&self.database)
     }
 
     /// What runs have asked to be allowed.

@@ -11,7 +11,7 @@ use narthex_runs::{Awaited, Child, QUIET_MAX, RunError, RunStatus, Started};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::object;
+use super::{inbox, object};
 use crate::{
     Called, Effect, Tool,
     called::{coded, failed, kind_of, of_events},
@@ -198,6 +198,7 @@ fn inject() -> Tool {
                 "child_session_id": child_argument(),
                 "text": {"type": "string", "minLength": 1, "maxLength": 20_000},
                 "message_id": {"type": "string", "minLength": 1, "maxLength": 100},
+                "expires_at": inbox::expires_at_argument(),
             }),
             &["child_session_id", "text"],
         ),
@@ -210,17 +211,20 @@ struct Injected {
     child_session_id: String,
     text: String,
     message_id: Option<String>,
+    expires_at: Option<String>,
 }
 
 async fn tell_child(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let asked: Injected = called.arguments()?;
+    let expires_at = inbox::expires_at(asked.expires_at.as_deref())?;
     let child = called.platform.runs.live_child(called.run, &asked.child_session_id).await;
     let child = child.map_err(|error| of_runs(&error))?;
     let own = called.session()?.to_text();
     // Of another sender the same id is another message.
     let message_id = asked.message_id.map(|id| format!("{own}-{id}"));
     let more = vec![("from_session_id", json!(own))];
-    let message = Message { text: asked.text, message_id, more, ..Message::default() };
+    let message =
+        Message { text: asked.text, message_id, expires_at, more, ..Message::default() };
     // Whoever drives this one by what they have said last drives the child by it.
     let speaker = Speaker::handing_on(called.run.authority.actors().user.clone());
     let row = send(&called, child.session.id, message, &speaker).await?;
@@ -287,6 +291,7 @@ fn message() -> Tool {
                 "summary": {"type": "string", "minLength": 1, "maxLength": 2000},
                 "body": {"type": "string", "maxLength": 20_000},
                 "needs_response": {"type": "boolean", "default": false},
+                "expires_at": inbox::expires_at_argument(),
             }),
             &["summary"],
         ),
@@ -300,10 +305,12 @@ struct ToCaller {
     body: Option<String>,
     #[serde(default)]
     needs_response: bool,
+    expires_at: Option<String>,
 }
 
 async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let asked: ToCaller = called.arguments()?;
+    let expires_at = inbox::expires_at(asked.expires_at.as_deref())?;
     let caller = called.platform.runs.caller(called.run).await;
     let caller = caller.map_err(|error| of_runs(&error))?;
     let mut more = vec![
@@ -311,7 +318,7 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
         ("needs_response", json!(asked.needs_response)),
     ];
     more.extend(asked.body.map(|body| ("body", json!(body))));
-    let message = Message { text: asked.summary, more, ..Message::default() };
+    let message = Message { text: asked.summary, expires_at, more, ..Message::default() };
     let row = send(&called, caller.session, message, &Speaker::aside()).await?;
     called.platform.runs.caller_told(&called.run.workspace, caller.child, row.seq).await;
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))

@@ -21,7 +21,7 @@ const PAGE_MAX: u64 = narthex_events::WINDOW;
 /// After how long a stream ends, so that whoever follows shows anew who they are (S6).
 const STREAM_LIFE: Duration = Duration::from_secs(15 * 60);
 /// What a feed of a workspace has, if nothing is said: what a dashboard shows.
-const OF_WORKSPACE: [EventKind; 12] = [
+const OF_WORKSPACE: [EventKind; 13] = [
     EventKind::AgentStatus,
     EventKind::AgentError,
     EventKind::AgentInputRequest,
@@ -33,6 +33,7 @@ const OF_WORKSPACE: [EventKind; 12] = [
     EventKind::SessionCompleted,
     EventKind::SessionFailed,
     EventKind::SessionCancelledByParent,
+    EventKind::SessionMessageUndelivered,
     EventKind::SessionEnded,
 ];
 
@@ -57,6 +58,8 @@ pub(crate) enum EventTarget {
     Workspace,
     /// Messages for the agent of a session.
     Messages,
+    /// What its run has read of them.
+    Acknowledgement,
 }
 
 impl Asked<'_> {
@@ -69,6 +72,7 @@ impl Asked<'_> {
             EventTarget::Session => self.session_events().await,
             EventTarget::Workspace => self.workspace_events().await,
             EventTarget::Messages => self.send_message(body).await,
+            EventTarget::Acknowledgement => self.acknowledge(body).await,
         }
     }
 
@@ -151,6 +155,18 @@ impl Asked<'_> {
             Principal::Known(_) => Speaker::service(),
             Principal::Run(_) => Speaker::aside(),
         }
+    /// Takes note of what a run has read of its session's messages.
+    async fn acknowledge<B>(&self, body: B) -> Answered
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        self.query(&[])?;
+        let (workspace, session) = (self.workspace()?, self.own_session()?);
+        let text = self.entry(body, &[]).await?;
+        let runs = self.known_runs()?;
+        let done = runs.acknowledge(&workspace, session, text.as_bytes()).await?;
+        let (acknowledged, unread) = done;
+        Ok(ok(&json!({ "acknowledged": acknowledged, "unread": unread })))
     }
 
     /// The session of the path. Of others a run does not even know that they are there.

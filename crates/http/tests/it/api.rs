@@ -12,6 +12,7 @@ mod env_bindings;
 mod events;
 mod golden;
 mod grants;
+mod inbox;
 mod isolation;
 mod kin;
 mod once;

@@ -99,13 +99,18 @@ async fn d4_each_token_opens_its_own_part() {
                 // Nobody signs in here, so there is nothing.
                 Access::Own(_) => assert_eq!(as_client, StatusCode::NOT_FOUND, "{what}"),
                 Access::Shared | Access::Whole => assert_eq!(as_client, as_admin, "{what}"),
-                Access::Client => assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}"),
+                Access::Client | Access::OwnRun => {
+                    assert_eq!(as_admin, StatusCode::FORBIDDEN, "{what}");
+                }
                 Access::Operator | Access::Known | Access::Member(_) => {
                     assert_eq!(as_client, StatusCode::FORBIDDEN, "{what}");
                     assert!(is_open(as_admin), "{what}");
                 }
             }
-            if matches!(route.access, Access::Shared | Access::Whole | Access::Client) {
+            if matches!(
+                route.access,
+                Access::Shared | Access::Whole | Access::Client | Access::OwnRun
+            ) {
                 assert!(is_open(as_client), "{what}");
             }
         }
@@ -156,8 +161,9 @@ async fn s7_foreign_hosts_and_origins_are_refused_on_every_route() {
             }
             let own = request().header("origin", &format!("http://{HOST}"));
             let own = own.header("authorization", &format!("Bearer {ADMIN}")).open().await;
-            let is_mcp = access == Some(Access::Client);
-            assert_eq!(own.status() == StatusCode::FORBIDDEN, is_mcp, "{method} {path}");
+            let is_of_runs = access == Some(Access::Client)
+                || (access == Some(Access::OwnRun) && method == Method::POST);
+            assert_eq!(own.status() == StatusCode::FORBIDDEN, is_of_runs, "{method} {path}");
             assert!(!own.headers().contains_key("access-control-allow-origin"));
         }
     }

@@ -65,6 +65,22 @@ fn x_e98_events_outlive_a_daemon_that_is_killed() {
     }
 }
 
+/// X-E93: whoever says something at the command line says for how long it counts.
+#[test]
+fn x_e93_a_message_is_for_a_while() {
+    let (place, _daemon, session) = with_session();
+    let words = ["sessions", "message", &session, "now", "--message-id", "m1", "--json"];
+    let said = data(place.run([&words[..], &["--expires-in", "2h"]].concat()));
+    let end = said["payload"]["expires_at"].as_str().unwrap();
+    let begun = said["timestamp"].as_str().unwrap();
+    assert!(end.ends_with('Z') && end > begun, "{end} {begun}");
+    // The same again is the same, though it would end later.
+    let again = data(place.run([&words[..], &["--expires-in", "3h"]].concat()));
+    assert_eq!(again, said);
+    let wrong = [&words[..4], &["--expires-in", "soon"]].concat();
+    place.run(wrong).failed(2, &["--expires-in", "write a number with its unit"]);
+}
+
 /// Whoever follows sees what comes, until the session has ended.
 #[test]
 fn a_session_is_followed_to_its_end() {

@@ -18,6 +18,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
     )
     .takes("SessionMessage")
     .makes("SessionEvent"),
+    post(
+        "/api/workspaces/{workspace}/sessions/{id}/messages/acknowledgement",
+        "session_messages_acknowledge",
+        "Says up to where a run has read the messages of its session",
+    )
+    .takes("MessageAcknowledgement")
+    .gives("MessagesAcknowledged"),
     get(
         "/api/workspaces/{workspace}/events",
         "workspace_events",

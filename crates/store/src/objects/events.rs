@@ -8,7 +8,10 @@ use std::time::SystemTime;
 use narthex_model::{RunId, SessionId, TurnOf, WorkspaceId};
 
 pub use self::reading::{EventFeed, EventFilter, EventPage};
-use super::{ms, runs, time, workspace};
+use super::{
+    inboxes::{self, NewUnread},
+    ms, runs, time, workspace,
+};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -108,6 +111,8 @@ pub struct NewEvent<'a> {
     pub happened_at: SystemTime,
     /// Who takes the turn of the session with it; `None` if it stays whose it is.
     pub turn: Option<&'a TurnOf>,
+    /// What is kept until somebody acknowledges it, if it is a message.
+    pub unread: Option<NewUnread>,
 }
 
 /// An event that was added.
@@ -166,7 +171,7 @@ impl<'a> EventRows<'a> {
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
     pub async fn append(&self, new: NewEvent<'_>) -> Result<Option<AppendedEvent>, StatementError> {
-        let NewEvent { of, run, kind, message_id, payload, happened_at, turn } = new;
+        let NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread } = new;
         let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
         let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
@@ -183,6 +188,10 @@ impl<'a> EventRows<'a> {
         ];
         if let Some(turn) = turn {
             steps.extend(runs::take_turn(place[0], place[1], turn));
+        }
+        let sender = unread.and_then(|unread| unread.sender.map(SessionId::to_text));
+        if let Some(unread) = unread {
+            steps.push(inboxes::add(place, &unread, sender.as_deref().unwrap_or_default()));
         }
         let rows = self.database.write_then_read(&steps, ADDED, place.to_vec()).await?;
         let found = rows.iter().flatten().next();
@@ -211,7 +220,7 @@ impl<'a> EventRows<'a> {
     }
 }
 
-fn event(row: &Row) -> Result<EventRow, StatementError> {
+pub(super) fn event(row: &Row) -> Result<EventRow, StatementError> {
     let maybe = |column| Ok(Some(row.text(column)?).filter(|text| !text.is_empty()));
     let run = maybe("run")?.map(|text| RunId::parse(&text).ok_or_else(|| row.damaged()));
     Ok(EventRow {
@@ -226,7 +235,7 @@ fn event(row: &Row) -> Result<EventRow, StatementError> {
     })
 }
 
-fn events_of(row: &Row) -> Result<EventsOf, StatementError> {
+pub(super) fn events_of(row: &Row) -> Result<EventsOf, StatementError> {
     let session = SessionId::parse(&row.text("session")?).ok_or_else(|| row.damaged())?;
     Ok(EventsOf { workspace: workspace(row)?, session })
 }
@@ -240,11 +249,11 @@ fn stream(row: &Row) -> Result<EventStream, StatementError> {
     })
 }
 
-fn whole(row: &Row, column: &'static str) -> Result<u64, StatementError> {
+pub(super) fn whole(row: &Row, column: &'static str) -> Result<u64, StatementError> {
     u64::try_from(row.integer(column)?).map_err(|_negative| row.damaged())
 }
 
 /// As it is stored.
-fn number_value(number: u64) -> Value<'static> {
+pub(super) fn number_value(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

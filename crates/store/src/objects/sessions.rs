@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 
-use super::{grants, id, ms, now_ms, optional_time, runs, time, workspace};
+use super::{events::whole, grants, id, ms, now_ms, optional_time, runs, time, workspace};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -48,12 +48,18 @@ const CHILDREN_SINCE: Statement = Statement {
     sql: "SELECT COUNT(*) AS children FROM sessions WHERE workspace = $1 AND parent <> '' \
           AND created_at >= $2",
 };
-/// The runs that go on of sessions that other runs have begun.
+/// The runs that go on of sessions that other runs have begun. What was told six times in vain is
+/// what was given up.
 const CHILDREN: Statement = Statement {
     name: "sessions.children",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
           own.id AS run, own.claimable AS claimable, own.claimed_until AS claimed_until, \
-          COALESCE(event_streams.last_at, sessions.created_at) AS last_at FROM sessions \
+          COALESCE(event_streams.last_at, sessions.created_at) AS last_at, \
+          COALESCE((SELECT MIN(seq) FROM unread_messages \
+          WHERE unread_messages.workspace = sessions.workspace \
+          AND unread_messages.session = sessions.id AND tellings >= 6 \
+          AND (unread_messages.expires_at = 0 OR unread_messages.expires_at > $4)), 0) AS unread \
+          FROM sessions \
           JOIN runs above ON above.workspace = sessions.workspace AND above.id = sessions.parent \
           JOIN runs own ON own.workspace = sessions.workspace AND own.session = sessions.id \
           AND own.ended_at = 0 \
@@ -71,7 +77,7 @@ const PAGE: Statement = Statement {
 /// Access to sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionRows<'a> {
-    database: &'a Database,
+    pub(super) database: &'a Database,
 }
 
 /// A session as it is stored.
@@ -114,6 +120,9 @@ pub struct QuietChild {
     pub claimed_until: Option<SystemTime>,
     /// When something was last told of the session.
     pub last_at: SystemTime,
+    /// The number of the oldest message that was told again and again, and that nobody has
+    /// acknowledged.
+    pub unread: Option<u64>,
 }
 
 impl QuietChild {
@@ -216,10 +225,14 @@ impl<'a> SessionRows<'a> {
         &self,
         workspace: &WorkspaceId,
         after: &str,
-        limit: u32,
+        (now, limit): (SystemTime, u32),
     ) -> Result<Vec<QuietChild>, StatementError> {
-        let values =
-            [Value::Text(workspace.as_str()), Value::Text(after), Value::Integer(limit.into())];
+        let values = [
+            Value::Text(workspace.as_str()),
+            Value::Text(after),
+            Value::Integer(limit.into()),
+            Value::Integer(ms(now)),
+        ];
         let rows = self.database.read(CHILDREN, &values).await?;
         let child = |row: &Row| {
             Ok(QuietChild {
@@ -230,6 +243,7 @@ impl<'a> SessionRows<'a> {
                 is_claimable: row.integer("claimable")? != 0,
                 claimed_until: optional_time(row, "claimed_until")?,
                 last_at: time(row, "last_at")?,
+                unread: Some(whole(row, "unread")?).filter(|seq| *seq > 0),
             })
         };
         rows.iter().map(child).collect()

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
-    AppendedEvent, EventFilter, EventRow, EventsOf, NewEvent, NewRun, SessionRow, StatementError,
+    AppendedEvent, EventFilter, EventRow, EventsOf, NewEvent, NewRun, NewUnread, SessionRow,
+    StatementError,
     Store, WorkspaceChange,
 };
 
@@ -52,7 +53,8 @@ async fn begin(store: &Store, of: &EventsOf) {
 
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
-    NewEvent { of, run: None, kind: "user.message", message_id, payload, happened_at, turn: None }
+    let (run, kind) = (None, "user.message");
+    NewEvent { of, run, kind, message_id, payload, happened_at, turn: None, unread: None }
 }
 
 fn after(after: u64) -> EventFilter<'static> {
@@ -271,5 +273,41 @@ async fn time_does_not_go_back() {
         let page = store.events().page(&of, after(0)).await.unwrap().unwrap();
         let days: Vec<_> = page.events.iter().map(|event| event.happened_at).collect();
         assert_eq!(days, [3, 3, 4].map(|days| UNIX_EPOCH + days * DAY));
+    }
+}
+
+/// X-E93: a message is unread until it is acknowledged, or its event is not kept any more; one that
+/// has expired stays unread for good.
+#[tokio::test]
+async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let of = of(1);
+        begin(&store, &of).await;
+        let now = SystemTime::now();
+        let say = async |expires_at| {
+            let unread = NewUnread { sender: None, expires_at, due_at: now };
+            let new = NewEvent { unread: Some(unread), ..new(&of, "{}", None) };
+            store.events().append(new).await.unwrap().unwrap().0.seq
+        };
+        let inboxes = store.inboxes();
+        let unread = async || seqs(&inboxes.unread(&of, now, 9).await.unwrap());
+        let (one, two) = (say(None).await, say(Some(now + DAY)).await);
+        let over = say(Some(UNIX_EPOCH + DAY)).await;
+        let three = say(None).await;
+        assert_eq!(unread().await, [one, two, three]);
+        assert_eq!(inboxes.next_due().await.unwrap(), None, "nobody reads here");
+        inboxes.acknowledge(&of, over, (now, now + DAY)).await.unwrap();
+        assert_eq!(unread().await, [three]);
+        let count = inboxes.count(&of, now).await.unwrap();
+        assert_eq!((count.unread, count.acknowledged), (1, over));
+        assert_eq!(inboxes.expired(&of, (1, three), now).await.unwrap(), [over]);
+        assert!(inboxes.next_due().await.unwrap().is_some());
+        assert!(store.events().trim(&of, three + 1).await.unwrap());
+        assert_eq!(unread().await, [0_u64; 0]);
+        assert_eq!(inboxes.next_due().await.unwrap(), None);
+        let nobody = EventsOf { session: SessionId::new([9; 6]), ..of.clone() };
+        let missing = inboxes.put_off(&nobody, true, (now, now)).await.unwrap_err();
+        assert!(matches!(missing, StatementError::OwnerMissing { .. }), "{missing}");
     }
 }

@@ -67,6 +67,7 @@ async fn a_webhook_goes_on_event_by_event() {
                 payload: "{}",
                 happened_at: SystemTime::UNIX_EPOCH,
                 turn: None,
+                unread: None,
             };
             store.events().append(new).await.unwrap();
         }

@@ -242,7 +242,14 @@ async fn every_table_of_workspaces_is_weighed_when_one_is_deleted() {
     ];
     let ended =
         ["call_counts", "grant_requests", "grants", "run_counters", "sessions", "workspace_limits"];
-    let happened = ["event_streams", "event_totals", "session_costs", "session_events"];
+    let happened = [
+        "event_streams",
+        "event_totals",
+        "inboxes",
+        "session_costs",
+        "session_events",
+        "unread_messages",
+    ];
     let stays = ["audit_chains", "audit_events", "audit_settings"];
     let known = counted.into_iter().chain(along).chain(ended).chain(happened).chain(stays);
     let mut known: Vec<_> = known.map(str::to_owned).collect();

@@ -217,6 +217,126 @@ async fn o80_a_parent_goes_on_by_itself() {
     assert!(prompt.contains(&child.session) && prompt.contains("ended"), "{prompt}");
 }
 
+/// What the platform has told a session, of a kind.
+async fn wakes(run: &Run<'_>, kind: &str) -> Vec<Value> {
+    let events = run.events().await.into_iter();
+    let wakes = events.filter(|one| one["type"] == "session.wake");
+    wakes.map(|one| one["payload"].clone()).filter(|one| one["kind"] == kind).collect()
+}
+
+async fn held<'a>(api: &'a Api, child: &Value) -> Run<'a> {
+    let path = format!("{HERE}/runs/{}/claim", text(&child["session"], "run_id"));
+    let claim = api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await.succeeded();
+    let (token, session) = (text(&claim["run"], "token"), text(&claim["run"], "session_id"));
+    Run { api, token, session }
+}
+
+fn in_minutes(minutes: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_secs(minutes * 60)
+}
+
+/// X-E88: an orchestrator with a heartbeat is woken when nothing has happened for so long, but not
+/// while it waits to be carried out; where it rests it goes on, driven by nobody.
+#[tokio::test]
+async fn x_e88_an_orchestrator_has_a_heartbeat() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let path = format!("{HERE}/agents/boss");
+    let docs = json!({ "ref": "docs", "config": { "context": "${scope.tenant}" } });
+    let mut document = json!({ "agent_type": "orchestrator", "heartbeat_minutes": 5,
+        "spawnable_agents": ["reader"], "mcpServers": { "docs": docs } });
+    api.send("PUT", &path, document.to_string()).await.succeeded();
+    for wrong in [json!(0), json!(1441), json!("5")] {
+        document["heartbeat_minutes"] = wrong;
+        let refused = api.send("PUT", &path, document.to_string()).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert!(refused.text().contains("heartbeat_minutes"), "{}", refused.text());
+    }
+    let worker = r#"{"heartbeat_minutes": 5}"#;
+    let refused = api.send("PUT", &format!("{HERE}/agents/reader"), worker).await;
+    let told = refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+    assert!(told.contains("heartbeat_minutes"), "{told}");
+
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (token, session) = (String::new(), text(&begun["session"], "id"));
+    let boss = Run { api: &api, token, session };
+    api.runs.look_at_children(in_minutes(6)).await.unwrap();
+    assert_eq!(wakes(&boss, "heartbeat").await, Vec::<Value>::new(), "nobody is there");
+    let boss = held(&api, &begun).await;
+    let look = async |minutes: u64| {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        wakes(&boss, "heartbeat").await.len()
+    };
+    assert_eq!(look(4).await, 0);
+    assert_eq!(look(6).await, 1);
+    // What was told counts as something that happened.
+    assert_eq!((look(4).await, look(6).await), (1, 2));
+    let told = wakes(&boss, "heartbeat").await;
+    assert_eq!((&told[0]["source"], &told[0]["quiet_minutes"]), (&json!("platform"), &json!(6)));
+    let own = api.get(&format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
+    assert!(own["user"].is_string(), "{own}");
+    // Where it rests, it goes on.
+    let child = start(&boss, "reader").await;
+    end(&api, &format!("{HERE}/runs/{}", text(&begun["session"], "run_id"))).await;
+    assert_eq!(look(6).await, 3);
+    let run = waiting(&api, &boss.session).await;
+    assert_eq!(run["user"], Value::Null, "nobody drives it: {run}");
+    assert_eq!(look(6).await, 3, "it waits to be carried out");
+    let (_, claim) = claimed(&api, &text(&run, "run_id")).await;
+    let prompt = text(&claim, "prompt");
+    assert!(prompt.contains("heartbeat"), "{prompt}");
+    end(&api, &format!("{HERE}/runs/{}", text(&run, "run_id"))).await;
+    end(&api, &format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
+}
+
+/// X-E88: whoever began a child is asked to look after it: once where nobody carries it out, once
+/// an hour when the watchdog has said all that it says, and once for a message that it never took
+/// note of.
+#[tokio::test]
+async fn x_e88_a_child_is_checked_up() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let boss = held(&api, &begun).await;
+    let reader = start(&boss, "reader").await;
+    let look = async |minutes: u64| {
+        api.runs.look_at_children(in_minutes(minutes)).await.unwrap();
+        let wakes = wakes(&boss, "checkup").await;
+        wakes.iter().map(|one| text(one, "reason")).collect::<Vec<_>>()
+    };
+    assert_eq!(look(9).await, [""; 0]);
+    assert_eq!(look(11).await, ["unclaimed"]);
+    assert_eq!(look(300).await, ["unclaimed"]);
+    let told = wakes(&boss, "checkup").await;
+    assert_eq!(told[0]["child_session_id"], reader["session"]["id"]);
+    assert_eq!(told[0]["run_id"], reader["session"]["run_id"]);
+    end(&api, &format!("{HERE}/sessions/{}", text(&reader["session"], "id"))).await;
+    // An orchestrator is not ended for its silence.
+    let other = held(&api, &start(&boss, "boss").await).await;
+    assert_eq!(look(119).await, ["unclaimed"]);
+    assert_eq!(look(121).await, ["unclaimed", "silent"]);
+    assert_eq!(look(170).await, ["unclaimed", "silent"]);
+    assert_eq!(look(181).await, ["unclaimed", "silent", "silent"]);
+    let told = wakes(&boss, "checkup").await;
+    assert_eq!(
+        (&told[1]["silent_minutes"], &told[2]["silent_minutes"]),
+        (&json!(120), &json!(180))
+    );
+    other.called("read_messages", json!({})).await;
+    let said = json!({ "child_session_id": other.session, "text": "still there?" });
+    let sent = boss.called("inject_message", said).await;
+    let events = api.control.events().unwrap();
+    let mut now = SystemTime::now();
+    while let Some(next) = events.deliver_due(now).await.unwrap() {
+        now = next;
+    }
+    assert_eq!(look(4).await, ["unclaimed", "silent", "silent", "unread"]);
+    assert_eq!(look(4).await.len(), 4, "once");
+    assert_eq!(wakes(&boss, "checkup").await[3]["sequence"], sent["sequence"]);
+}
+
 /// S18: where two daemons are on a store, the token of a claim opens nothing at either of them once
 /// somebody else has claimed the run at the other.
 #[tokio::test]

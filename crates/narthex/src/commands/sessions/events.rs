@@ -4,10 +4,12 @@
 use std::{
     io::{Read as _, stdin},
     process::ExitCode,
+    time::{Duration, SystemTime},
 };
 
 use http::Method;
 use narthex_cli::{SessionEventsArgs, SessionMessageArgs};
+use narthex_model::Timestamp;
 use serde_json::{Value, json};
 
 use super::{session_path, with_remedy};
@@ -25,6 +27,8 @@ const PAGE: u64 = 100;
 const SHOWN: usize = 300;
 /// More than the daemon takes, so that it is the daemon that says so.
 const TEXT_MAX: u64 = 1024 * 1024;
+/// What is longer is as good as for good.
+const EXPIRES_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// The last of a stream of a session that has ended.
 const END: &str = "stream.end";
 
@@ -95,13 +99,20 @@ pub(super) async fn message(
     args: SessionMessageArgs,
     context: &Context,
 ) -> Result<ExitCode, Failure> {
-    let SessionMessageArgs { id, mut text, request_id, message_id, user, place } = args;
+    let SessionMessageArgs { id, mut text, request_id, message_id, user, expires_in, place } = args;
     if text == "-" {
         text.clear();
         stdin().take(TEXT_MAX).read_to_string(&mut text)?;
     }
     let mut body = json!({ "text": text });
-    let said = [("request_id", request_id), ("message_id", message_id), ("user", user)];
+    let end = |lasts: Duration| Timestamp::new(SystemTime::now() + lasts.min(EXPIRES_MAX));
+    let expires_at = expires_in.map(|lasts| end(lasts).to_string());
+    let said = [
+        ("request_id", request_id),
+        ("message_id", message_id),
+        ("expires_at", expires_at),
+        ("user", user),
+    ];
     for (name, value) in said {
         if let Some(value) = value {
             body[name] = json!(value);

@@ -1,0 +1,192 @@
+//! Messages to the session that a run belongs to: read, waited for and acknowledged (X-E93).
+
+use std::time::{Duration, SystemTime};
+
+use narthex_events::{EventKind, EventRow, Unread};
+use narthex_gateway::BuiltInResult;
+use narthex_model::{CallError, SessionId, Timestamp};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until},
+};
+
+use super::object;
+use crate::{Called, Effect, Tool, called::of_events, invalid, said};
+
+/// How many messages are read if nothing is said, and at most.
+const LIMIT: u32 = 50;
+const LIMIT_MAX: u32 = 500;
+/// How long it is waited for a message at most, in seconds.
+const WAIT_MAX: u64 = 60;
+/// How many bytes of messages a result has; one message is always in it.
+const RESULT_BYTES: usize = 512 * 1024;
+/// How many calls wait at a time; further ones answer at once.
+const WAITING_MAX: usize = 500;
+/// What of a payload stands in a message under its own name.
+const TAKEN_OVER: [&str; 9] = [
+    "from_session_id",
+    "request_id",
+    "expires_at",
+    "body",
+    "needs_response",
+    "share_id",
+    "thread_id",
+    "anchor",
+    "comment",
+];
+
+/// Places of calls that wait.
+static WAITING: Semaphore = Semaphore::const_new(WAITING_MAX);
+
+pub(super) fn tools() -> Vec<Tool> {
+    vec![read_messages()]
+}
+
+fn read_messages() -> Tool {
+    Tool {
+        title: "Read your messages",
+        description: "Gives the messages for this session that you have not acknowledged, the \
+                      oldest first: answers of people, words of the agent that started you and \
+                      of those that you have started. Acknowledge what you have read with the \
+                      `next_seq` of the answer in your next call, else it is told again. \
+                      `wait_seconds` waits for the first message if there is none.",
+        schema: object(
+            json!({
+                "acknowledge": {"type": "integer", "minimum": 1,
+                    "description": "All messages up to this sequence are acknowledged."},
+                "wait_seconds": {"type": "integer", "minimum": 0, "maximum": WAIT_MAX,
+                    "default": 0},
+                "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX,
+                    "default": LIMIT},
+            }),
+            &[],
+        ),
+        ..Tool::new("read_messages", Effect::Settles, |called| Box::pin(read(called)))
+    }
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    acknowledge: Option<u64>,
+    #[serde(default)]
+    wait_seconds: u64,
+    limit: Option<u32>,
+}
+
+async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
+    let asked: Asked = called.arguments()?;
+    let (events, session) = (called.events()?, called.session()?);
+    let workspace = &called.run.workspace;
+    if let Some(seq) = asked.acknowledge {
+        let done = events.acknowledge(workspace, session, seq).await;
+        done.map_err(|error| of_events(&error))?;
+    }
+    let limit = asked.limit.unwrap_or(LIMIT);
+    let mut unread = look(&called, session, limit).await?;
+    let place = WAITING.try_acquire().ok().filter(|_| asked.wait_seconds > 0);
+    if place.is_some() && unread.messages.is_empty() {
+        let until = Instant::now() + Duration::from_secs(asked.wait_seconds.min(WAIT_MAX));
+        unread = wait(&called, session, (unread, limit), until).await?;
+    }
+    Ok(told(&unread))
+}
+
+async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unread, CallError> {
+    let unread = called.events()?.unread(&called.run.workspace, session, limit).await;
+    unread.map_err(|error| of_events(&error))
+}
+
+/// Waits for the first message, but no longer than the run and its session last, and the daemon.
+async fn wait(
+    called: &Called<'_>,
+    session: SessionId,
+    (mut unread, limit): (Unread, u32),
+    until: Instant,
+) -> Result<Unread, CallError> {
+    let kinds = vec![EventKind::UserMessage];
+    let workspace = &called.run.workspace;
+    let mut follower = called.events()?.follow(workspace, session, unread.last, kinds);
+    let closing = called.platform.control.closing();
+    while unread.messages.is_empty() {
+        let found = tokio::select! {
+            biased;
+            () = called.run.ended() => break,
+            () = closing.cancelled() => break,
+            found = follower.next() => found.map_err(|error| of_events(&error))?,
+            () = sleep_until(until) => break,
+        };
+        // The session has ended.
+        if found.is_none() {
+            break;
+        }
+        // One may have expired, or been read by somebody else, meanwhile.
+        unread = look(called, session, limit).await?;
+    }
+    Ok(unread)
+}
+
+fn told(unread: &Unread) -> BuiltInResult {
+    let (mut messages, mut bytes) = (Vec::new(), 0);
+    let mut next = unread.acknowledged;
+    for event in &unread.messages {
+        let one = shown(event);
+        bytes += one.to_string().len();
+        if bytes > RESULT_BYTES && !messages.is_empty() {
+            break;
+        }
+        next = event.seq;
+        messages.push(one);
+    }
+    let given = u64::try_from(messages.len()).unwrap_or(u64::MAX);
+    let left = unread.count.saturating_sub(given);
+    let text = match given {
+        0 => "no messages".to_owned(),
+        1 => format!("1 message, {left} left"),
+        given => format!("{given} messages, {left} left"),
+    };
+    said(text, json!({ "ok": true, "messages": messages, "next_seq": next, "left_count": left }))
+}
+
+fn shown(event: &EventRow) -> Value {
+    let mut message = Map::new();
+    message.insert("sequence".to_owned(), json!(event.seq));
+    message.insert("timestamp".to_owned(), json!(Timestamp::new(event.at).to_string()));
+    message.insert("text".to_owned(), event.payload["text"].clone());
+    if let Some(id) = &event.message_id {
+        message.insert("message_id".to_owned(), json!(id));
+    }
+    let by = &event.payload["by"];
+    // Of another agent its session is said, and its run says nothing more.
+    if by["kind"] != "run" && by["id"].is_string() {
+        message.insert("user".to_owned(), by["id"].clone());
+    }
+    for name in TAKEN_OVER {
+        let value = &event.payload[name];
+        if !value.is_null() {
+            message.insert(name.to_owned(), value.clone());
+        }
+    }
+    Value::Object(message)
+}
+
+/// The schema of the time from which on nobody is given a message.
+pub(super) fn expires_at_argument() -> Value {
+    json!({"type": "string", "maxLength": 50,
+           "description": "From when on it is not given any more to who has not read it, such as \
+                           2027-01-31T12:00:00Z. A time to come."})
+}
+
+/// That time, which must be to come.
+pub(super) fn expires_at(text: Option<&str>) -> Result<Option<SystemTime>, CallError> {
+    let Some(text) = text else { return Ok(None) };
+    match Timestamp::parse(text).filter(|end| *end > SystemTime::now()) {
+        Some(end) => Ok(Some(end)),
+        None => {
+            let message = "it is no time, or over; write a time to come, such as \
+                           2027-01-31T12:00:00Z";
+            Err(invalid(vec![("expires_at".to_owned(), message.to_owned())]))
+        }
+    }
+}

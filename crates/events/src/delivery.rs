@@ -1,0 +1,169 @@
+//! Messages that nobody has acknowledged are told again, at growing intervals, and then given up
+//! (X-E93). One task looks after those of all sessions.
+//!
+//! What is due when is in the store, so that another daemon, or the same after a restart, goes on
+//! where this one was. Each telling is an event with an id of its own: done by two, it is one.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{SessionId, Timestamp};
+use narthex_store::DueMessage;
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::{EventKind, EventPlace, Events, EventsError};
+
+/// How often a message is told again at most (X-E93).
+const TELLINGS: u32 = 5;
+/// As often it counts as told once it was given up.
+const GIVEN_UP: u32 = TELLINGS + 1;
+/// How many messages are read at a time.
+const BATCH: u32 = 100;
+/// How late what another daemon has left behind is seen.
+const LOOK: Duration = Duration::from_secs(60);
+/// When it is tried again after the store has failed.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// How long it takes to each telling, and after the last to giving up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waits(pub(crate) [Duration; 6]);
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self([2, 10, 30, 30, 30, 30].map(Duration::from_secs))
+    }
+}
+
+impl Waits {
+    pub(crate) fn first(self) -> Duration {
+        self.0[0]
+    }
+
+    /// How long it takes to the next step after so many tellings.
+    fn after(self, tellings: u32) -> Duration {
+        let [.., last] = self.0;
+        let at = usize::try_from(tellings).unwrap_or(usize::MAX);
+        self.0.get(at).copied().unwrap_or(last)
+    }
+}
+
+/// Why a message was given up.
+#[derive(Debug, Clone, Copy)]
+enum Why {
+    Unacknowledged,
+    Expired,
+}
+
+impl Events {
+    /// Tells messages again when they are due, for as long as it is polled.
+    pub async fn deliver(&self) {
+        loop {
+            let wait = match self.deliver_due(SystemTime::now()).await {
+                Ok(next) => next.map_or(LOOK, |next| {
+                    next.duration_since(SystemTime::now()).unwrap_or_default().min(LOOK)
+                }),
+                Err(error) => {
+                    tracing::warn!("messages are not told again yet: {error}");
+                    AGAIN
+                }
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.shared.earlier.notified() => {}
+            }
+        }
+    }
+
+    /// Does what is due by `now`, and says when something will be next.
+    ///
+    /// # Errors
+    /// When the store fails; what was done is.
+    pub async fn deliver_due(&self, now: SystemTime) -> Result<Option<SystemTime>, EventsError> {
+        let inboxes = self.shared.store.inboxes();
+        loop {
+            let due = inboxes.due(now, BATCH).await.map_err(EventsError::Store)?;
+            if due.is_empty() {
+                return inboxes.next_due().await.map_err(EventsError::Store);
+            }
+            for message in due {
+                self.deliver_one(&message, now).await?;
+            }
+        }
+    }
+
+    async fn deliver_one(&self, message: &DueMessage, now: SystemTime) -> Result<(), EventsError> {
+        let inboxes = self.shared.store.inboxes();
+        let done = if message.has_ended {
+            inboxes.leave(&message.of).await
+        } else if message.expires_at.is_some_and(|end| end <= now) {
+            return self.give_up(message, Why::Expired).await;
+        } else if !message.is_attended {
+            inboxes.hold(&message.of, now).await
+        } else if message.tellings >= TELLINGS {
+            return self.give_up(message, Why::Unacknowledged).await;
+        } else {
+            let tellings = message.tellings + 1;
+            self.tell_again(message, tellings).await?;
+            let next = now + self.shared.waits.after(tellings);
+            let next = message.expires_at.map_or(next, |end| end.min(next));
+            inboxes.told(message, tellings, Some(next)).await
+        };
+        done.map_err(EventsError::Store)
+    }
+
+    /// Tells whoever carries the session out that it has a message.
+    async fn tell_again(&self, message: &DueMessage, tellings: u32) -> Result<(), EventsError> {
+        let seq = message.seq;
+        let payload = json!({
+            "sequence": seq, "message_id": message.message_id, "attempt": tellings,
+        });
+        let place = place(message, message.of.session);
+        let id = format!("unread-{seq}-{tellings}");
+        self.append(&place, EventKind::SessionMessageUnread, &payload, Some(&id)).await.map(drop)
+    }
+
+    /// Tells whoever sent a message that nobody has acknowledged it, once.
+    async fn give_up(&self, message: &DueMessage, why: Why) -> Result<(), EventsError> {
+        let own = message.of.session;
+        let place = place(message, self.hearer(message).await?);
+        // The sender knows it by the id that they chose.
+        let prefix = message.sender.map(|sender| format!("{sender}-")).unwrap_or_default();
+        let message_id = message.message_id.as_ref();
+        let message_id = message_id.map(|id| id.strip_prefix(&prefix).unwrap_or(id));
+        let reason = match why {
+            Why::Unacknowledged => "unacknowledged",
+            Why::Expired => "expired",
+        };
+        let expires_at = message.expires_at.map(|end| Timestamp::new(end).to_string());
+        let payload = json!({
+            "session_id": own.to_text(),
+            "sequence": message.seq,
+            "message_id": message_id,
+            "reason": reason,
+            "expires_at": expires_at,
+        });
+        let id = format!("undelivered-{own}-{}", message.seq);
+        let kind = EventKind::SessionMessageUndelivered;
+        match self.append(&place, kind, &payload, Some(&id)).await {
+            // A sender that went with all its events is told nothing.
+            Ok(_) | Err(EventsError::NoSession(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let given_up = self.shared.store.inboxes().told(message, GIVEN_UP, None).await;
+        given_up.map_err(EventsError::Store)
+    }
+
+    /// The session that sent a message, while it goes on; else the message's own, which people
+    /// follow.
+    async fn hearer(&self, message: &DueMessage) -> Result<SessionId, EventsError> {
+        let Some(sender) = message.sender else { return Ok(message.of.session) };
+        let found = self.shared.store.sessions().find(&message.of.workspace, sender).await;
+        let found = found.map_err(EventsError::Store)?;
+        let goes_on = found.is_some_and(|session| session.ended_at.is_none());
+        Ok(if goes_on { sender } else { message.of.session })
+    }
+}
+
+fn place(message: &DueMessage, session: SessionId) -> EventPlace {
+    EventPlace { workspace: message.of.workspace.clone(), session, run: None }
+}

@@ -1,0 +1,162 @@
+//! Messages that nobody has acknowledged: read, acknowledged, and hidden once they have expired
+//! (X-E93).
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{SessionId, Timestamp, WorkspaceId};
+use narthex_store::{EventsOf, InboxCount, NewUnread};
+use serde_json::{Value, json};
+
+use crate::{EventKind, EventRow, Events, EventsError, Wanted, of_store, read};
+
+/// How long messages that were given are not told again: in this time they are to be acknowledged.
+const GIVEN: Duration = Duration::from_secs(30);
+/// What of a message's payload is what it says.
+const SAID: [&str; 3] = ["text", "body", "comment"];
+
+/// The oldest messages of a session that nobody has acknowledged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unread {
+    /// Some of them, in their order; none has expired.
+    pub messages: Vec<EventRow>,
+    /// Up to which number all were acknowledged; 0 if none was.
+    pub acknowledged: u64,
+    /// How many there are, with these.
+    pub count: u64,
+    /// The last event of the session before they were looked for; 0 before the first.
+    pub last: u64,
+}
+
+impl Events {
+    /// Gives at most `limit` of the oldest messages of a session that nobody has acknowledged, to
+    /// whoever carries it out: from now on messages are told again until they are acknowledged,
+    /// these after 30 seconds at the earliest.
+    ///
+    /// # Errors
+    /// When there is no such session, a message cannot be read, or the store fails.
+    pub async fn unread(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        limit: u32,
+    ) -> Result<Unread, EventsError> {
+        let of = EventsOf { workspace: workspace.clone(), session };
+        let last = self.last_of(&of).await?;
+        let (inboxes, now) = (self.shared.store.inboxes(), SystemTime::now());
+        let due = (now, now + GIVEN);
+        inboxes.put_off(&of, true, due).await.map_err(|error| of_store(error, &of))?;
+        self.shared.earlier.notify_one();
+        let rows = inboxes.unread(&of, now, limit).await.map_err(EventsError::Store)?;
+        let messages = rows.into_iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let InboxCount { unread: count, acknowledged } =
+            inboxes.count(&of, now).await.map_err(EventsError::Store)?;
+        Ok(Unread { messages, acknowledged, count, last })
+    }
+
+    /// Notes that whoever carries a session out has all its messages up to an event. Gives up to
+    /// which one that is so, and how many messages are left.
+    ///
+    /// # Errors
+    /// When there is no such session, or no such event yet, or the store fails.
+    pub async fn acknowledge(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        seq: u64,
+    ) -> Result<(u64, u64), EventsError> {
+        let of = EventsOf { workspace: workspace.clone(), session };
+        let last = self.last_of(&of).await?;
+        if seq > last {
+            return Err(EventsError::NotYet { seq, last });
+        }
+        let (inboxes, now) = (self.shared.store.inboxes(), SystemTime::now());
+        let due = (now, now + self.shared.waits.first());
+        inboxes.acknowledge(&of, seq, due).await.map_err(|error| of_store(error, &of))?;
+        self.shared.earlier.notify_one();
+        let counted = inboxes.count(&of, now).await.map_err(EventsError::Store)?;
+        Ok((counted.acknowledged, counted.unread))
+    }
+
+    /// Has what nobody has acknowledged be told again from now on, since somebody carries the
+    /// session out again. A failure is logged: the next reading does it.
+    pub async fn attended(&self, workspace: &WorkspaceId, session: SessionId) {
+        let of = EventsOf { workspace: workspace.clone(), session };
+        let now = SystemTime::now();
+        let due = (now, now + self.shared.waits.first());
+        match self.shared.store.inboxes().put_off(&of, false, due).await {
+            Ok(()) => self.shared.earlier.notify_one(),
+            Err(error) => {
+                tracing::warn!(session.id = %session, "messages are not told again yet: {error}");
+            }
+        }
+    }
+
+    /// What follows from an event that was added.
+    pub(crate) async fn added(&self, of: &EventsOf, kind: EventKind) {
+        match kind {
+            EventKind::UserMessage => self.shared.earlier.notify_one(),
+            EventKind::SessionCreated | EventKind::SessionResumed => {
+                self.attended(&of.workspace, of.session).await;
+            }
+            _ => {}
+        }
+    }
+
+    /// What is kept of a message until it is acknowledged; `None` of all other events.
+    pub(crate) fn new_unread(
+        &self,
+        kind: EventKind,
+        payload: &Value,
+        now: SystemTime,
+    ) -> Option<NewUnread> {
+        (kind == EventKind::UserMessage).then(|| NewUnread {
+            sender: payload["from_session_id"].as_str().and_then(SessionId::parse),
+            expires_at: expires_at(payload),
+            due_at: now + self.shared.waits.first(),
+        })
+    }
+
+    /// Takes what they say out of messages that expired before anybody acknowledged them.
+    pub(crate) async fn hide_expired(&self, events: &mut [EventRow]) -> Result<(), EventsError> {
+        let now = SystemTime::now();
+        let is_over = |event: &EventRow| {
+            event.kind == EventKind::UserMessage.as_str()
+                && expires_at(&event.payload).is_some_and(|end| end <= now)
+        };
+        let mut over: Vec<_> = events.iter_mut().filter(|event| is_over(event)).collect();
+        while let Some(first) = over.first() {
+            let of = first.place.stream();
+            let (its, others): (Vec<_>, Vec<_>) =
+                over.into_iter().partition(|event| event.place.stream() == of);
+            over = others;
+            let numbers = its.iter().map(|event| event.seq);
+            let (least, most) = (numbers.clone().min(), numbers.max());
+            let range = (least.unwrap_or_default(), most.unwrap_or_default());
+            let expired = self.shared.store.inboxes().expired(&of, range, now).await;
+            let expired = expired.map_err(EventsError::Store)?;
+            for event in its.into_iter().filter(|event| expired.contains(&event.seq)) {
+                hide(&mut event.payload);
+            }
+        }
+        Ok(())
+    }
+
+    async fn last_of(&self, of: &EventsOf) -> Result<u64, EventsError> {
+        let wanted = Wanted { after: u64::MAX, limit: 1, kinds: &[] };
+        Ok(self.page(of, wanted).await?.last)
+    }
+}
+
+fn hide(payload: &mut Value) {
+    if let Value::Object(payload) = payload {
+        for name in SAID {
+            payload.remove(name);
+        }
+        payload.insert("expired".to_owned(), json!(true));
+    }
+}
+
+/// From when on nobody is given a message.
+fn expires_at(payload: &Value) -> Option<SystemTime> {
+    payload["expires_at"].as_str().and_then(Timestamp::parse)
+}

@@ -1,0 +1,276 @@
+//! Messages that nobody has acknowledged: told again, given up, dropped, whoever's turn it is.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{RunId, Timestamp};
+use narthex_store::RunRow;
+
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// A message of the session `at(2)` to another one.
+async fn say(events: &Events, to: &EventPlace, text: &str, more: Value) -> u64 {
+    let mut payload = json!({ "text": text, "from_session_id": at(2).session.to_text() });
+    payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let place = EventPlace { run: None, ..to.clone() };
+    let id = format!("{}-{text}", at(2).session);
+    let kind = EventKind::UserMessage;
+    events.append(&place, kind, &payload, Some(&id)).await.unwrap().seq
+}
+
+async fn unread(events: &Events, of: &EventPlace) -> Vec<u64> {
+    let unread = events.unread(&of.workspace, of.session, 100).await.unwrap();
+    assert_eq!(unread.count, unread.messages.len() as u64);
+    unread.messages.iter().map(|event| event.seq).collect()
+}
+
+async fn acknowledge(events: &Events, of: &EventPlace, seq: u64) -> (u64, u64) {
+    events.acknowledge(&of.workspace, of.session, seq).await.unwrap()
+}
+
+/// What of a session is about messages, by type.
+async fn told(events: &Events, of: &EventPlace) -> Vec<(String, Value)> {
+    let all = page(events, of, 0).await.events.into_iter();
+    let about = all.filter(|event| event.kind.starts_with("session.message_"));
+    about.map(|event| (event.kind, event.payload)).collect()
+}
+
+/// How often a message of a session was told again.
+async fn tellings(events: &Events, of: &EventPlace, seq: u64) -> Vec<u64> {
+    let told = told(events, of).await.into_iter();
+    let its = told.filter(|(kind, one)| kind == "session.message_unread" && one["sequence"] == seq);
+    its.map(|(_, payload)| payload["attempt"].as_u64().unwrap()).collect()
+}
+
+/// Two sessions, of which the second writes to the first.
+async fn two(store: &Store) -> (EventPlace, EventPlace) {
+    let (here, sender) = (at(1), at(2));
+    begin(store, &here).await;
+    begin(store, &sender).await;
+    (here, sender)
+}
+
+/// How many seconds are between two times, to the nearest.
+fn seconds(from: SystemTime, to: SystemTime) -> u64 {
+    (to.duration_since(from).unwrap() + Duration::from_millis(500)).as_secs()
+}
+
+/// Goes from one time at which something is due to the next, until nothing is; gives how long each
+/// took, in seconds.
+async fn to_the_end(events: &Events, from: SystemTime) -> Vec<u64> {
+    let (mut waits, mut now) = (Vec::new(), from);
+    while let Some(next) = events.deliver_due(now).await.unwrap() {
+        assert!(next > now, "what is due is done");
+        // The store keeps milliseconds.
+        waits.push(seconds(now, next));
+        now = next;
+    }
+    waits
+}
+
+/// X-E93: a message is told again after 2, 10, 30, 30 and 30 seconds, and given up another 30
+/// later, of which its sender hears once; it can be read still.
+#[tokio::test]
+async fn x_e93_a_message_is_told_again_and_given_up() {
+    for place in Place::both() {
+        let events = Events::new(place.open().await);
+        let (here, sender) = two(&events.shared.store).await;
+        // Nobody reads here yet.
+        assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
+        let begun = SystemTime::now();
+        let seq = say(&events, &here, "one", json!({})).await;
+        assert_eq!(to_the_end(&events, begun).await, [2, 10, 30, 30, 30, 30]);
+        assert_eq!(tellings(&events, &here, seq).await, [1, 2, 3, 4, 5]);
+        let heard = told(&events, &sender).await;
+        assert_eq!(heard.len(), 1, "{heard:?}");
+        assert_eq!(heard[0].0, "session.message_undelivered");
+        let expected = json!({
+            "session_id": here.session.to_text(), "sequence": seq, "message_id": "one",
+            "reason": "unacknowledged", "expires_at": null,
+        });
+        assert_eq!(heard[0].1, expected);
+        assert_eq!(events.deliver_due(begun + HOUR).await.unwrap(), None);
+        assert_eq!(unread(&events, &here).await, [seq]);
+        assert_eq!(to_the_end(&events, begun + HOUR).await, Vec::<u64>::new());
+        assert_eq!(acknowledge(&events, &here, seq).await, (seq, 0));
+        assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
+    }
+}
+
+/// Where nobody acknowledges messages, nor reads them by themselves, nothing is told again; from
+/// the first reading on it is, and what was given is to be acknowledged within 30 seconds.
+#[tokio::test]
+async fn x_e93_who_never_acknowledges_is_not_bothered() {
+    for place in Place::both() {
+        let events = Events::new(place.open().await);
+        let (here, sender) = two(&events.shared.store).await;
+        let begun = SystemTime::now();
+        let first = say(&events, &here, "one", json!({})).await;
+        assert_eq!(events.deliver_due(begun + HOUR).await.unwrap(), None);
+        assert_eq!((told(&events, &here).await, told(&events, &sender).await), (vec![], vec![]));
+        assert_eq!(unread(&events, &here).await, [first]);
+        let given = SystemTime::now();
+        assert!(events.deliver_due(given + Duration::from_secs(29)).await.unwrap().is_some());
+        assert_eq!(tellings(&events, &here, first).await, [0_u64; 0]);
+        events.deliver_due(given + Duration::from_secs(31)).await.unwrap();
+        assert_eq!(tellings(&events, &here, first).await, [1]);
+        // What comes after an acknowledgement is told after 2 seconds, and only that.
+        assert_eq!(acknowledge(&events, &here, first).await, (first, 0));
+        let second = say(&events, &here, "two", json!({})).await;
+        events.deliver_due(SystemTime::now() + Duration::from_secs(3)).await.unwrap();
+        assert_eq!(tellings(&events, &here, first).await, [1]);
+        assert_eq!(tellings(&events, &here, second).await, [1]);
+        // An older acknowledgement takes nothing back, and one of what is not there is none.
+        assert_eq!(acknowledge(&events, &here, 1).await, (first, 1));
+        let last = page(&events, &here, 0).await.last;
+        let none = events.acknowledge(&here.workspace, here.session, last + 1).await.unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::Invalid, "{none}");
+        assert_eq!(acknowledge(&events, &here, last).await, (last, 0));
+    }
+}
+
+/// X-E93: the plan is in the store: another daemon goes on with it, and of two that do the same
+/// thing at once one is heard.
+#[tokio::test]
+async fn x_e93_another_daemon_goes_on_with_the_plan() {
+    for place in Place::both() {
+        let (one, other) = (Events::new(place.open().await), Events::new(place.open().await));
+        let (here, sender) = two(&one.shared.store).await;
+        assert_eq!(unread(&one, &here).await, Vec::<u64>::new());
+        let begun = SystemTime::now();
+        let seq = say(&one, &here, "one", json!({})).await;
+        let second = one.deliver_due(begun + Duration::from_secs(3)).await.unwrap().unwrap();
+        let (a, b) = tokio::join!(one.deliver_due(second), other.deliver_due(second));
+        assert_eq!(a.unwrap(), b.unwrap());
+        assert_eq!(tellings(&other, &here, seq).await, [1, 2]);
+        drop(one);
+        let again = Events::new(place.open().await);
+        assert_eq!(to_the_end(&again, second).await, [30, 30, 30, 30]);
+        assert_eq!(tellings(&again, &here, seq).await, [1, 2, 3, 4, 5]);
+        assert_eq!(told(&again, &sender).await.len(), 1);
+    }
+}
+
+/// X-E93: nobody is given a message any more that has expired before it was acknowledged; its
+/// sender hears of it. One that was acknowledged in time stays what it was.
+#[tokio::test]
+async fn x_e93_what_has_expired_is_dropped() {
+    for place in Place::both() {
+        let events = Events::new(place.open().await);
+        let (here, sender) = two(&events.shared.store).await;
+        let time = |at: SystemTime| json!({ "expires_at": Timestamp::new(at).to_string() });
+        assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
+        let now = SystemTime::now();
+        let over = say(&events, &here, "over", time(now - HOUR)).await;
+        let soon = say(&events, &here, "soon", time(now + Duration::from_secs(5))).await;
+        let late = say(&events, &here, "late", time(now + HOUR)).await;
+        assert_eq!(unread(&events, &here).await, [soon, late]);
+        // Neither the reading nor the schedule reaches beyond the end of a message.
+        events.deliver_due(now + Duration::from_secs(6)).await.unwrap();
+        let heard = told(&events, &sender).await;
+        let heard: Vec<_> =
+            heard.iter().map(|(_, one)| (&one["sequence"], &one["reason"])).collect();
+        let expired = json!("expired");
+        assert_eq!(heard, [(&json!(over), &expired), (&json!(soon), &expired)]);
+        assert_eq!(acknowledge(&events, &here, late).await.0, late);
+        let all = page(&events, &here, 0).await.events;
+        let said = |seq: u64| {
+            let event = all.iter().find(|event| event.seq == seq).unwrap();
+            (event.payload["text"].clone(), event.payload["expired"].clone())
+        };
+        assert_eq!(said(over), (Value::Null, json!(true)));
+        assert_eq!(said(late), (json!("late"), Value::Null));
+        let feed = events.feed(&here.workspace, 0, &[EventKind::UserMessage], 9).await.unwrap();
+        assert_eq!(feed.events[0].payload["text"], Value::Null, "{:?}", feed.events[0]);
+        assert_eq!(feed.events[0].payload["from_session_id"], sender.session.to_text());
+    }
+}
+
+/// While nobody carries a run of the session out nothing is told, and it counts for nothing; when
+/// somebody does again, it is. A session that has ended is left alone.
+#[tokio::test]
+async fn x_e93_messages_wait_until_somebody_is_there() {
+    for place in Place::both() {
+        let events = Events::new(place.open().await);
+        let store = &events.shared.store;
+        let (here, sender) = two(store).await;
+        assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
+        let first = RunId::new(here.session.bytes());
+        assert!(store.runs().end(&here.workspace, first, RunEnd::Ended).await.unwrap());
+        let begun = SystemTime::now();
+        let seq = say(&events, &here, "one", json!({})).await;
+        let mortal = json!({ "expires_at": Timestamp::new(begun + HOUR).to_string() });
+        let mortal = say(&events, &here, "two", mortal).await;
+        let next = events.deliver_due(begun + Duration::from_secs(60)).await.unwrap();
+        let wait = seconds(begun, next.unwrap());
+        assert_eq!(wait, HOUR.as_secs(), "only its end is waited for");
+        assert_eq!(told(&events, &here).await, vec![]);
+        assert_eq!(run_again(store, &here).await.ended, None);
+        let kind = EventKind::SessionResumed;
+        events.append(&here, kind, &json!({}), None).await.unwrap();
+        events.deliver_due(SystemTime::now() + Duration::from_secs(3)).await.unwrap();
+        assert_eq!(tellings(&events, &here, seq).await, [1]);
+        assert_eq!(tellings(&events, &here, mortal).await, [1]);
+        assert!(store.sessions().end(&here.workspace, here.session, RunEnd::Ended).await.unwrap());
+        assert_eq!(events.deliver_due(begun + 2 * HOUR).await.unwrap(), None);
+        assert_eq!((told(&events, &here).await.len(), told(&events, &sender).await.len()), (2, 0));
+    }
+}
+
+/// A further run in a session.
+async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
+    let id = RunId::new([99; 6]);
+    let run = NewRun {
+        id,
+        workspace: &place.workspace,
+        session: place.session,
+        agent: "",
+        parent: None,
+        agent_env: &[],
+        token: "another",
+        sealed: "",
+        created_by: "admin",
+        expires_at: SystemTime::now() + NEVER,
+        has_sockets: false,
+        driver: None,
+        awaited: None,
+        spawned: None,
+    };
+    assert!(store.runs().create(run, None).await.unwrap());
+    store.runs().find(id).await.unwrap().unwrap()
+}
+
+/// The task does what is due, also what becomes due while it waits for something later, or was due
+/// before it began.
+#[tokio::test]
+async fn x_e93_one_task_tells_what_is_due() {
+    for place in Place::both() {
+        let store = place.open().await;
+        let waits = Waits([Duration::from_millis(1); 6]);
+        let events = Events::with(store, NEVER, Bounds::default(), waits);
+        let (here, sender) = two(&events.shared.store).await;
+        assert_eq!(unread(&events, &here).await, Vec::<u64>::new());
+        let early = say(&events, &here, "early", json!({})).await;
+        let given_up = async |follower: &mut Follower| {
+            let events = follower.next().await.unwrap().unwrap();
+            assert_eq!(events.len(), 1);
+            events[0].payload["sequence"].as_u64().unwrap()
+        };
+        let kinds = vec![EventKind::SessionMessageUndelivered];
+        let mut follower = events.follow(&sender.workspace, sender.session, 0, kinds);
+        let later = async {
+            assert_eq!(given_up(&mut follower).await, early);
+            let late = say(&events, &here, "late", json!({})).await;
+            assert_eq!(given_up(&mut follower).await, late);
+            late
+        };
+        let late = tokio::select! {
+            late = later => late,
+            () = events.deliver() => unreachable!("it goes on as long as it is polled"),
+        };
+        for seq in [early, late] {
+            assert_eq!(tellings(&events, &here, seq).await, [1, 2, 3, 4, 5]);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Messages for sessions: read and waited for by their runs, acknowledged, and dropped (X-E93).
+
+use std::time::{Duration, SystemTime};
+
+use http::{Method, StatusCode};
+use narthex_model::{SessionId, Timestamp, WorkspaceId};
+use narthex_store::{EventsOf, Store};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{built_in::Run, world::Api};
+use crate::world::{Answer, initialize, tool_call, whole};
+
+const HERE: &str = "/api/workspaces/default";
+
+/// A daemon with `lead`, who may start `reader`.
+async fn daemon(place: &TempDir) -> (Api, Store) {
+    let store = Store::open(&place.path().join("store.db")).await.unwrap();
+    let keys = place.path().join("master.key");
+    let api = Api::with_all(&json!({}), store.clone(), &keys).await;
+    for (name, agent) in [
+        ("reader", json!({})),
+        ("lead", json!({ "agent_type": "orchestrator", "spawnable_agents": ["reader"] })),
+    ] {
+        let path = format!("{HERE}/agents/{name}");
+        api.send("PUT", &path, agent.to_string()).await.succeeded();
+    }
+    (api, store)
+}
+
+fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
+}
+
+fn in_seconds(seconds: u64) -> String {
+    Timestamp::new(SystemTime::now() + Duration::from_secs(seconds)).to_string()
+}
+
+impl Run<'_> {
+    /// What somebody says to its agent.
+    async fn hears(&self, body: Value) -> Answer {
+        let path = format!("{HERE}/sessions/{}/messages", self.session);
+        self.api.send("POST", &path, body.to_string()).await
+    }
+
+    async fn reads(&self, arguments: Value) -> Value {
+        self.called("read_messages", arguments).await
+    }
+
+    async fn acknowledges(&self, session: &str, token: &str, body: &str) -> Answer {
+        let path = format!("{HERE}/sessions/{session}/messages/acknowledgement");
+        let request = self.api.world.request(Method::POST, &path);
+        let request = request.header("authorization", &format!("Bearer {token}"));
+        let request = request.header("content-type", "application/json");
+        request.body(whole(body.to_owned())).send().await
+    }
+
+    fn stream_of(&self) -> EventsOf {
+        let session = SessionId::parse(&self.session).unwrap();
+        EventsOf { workspace: WorkspaceId::default(), session }
+    }
+}
+
+/// Waits until messages are acknowledged up to a number.
+async fn acknowledged(store: &Store, of: &EventsOf, seq: u64) {
+    while store.inboxes().count(of, SystemTime::now()).await.unwrap().acknowledged != seq {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn sequences(read: &Value) -> Vec<u64> {
+    let messages = read["messages"].as_array().unwrap().iter();
+    messages.map(|one| one["sequence"].as_u64().unwrap()).collect()
+}
+
+fn names(value: &Value) -> Vec<String> {
+    let mut names: Vec<_> = value.as_object().unwrap().keys().cloned().collect();
+    names.sort_unstable();
+    names
+}
+
+/// X-E93: `read_messages` gives what was not acknowledged, the oldest first, with who said it; it
+/// is given again until it is acknowledged, by the tool or over the API, and then no more.
+#[tokio::test]
+async fn x_e93_messages_are_read_until_they_are_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let run = Run::of(&api, "lead").await;
+    let none = json!({ "ok": true, "messages": [], "next_seq": 0, "left_count": 0 });
+    assert_eq!(run.reads(json!({})).await, none);
+    let soon = in_seconds(3600);
+    let first = json!({ "text": "one", "request_id": "q1", "message_id": "m1",
+                        "expires_at": soon });
+    run.hears(first.clone()).await.succeeded();
+    run.called("emit_status", json!({ "status": "waiting" })).await;
+    run.hears(json!({ "text": "two" })).await.succeeded();
+    let read = run.reads(json!({ "limit": 1 })).await;
+    assert_eq!((&read["left_count"], &read["next_seq"]), (&json!(1), &json!(2)), "{read}");
+    let message = &read["messages"][0];
+    assert!(message["timestamp"].as_str().unwrap().ends_with('Z'), "{message}");
+    let expected = json!({ "sequence": 2, "timestamp": message["timestamp"], "text": "one",
+        "message_id": "m1", "user": "admin", "request_id": "q1", "expires_at": soon });
+    assert_eq!(*message, expected);
+    let read = run.reads(json!({})).await;
+    assert_eq!(sequences(&read), [2, 4]);
+    assert_eq!(names(&read["messages"][1]), ["sequence", "text", "timestamp", "user"]);
+    let read = run.reads(json!({ "acknowledge": 2 })).await;
+    assert_eq!((sequences(&read), &read["left_count"]), (vec![4], &json!(0)));
+    // Sent again, it is the same message, and read already.
+    let again = run.hears(json!({ "text": "one", "request_id": "q1", "message_id": "m1" })).await;
+    assert_eq!(again.succeeded()["sequence"], 2);
+    let done = run.acknowledges(&run.session, &run.token, r#"{"sequence": 4}"#).await.succeeded();
+    assert_eq!(done, json!({ "acknowledged": 4, "unread": 0 }));
+    let read = run.reads(json!({})).await;
+    assert_eq!((sequences(&read), &read["next_seq"]), (vec![], &json!(4)));
+    let error = run.refused("read_messages", json!({ "acknowledge": 99 })).await;
+    assert_eq!(
+        (&error["kind"], &error["details"]["code"]),
+        (&json!("invalid_arguments"), &json!("invalid"))
+    );
+    for wrong in [json!({ "wait_seconds": 61 }), json!({ "limit": 0 }), json!({ "acknowledge": 0 })]
+    {
+        let error = run.refused("read_messages", wrong).await;
+        assert_eq!(error["details"]["code"], "invalid_arguments", "{error}");
+    }
+}
+
+/// S18: only a run acknowledges messages, those of its own session, by its own token.
+#[tokio::test]
+async fn s18_a_run_acknowledges_its_own_messages_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let (run, other) = (Run::of(&api, "lead").await, Run::of(&api, "lead").await);
+    other.hears(json!({ "text": "one" })).await.succeeded();
+    let body = r#"{"sequence": 2}"#;
+    let foreign = run.acknowledges(&other.session, &run.token, body).await;
+    foreign.problem(StatusCode::NOT_FOUND, "not_found");
+    let absent = run.acknowledges("ses_000000000000", &run.token, body).await;
+    let told = foreign.text().replace(&other.session, "ses_000000000000");
+    assert_eq!(told, absent.text());
+    let operator = run.acknowledges(&other.session, crate::world::ADMIN, body).await;
+    operator.problem(StatusCode::FORBIDDEN, "denied");
+    assert_eq!(sequences(&other.reads(json!({})).await), [2]);
+    let own = async |body: &str| other.acknowledges(&other.session, &other.token, body).await;
+    for (body, field) in [("{}", "sequence"), (r#"{"sequence": "2"}"#, "sequence")] {
+        let refused = own(body).await;
+        refused.problem(StatusCode::BAD_REQUEST, "invalid");
+        assert!(refused.text().contains(field), "{}", refused.text());
+    }
+    let refused = own(r#"{"sequence": 3}"#).await;
+    let told = refused.problem(StatusCode::BAD_REQUEST, "invalid");
+    assert!(told.contains("last one is 2"), "{told}");
+    own(body).await.succeeded();
+}
+
+/// X-E93: a call that waits ends with the first message, with its client, with its run, and after
+/// the time that it names.
+#[tokio::test]
+async fn x_e93_a_call_waits_for_the_first_message() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let run = Run::of(&api, "lead").await;
+    let of = run.stream_of();
+    let wait = |seq: u64| json!({ "acknowledge": seq, "wait_seconds": 60 });
+    let (read, _) = tokio::join!(run.reads(wait(1)), async {
+        acknowledged(&store, &of, 1).await;
+        run.hears(json!({ "text": "one" })).await.succeeded()
+    });
+    assert_eq!(sequences(&read), [2]);
+    let read = run.reads(json!({ "acknowledge": 2, "wait_seconds": 1 })).await;
+    assert_eq!(sequences(&read), [0_u64; 0]);
+    // A modern client that goes away: dropped, the call is over, and nothing was taken note of.
+    run.hears(json!({ "text": "two" })).await.succeeded();
+    tokio::select! {
+        _ = run.reads(wait(3)) => panic!("there is no message"),
+        () = acknowledged(&store, &of, 3) => {}
+    }
+    let end = async {
+        run.hears(json!({ "text": "three" })).await.succeeded();
+        let read = run.reads(json!({ "acknowledge": 4 })).await;
+        assert_eq!(sequences(&read), [0_u64; 0]);
+        run.called("emit_status", json!({ "status": "waiting" })).await;
+        tokio::join!(run.call("read_messages", wait(5)), async {
+            acknowledged(&store, &of, 5).await;
+            let path = format!("{HERE}/sessions/{}", run.session);
+            let ended = api.ask("DELETE", &path).send().await;
+            assert_eq!(ended.status, StatusCode::NO_CONTENT);
+        })
+        .0
+    };
+    let ended = end.await;
+    assert_eq!(ended["structuredContent"]["messages"], json!([]), "{ended}");
+}
+
+/// A client of an older revision gives a call up that waits.
+#[tokio::test]
+async fn a_call_that_waits_is_given_up() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let run = Run::of(&api, "lead").await;
+    let of = run.stream_of();
+    let bearer = format!("Bearer {}", run.token);
+    let begin = api.world.post("/mcp/narthex", initialize("2025-11-25"));
+    let begun = begin.header("authorization", &bearer).send().await;
+    let session = begun.headers["mcp-session-id"].to_str().unwrap().to_owned();
+    let send = async |body: Value| {
+        let request = api.world.legacy("/mcp/narthex", &session, &body);
+        request.header("authorization", &bearer).send().await
+    };
+    let call = tool_call(7, "read_messages", json!({ "acknowledge": 1, "wait_seconds": 60 }));
+    let (answer, told) = tokio::join!(send(call), async {
+        acknowledged(&store, &of, 1).await;
+        let params = json!({ "requestId": 7, "reason": "enough" });
+        send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
+            .await
+    });
+    assert_eq!(told.status, StatusCode::ACCEPTED);
+    assert!(!answer.text().contains("structuredContent"), "{}", answer.text());
+}
+
+/// X-E93: agents say for how long what they write counts; a child that has not read it in time is
+/// not given it, and whoever wrote it hears of that.
+#[tokio::test]
+async fn x_e93_agents_say_how_long_a_message_counts() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = Run::of(&api, "lead").await;
+    let asked = json!({ "child_agent_id": "reader" });
+    let begun = lead.called("spawn_session", asked).await["session"].clone();
+    let path = format!("{HERE}/runs/{}/claim", text(&begun, "run_id"));
+    let claim = api.send("POST", &path, "{}").await.succeeded();
+    let token = text(&claim["run"], "token");
+    let child = Run { api: &api, token, session: text(&begun, "id") };
+    assert_eq!(sequences(&child.reads(json!({})).await), [0_u64; 0]);
+    let to = |words: &str, end: String| {
+        json!({ "child_session_id": child.session, "text": words, "message_id": words,
+                "expires_at": end })
+    };
+    let (soon, late) = (in_seconds(20), in_seconds(3600));
+    let sent = lead.called("inject_message", to("soon", soon)).await["sequence"].clone();
+    lead.called("inject_message", to("late", late.clone())).await;
+    for wrong in [in_seconds(0), "tomorrow".to_owned()] {
+        let error = lead.refused("inject_message", to("wrong", wrong.clone())).await;
+        assert_eq!(error["details"]["errors"][0]["field"], "expires_at", "{error}");
+        let asked = json!({ "summary": "x", "expires_at": &wrong });
+        let error = child.refused("message_caller", asked).await;
+        assert_eq!(error["details"]["errors"][0]["field"], "expires_at", "{error}");
+        let refused = child.hears(json!({ "text": "x", "expires_at": &wrong })).await;
+        refused.problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid");
+        assert!(refused.text().contains("expires_at"), "{}", refused.text());
+    }
+    let read = child.reads(json!({})).await;
+    let shown = &read["messages"][1];
+    assert_eq!(
+        (&shown["from_session_id"], &shown["expires_at"]),
+        (&json!(lead.session), &json!(late))
+    );
+    assert_eq!(shown.get("user"), None, "{shown}");
+    let events = api.control.events().unwrap();
+    events.deliver_due(SystemTime::now() + Duration::from_secs(21)).await.unwrap();
+    let all = lead.events().await;
+    let heard: Vec<_> =
+        all.iter().filter(|one| one["type"] == "session.message_undelivered").collect();
+    assert_eq!(heard.len(), 1, "{all:?}");
+    let payload = &heard[0]["payload"];
+    assert_eq!((&payload["reason"], &payload["sequence"]), (&json!("expired"), &sent));
+    assert_eq!(
+        (&payload["message_id"], &payload["session_id"]),
+        (&json!("soon"), &json!(child.session))
+    );
+    child.called("message_caller", json!({ "summary": "42", "expires_at": late })).await;
+    let read = lead.reads(json!({})).await;
+    assert_eq!(read["messages"][0]["from_session_id"], child.session, "{read}");
+    assert_eq!(read["messages"][0]["needs_response"], false);
+}

@@ -1,0 +1,29 @@
+//! What whoever carries a session out has read of its messages.
+
+use narthex_control::{CatalogError, ControlError, MessageError};
+use narthex_model::{SessionId, WorkspaceId};
+use narthex_resolve::Acknowledgement;
+
+use crate::{RunError, Runs};
+
+impl Runs {
+    /// Notes that all messages of a session are read up to the event that a document names. Gives
+    /// up to which one that is so, and how many messages are left.
+    ///
+    /// # Errors
+    /// When the document is faulty, there is no such session, or no such event yet; or the store
+    /// fails.
+    pub async fn acknowledge(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        text: &[u8],
+    ) -> Result<(u64, u64), RunError> {
+        let asked = Acknowledgement::parse(text).map_err(RunError::Unfit)?.value;
+        self.control().catalog_store(workspace).await?;
+        let events = self.control().events().ok_or(CatalogError::NoStore);
+        let events = events.map_err(ControlError::from)?;
+        let done = events.acknowledge(workspace, session, asked.sequence).await;
+        done.map_err(|error| RunError::Control(MessageError::Events(error).into()))
+    }
+}

@@ -1,0 +1,233 @@
+//! What the platform says to orchestrators: a wake is an event in their session, from nobody who
+//! drives anything (X-E88). Where no run of theirs goes on, some wakes begin one.
+
+use std::time::SystemTime;
+
+use narthex_control::ControlError;
+use narthex_events::{EventKind, EventPlace};
+use narthex_model::{AgentName, AgentType, CatalogKind, RunEnd, SessionId, WorkspaceId};
+use narthex_resolve::Agent;
+use narthex_store::{BeatingSession, QuietChild, RunFilter, SessionRow};
+use serde_json::{Value, json};
+
+use crate::{RunError, RunStatus, Runs};
+
+/// How many rows are read at a time.
+const BATCH: u32 = 500;
+/// After how many minutes of silence the watchdog says no more, and checkups begin.
+const LADDER_END: u64 = 60;
+/// After how many minutes a child is told of that nobody carries out.
+const UNCLAIMED: u64 = 10;
+
+impl Runs {
+    /// Asks whoever began a child to look after it: once an hour when the watchdog has said all
+    /// that it says, once when nobody carries it out, and once for each message that it has not
+    /// acknowledged however often it was told.
+    pub(crate) async fn check_up(
+        &self,
+        workspace: &WorkspaceId,
+        child: &QuietChild,
+        (since, now): (SystemTime, SystemTime),
+    ) -> Result<(), RunError> {
+        let silent = now.duration_since(since).unwrap_or_default().as_secs() / 60;
+        let own = child.session;
+        let mut found = Vec::new();
+        if child.is_waiting(now) {
+            if silent >= UNCLAIMED {
+                let id = format!("checkup-{own}-unclaimed-{}", child.run);
+                found.push((id, json!({ "reason": "unclaimed", "run_id": child.run.to_text() })));
+            }
+        } else if silent >= 2 * LADDER_END {
+            let hours = silent / 60;
+            let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let id = format!("checkup-{own}-{}-{hours}", since.as_millis());
+            found.push((id, json!({ "reason": "silent", "silent_minutes": hours * 60 })));
+        }
+        if let Some(seq) = child.unread {
+            let id = format!("checkup-{own}-unread-{seq}");
+            found.push((id, json!({ "reason": "unread", "sequence": seq })));
+        }
+        for (id, mut payload) in found {
+            payload["kind"] = json!("checkup");
+            payload["child_session_id"] = json!(own.to_text());
+            payload["child_agent_id"] = json!(child.agent);
+            if self.wake(workspace, child.above, payload, &id).await? {
+                let prompt = checkup_prompt(child);
+                self.resume_for(workspace, own, prompt).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Wakes the orchestrators of a workspace whose agents have a heartbeat, where nothing has
+    /// happened for as long as that says.
+    pub(crate) async fn beat(
+        &self,
+        workspace: &WorkspaceId,
+        now: SystemTime,
+    ) -> Result<(), RunError> {
+        let mut after = String::new();
+        loop {
+            let page = self.store()?.sessions().beating(workspace, &after, (now, BATCH)).await;
+            let page = page.map_err(ControlError::Store)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.session.to_text();
+            for row in &page {
+                self.beat_of(workspace, row, now).await?;
+            }
+        }
+    }
+
+    async fn beat_of(
+        &self,
+        workspace: &WorkspaceId,
+        row: &BeatingSession,
+        now: SystemTime,
+    ) -> Result<(), RunError> {
+        let quiet = now.duration_since(row.last_at).unwrap_or_default().as_secs() / 60;
+        let is_due = heartbeat(row).is_some_and(|minutes| quiet >= u64::from(minutes));
+        // Nobody who hears it carries out what waits.
+        if !is_due || row.waiting > 0 || self.is_at_work(workspace, row.session).await? {
+            return Ok(());
+        }
+        let resting_for = match row.runs {
+            0 => {
+                let child = self.store()?.sessions().youngest_child(workspace, row.session).await;
+                let Some(child) = child.map_err(ControlError::Store)? else { return Ok(()) };
+                Some(child)
+            }
+            _ => None,
+        };
+        let since = row.last_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let id = format!("heartbeat-{}", since.as_millis());
+        let payload = json!({ "kind": "heartbeat", "quiet_minutes": quiet });
+        let is_new = self.wake(workspace, row.session, payload, &id).await?;
+        match resting_for {
+            Some(child) if is_new => {
+                let prompt = format!(
+                    "Nothing has happened in this session for {quiet} minutes, so this is its \
+                     heartbeat: see how the sessions get on that you have started. \
+                     `read_child_output` gives what each did."
+                );
+                self.resume_for(workspace, child, prompt).await
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a run of a session was used just now, in this process.
+    async fn is_at_work(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<bool, RunError> {
+        let living = RunFilter { status: Some(None), ..RunFilter::of_session(session) };
+        let living = self.store()?.runs().all(workspace, living).await;
+        let runs = self.shared.gateway.runs();
+        let is_used = |id| runs.get(id).is_some_and(|view| view.is_watched());
+        Ok(living.map_err(ControlError::Store)?.iter().any(|row| is_used(row.id)))
+    }
+
+    /// Has the session above a child go on, if it rests.
+    async fn resume_for(
+        &self,
+        workspace: &WorkspaceId,
+        child: SessionId,
+        prompt: String,
+    ) -> Result<(), RunError> {
+        let found = self.store()?.sessions().find(workspace, child).await;
+        let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
+        if let Some(of) = self.resumption(&child).await? {
+            self.resume_later(of, prompt).await;
+        }
+        Ok(())
+    }
+
+    /// Tells an orchestrator that something is to be looked at (X-E88). Others are not told. Says
+    /// whether it is told just now.
+    pub(crate) async fn wake(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        mut payload: Value,
+        message_id: &str,
+    ) -> Result<bool, RunError> {
+        let found = self.store()?.sessions().find(workspace, session).await;
+        let Some(above) = found.map_err(ControlError::Store)? else { return Ok(false) };
+        let agent_type = self.agent_type(workspace, &above.agent).await?;
+        if above.ended_at.is_some() || agent_type != AgentType::Orchestrator {
+            return Ok(false);
+        }
+        let Some(events) = self.control().events() else { return Ok(false) };
+        payload["source"] = json!("platform");
+        let place = EventPlace { workspace: workspace.clone(), session, run: None };
+        Ok(events.note(&place, EventKind::SessionWake, &payload, Some(message_id)).await)
+    }
+
+    /// Tells the session above that one has ended.
+    pub(crate) async fn wake_of_end(&self, session: &SessionRow, how: RunEnd) {
+        let told = async {
+            let Some(parent) = session.parent else { return Ok(()) };
+            let Some(parent) = self.stored(&session.workspace, parent).await? else {
+                return Ok(());
+            };
+            let payload = json!({
+                "kind": "state_change",
+                "child_session_id": session.id.to_text(),
+                "child_agent_id": session.agent,
+                "status": RunStatus::Over(how).as_str(),
+            });
+            let id = format!("ended-{}", session.id);
+            self.wake(&session.workspace, parent.session, payload, &id).await.map(drop)
+        };
+        if let Err(error) = told.await {
+            tracing::warn!(session.id = %session.id, "who began it is not told its end: {error}");
+        }
+    }
+
+    /// Tells the session above a child that it has a message of it.
+    pub(crate) async fn wake_of_message(
+        &self,
+        child: &SessionRow,
+        sequence: u64,
+    ) -> Result<(), RunError> {
+        let Some(parent) = child.parent else { return Ok(()) };
+        let Some(parent) = self.stored(&child.workspace, parent).await? else { return Ok(()) };
+        let payload = json!({
+            "kind": "message",
+            "child_session_id": child.id.to_text(),
+            "child_agent_id": child.agent,
+            "sequence": sequence,
+        });
+        let id = format!("message-{sequence}");
+        self.wake(&child.workspace, parent.session, payload, &id).await.map(drop)
+    }
+
+    /// What an agent is now; a worker if it is not there any more.
+    pub(crate) async fn agent_type(
+        &self,
+        workspace: &WorkspaceId,
+        name: &str,
+    ) -> Result<AgentType, RunError> {
+        let found = self.store()?.catalog(CatalogKind::Agent).find(workspace, name).await;
+        let found = found.map_err(ControlError::Store)?;
+        let name = AgentName::new(name).ok();
+        let agent = found.and_then(|row| Agent::parse(row.document.as_bytes(), name.as_ref()).ok());
+        Ok(agent.map_or(AgentType::Worker, |parsed| parsed.value.agent_type))
+    }
+}
+
+/// How often a session is to be woken in which nothing happens, in minutes.
+fn heartbeat(row: &BeatingSession) -> Option<u16> {
+    let name = AgentName::new(&row.agent).ok();
+    let agent = Agent::parse(row.document.as_bytes(), name.as_ref()).ok()?.value;
+    agent.heartbeat_minutes.filter(|_| agent.agent_type == AgentType::Orchestrator)
+}
+
+fn checkup_prompt(child: &QuietChild) -> String {
+    format!(
+        "The session {} of the agent `{}`, which you have started, needs looking after: the last \
+         `session.wake` of this session says why.",
+        child.session, child.agent
+    )
+}

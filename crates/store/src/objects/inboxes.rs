@@ -1,0 +1,360 @@
+//! Messages of sessions that nobody has acknowledged, and when each is told again.
+
+use std::time::SystemTime;
+
+use narthex_model::SessionId;
+
+use super::{
+    events::{event, events_of, number_value, whole},
+    ms, optional_time, time,
+};
+use crate::{
+    EventRow, EventsOf, StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+/// Told again at once only where somebody acknowledges messages.
+const ADD: Statement = Statement {
+    name: "inboxes.add",
+    sql: "INSERT INTO unread_messages \
+          (workspace, session, seq, sender, expires_at, tellings, due_at) \
+          SELECT $1, $2, last_seq, $3, $4, 0, CASE WHEN EXISTS (SELECT 1 FROM inboxes \
+          WHERE workspace = $1 AND session = $2) THEN $5 ELSE 0 END \
+          FROM event_streams WHERE workspace = $1 AND session = $2",
+};
+const OPEN: Statement = Statement {
+    name: "inboxes.open",
+    sql: "INSERT INTO inboxes (workspace, session, acknowledged) VALUES ($1, $2, $3) \
+          ON CONFLICT (workspace, session) DO UPDATE SET acknowledged = \
+          CASE WHEN inboxes.acknowledged < excluded.acknowledged THEN excluded.acknowledged \
+          ELSE inboxes.acknowledged END",
+};
+/// What has expired stays: nobody is given it any more.
+const ACKNOWLEDGE: Statement = Statement {
+    name: "inboxes.acknowledge",
+    sql: "DELETE FROM unread_messages WHERE workspace = $1 AND session = $2 AND seq <= $3 \
+          AND (expires_at = 0 OR expires_at > $4)",
+};
+/// Not before `$3`, unless it expires before; and not what was given up, after six times.
+const PUT_OFF: Statement = Statement {
+    name: "inboxes.put_off",
+    sql: "UPDATE unread_messages SET due_at = \
+          CASE WHEN expires_at > 0 AND expires_at < $3 THEN expires_at ELSE $3 END \
+          WHERE workspace = $1 AND session = $2 AND tellings < 6 \
+          AND (due_at < $3 OR due_at = expires_at) AND (expires_at = 0 OR expires_at > $4) \
+          AND EXISTS (SELECT 1 FROM inboxes WHERE workspace = $1 AND session = $2)",
+};
+const UNREAD: Statement = Statement {
+    name: "inboxes.unread",
+    sql: "SELECT session_events.workspace, session_events.session, session_events.seq, number, \
+          happened_at, kind, run, message_id, payload FROM unread_messages \
+          JOIN session_events ON session_events.workspace = unread_messages.workspace \
+          AND session_events.session = unread_messages.session \
+          AND session_events.seq = unread_messages.seq \
+          WHERE unread_messages.workspace = $1 AND unread_messages.session = $2 \
+          AND (expires_at = 0 OR expires_at > $3) ORDER BY session_events.seq LIMIT $4",
+};
+const COUNT: Statement = Statement {
+    name: "inboxes.count",
+    sql: "SELECT COUNT(*) AS unread, COALESCE((SELECT acknowledged FROM inboxes \
+          WHERE workspace = $1 AND session = $2), 0) AS acknowledged FROM unread_messages \
+          WHERE workspace = $1 AND session = $2 AND (expires_at = 0 OR expires_at > $3)",
+};
+const EXPIRED: Statement = Statement {
+    name: "inboxes.expired",
+    sql: "SELECT seq FROM unread_messages WHERE workspace = $1 AND session = $2 \
+          AND seq >= $3 AND seq <= $4 AND expires_at > 0 AND expires_at <= $5",
+};
+const DUE: Statement = Statement {
+    name: "inboxes.due",
+    sql: "SELECT unread_messages.workspace, unread_messages.session, unread_messages.seq, sender, \
+          unread_messages.expires_at, tellings, sessions.ended_at AS ended_at, message_id, \
+          (SELECT COUNT(*) FROM runs WHERE runs.workspace = unread_messages.workspace \
+          AND runs.session = unread_messages.session AND runs.ended_at = 0 \
+          AND (claimable = 0 OR claimed_until > $1)) AS runs FROM unread_messages \
+          JOIN sessions ON sessions.workspace = unread_messages.workspace \
+          AND sessions.id = unread_messages.session \
+          JOIN session_events ON session_events.workspace = unread_messages.workspace \
+          AND session_events.session = unread_messages.session \
+          AND session_events.seq = unread_messages.seq \
+          WHERE due_at > 0 AND due_at <= $1 ORDER BY due_at, unread_messages.seq LIMIT $2",
+};
+const NEXT: Statement = Statement {
+    name: "inboxes.next",
+    sql: "SELECT due_at FROM unread_messages WHERE due_at > 0 ORDER BY due_at LIMIT 1",
+};
+const TOLD: Statement = Statement {
+    name: "inboxes.told",
+    sql: "UPDATE unread_messages SET tellings = $5, due_at = $6 \
+          WHERE workspace = $1 AND session = $2 AND seq = $3 AND tellings = $4",
+};
+/// Unless a run was begun, or claimed, just now.
+const HOLD: Statement = Statement {
+    name: "inboxes.hold",
+    sql: "UPDATE unread_messages SET due_at = expires_at WHERE workspace = $1 AND session = $2 \
+          AND due_at > 0 AND due_at <= $3 AND (expires_at = 0 OR expires_at > $3) \
+          AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.workspace = $1 AND runs.session = $2 \
+          AND runs.ended_at = 0 AND (claimable = 0 OR claimed_until > $3))",
+};
+const LEAVE: Statement = Statement {
+    name: "inboxes.leave",
+    sql: "UPDATE unread_messages SET due_at = 0 WHERE workspace = $1 AND session = $2",
+};
+
+/// Access to messages that nobody has acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Inboxes<'a> {
+    database: &'a Database,
+}
+
+/// What is kept of a message besides its event, until somebody acknowledges it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewUnread {
+    /// The session that sends it, if one does.
+    pub sender: Option<SessionId>,
+    /// From when on nobody is given it.
+    pub expires_at: Option<SystemTime>,
+    /// When it is told again, if somebody acknowledges messages of the session.
+    pub due_at: SystemTime,
+}
+
+/// Messages that nobody has acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxCount {
+    /// How many there are that have not expired.
+    pub unread: u64,
+    /// Up to which number all were acknowledged; 0 if none was.
+    pub acknowledged: u64,
+}
+
+/// A message about which something is to be done now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DueMessage {
+    /// Of which session.
+    pub of: EventsOf,
+    /// The number of its event.
+    pub seq: u64,
+    /// The session that sent it, if one did.
+    pub sender: Option<SessionId>,
+    /// By what a second one is known to be the same.
+    pub message_id: Option<String>,
+    /// From when on nobody is given it.
+    pub expires_at: Option<SystemTime>,
+    /// How often it was told again.
+    pub tellings: u32,
+    /// Whether its session has ended.
+    pub has_ended: bool,
+    /// Whether somebody carries out a run of its session.
+    pub is_attended: bool,
+}
+
+impl<'a> Inboxes<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Notes that all messages of a session up to a number are acknowledged, but for those that
+    /// have expired by `now`; others are told again at `again` at the earliest.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such session, or when a statement fails.
+    pub async fn acknowledge(
+        &self,
+        of: &EventsOf,
+        seq: u64,
+        (now, again): (SystemTime, SystemTime),
+    ) -> Result<(), StatementError> {
+        let session = of.session.to_text();
+        let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
+        let until = [place[0], place[1], number_value(seq)];
+        let acknowledged = [&until[..], &[Value::Integer(ms(now))]].concat();
+        let steps = [
+            Step::new(OPEN, until.to_vec()),
+            Step::new(ACKNOWLEDGE, acknowledged),
+            Step::new(PUT_OFF, put_off(place, now, again)),
+        ];
+        self.database.write_steps(&steps).await.map(drop)
+    }
+
+    /// Has the messages of a session told again at `again` at the earliest; nothing where nobody
+    /// has acknowledged or read any, unless `is_reader` says that somebody does now.
+    ///
+    /// # Errors
+    /// `OwnerMissing` if there is no such session, or when a statement fails.
+    pub async fn put_off(
+        &self,
+        of: &EventsOf,
+        is_reader: bool,
+        (now, again): (SystemTime, SystemTime),
+    ) -> Result<(), StatementError> {
+        let session = of.session.to_text();
+        let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
+        let mut steps = Vec::new();
+        if is_reader {
+            steps.push(Step::new(OPEN, vec![place[0], place[1], Value::Integer(0)]));
+        }
+        steps.push(Step::new(PUT_OFF, put_off(place, now, again)));
+        self.database.write_steps(&steps).await.map(drop)
+    }
+
+    /// The oldest messages of a session that nobody has acknowledged, and that have not expired.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn unread(
+        &self,
+        of: &EventsOf,
+        now: SystemTime,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, StatementError> {
+        let session = of.session.to_text();
+        let values = [
+            Value::Text(of.workspace.as_str()),
+            Value::Text(&session),
+            Value::Integer(ms(now)),
+            Value::Integer(limit.into()),
+        ];
+        self.database.read(UNREAD, &values).await?.iter().map(event).collect()
+    }
+
+    /// How many of these there are.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn count(
+        &self,
+        of: &EventsOf,
+        now: SystemTime,
+    ) -> Result<InboxCount, StatementError> {
+        let session = of.session.to_text();
+        let values =
+            [Value::Text(of.workspace.as_str()), Value::Text(&session), Value::Integer(ms(now))];
+        let rows = self.database.read(COUNT, &values).await?;
+        let number = |column| rows.first().map_or(Ok(0), |row| whole(row, column));
+        Ok(InboxCount { unread: number("unread")?, acknowledged: number("acknowledged")? })
+    }
+
+    /// Which messages of these numbers have expired before anybody acknowledged them.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn expired(
+        &self,
+        of: &EventsOf,
+        (first, last): (u64, u64),
+        now: SystemTime,
+    ) -> Result<Vec<u64>, StatementError> {
+        let session = of.session.to_text();
+        let values = [
+            Value::Text(of.workspace.as_str()),
+            Value::Text(&session),
+            number_value(first),
+            number_value(last),
+            Value::Integer(ms(now)),
+        ];
+        self.database.read(EXPIRED, &values).await?.iter().map(|row| whole(row, "seq")).collect()
+    }
+
+    /// The messages of all workspaces about which something is to be done by now, those that have
+    /// waited longest first.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn due(
+        &self,
+        now: SystemTime,
+        limit: u32,
+    ) -> Result<Vec<DueMessage>, StatementError> {
+        let values = [Value::Integer(ms(now)), Value::Integer(limit.into())];
+        self.database.read(DUE, &values).await?.iter().map(due).collect()
+    }
+
+    /// When something is to be done next.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn next_due(&self) -> Result<Option<SystemTime>, StatementError> {
+        let rows = self.database.read(NEXT, &[]).await?;
+        rows.first().map(|row| time(row, "due_at")).transpose()
+    }
+
+    /// Notes that a message was told once more, and when something is to be done about it next;
+    /// `None` if nothing is. Nothing happens if another daemon did it.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn told(
+        &self,
+        message: &DueMessage,
+        tellings: u32,
+        due_at: Option<SystemTime>,
+    ) -> Result<(), StatementError> {
+        let session = message.of.session.to_text();
+        let values = [
+            Value::Text(message.of.workspace.as_str()),
+            Value::Text(&session),
+            number_value(message.seq),
+            Value::Integer(message.tellings.into()),
+            Value::Integer(tellings.into()),
+            Value::Integer(due_at.map_or(0, ms)),
+        ];
+        self.database.write(TOLD, &values).await
+    }
+
+    /// Has what is due in a session wait until somebody carries out a run of it, or it expires.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn hold(&self, of: &EventsOf, now: SystemTime) -> Result<(), StatementError> {
+        let session = of.session.to_text();
+        let values =
+            [Value::Text(of.workspace.as_str()), Value::Text(&session), Value::Integer(ms(now))];
+        self.database.write(HOLD, &values).await
+    }
+
+    /// Has nothing be done any more about the messages of a session.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn leave(&self, of: &EventsOf) -> Result<(), StatementError> {
+        let session = of.session.to_text();
+        let values = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
+        self.database.write(LEAVE, &values).await
+    }
+}
+
+/// The step that keeps the message that was just added to a session.
+pub(super) fn add<'v>(place: [Value<'v>; 2], new: &NewUnread, sender: &'v str) -> Step<'v> {
+    let expires_at = new.expires_at.map_or(0, ms);
+    let due_at = new.expires_at.map_or(new.due_at, |end| end.min(new.due_at));
+    let values = vec![
+        place[0],
+        place[1],
+        Value::Text(sender),
+        Value::Integer(expires_at),
+        Value::Integer(ms(due_at)),
+    ];
+    Step::must_change(ADD, values)
+}
+
+fn put_off(place: [Value<'_>; 2], now: SystemTime, again: SystemTime) -> Vec<Value<'_>> {
+    vec![place[0], place[1], Value::Integer(ms(again)), Value::Integer(ms(now))]
+}
+
+fn due(row: &Row) -> Result<DueMessage, StatementError> {
+    let sender = match row.text("sender")?.as_str() {
+        "" => None,
+        text => Some(SessionId::parse(text).ok_or_else(|| row.damaged())?),
+    };
+    Ok(DueMessage {
+        of: events_of(row)?,
+        seq: whole(row, "seq")?,
+        sender,
+        message_id: Some(row.text("message_id")?).filter(|text| !text.is_empty()),
+        expires_at: optional_time(row, "expires_at")?,
+        tellings: u32::try_from(row.integer("tellings")?).map_err(|_unfit| row.damaged())?,
+        has_ended: optional_time(row, "ended_at")?.is_some(),
+        is_attended: row.integer("runs")? > 0,
+    })
+}
