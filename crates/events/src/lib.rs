@@ -171,9 +171,10 @@ impl Events {
             return Err(EventsError::MessageId);
         }
         let of = place.stream();
+        let is_own = kind.is_own();
         let (kind, payload) = (kind.as_str(), payload.as_str());
         let (run, happened_at) = (place.run, SystemTime::now());
-        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at };
+        let new = NewEvent { of: &of, run, kind, message_id, payload, happened_at, is_own };
         let row = loop {
             let appended = self.shared.store.events().append(new).await;
             if let Some((row, stream)) = appended.map_err(|error| of_store(error, &of))? {

@@ -38,6 +38,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (29, "executors", include_str!("../migrations/0029_executors.sql")),
     (30, "models", include_str!("../migrations/0030_models.sql")),
     (31, "runtime requests", include_str!("../migrations/0031_runtime_requests.sql")),
+    (34, "resting sessions", include_str!("../migrations/0034_resting_sessions.sql")),
 ];
 
 /// The version that this program writes.

@@ -7,9 +7,9 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
     EventRows, GrantRequests, GrantRows, KeptAnswers, Logins, McpClients, OpenError, Principals,
-    Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows, Shares,
-    StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces, connect,
-    database::Database, open,
+    Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
+    Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
+    connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.
@@ -111,6 +111,12 @@ impl Store {
     #[must_use]
     pub fn runs(&self) -> RunRows<'_> {
         RunRows::new(&self.database)
+    }
+
+    /// Sessions that are to go on by themselves.
+    #[must_use]
+    pub fn resting(&self) -> RestingRows<'_> {
+        RestingRows::new(&self.database)
     }
 
     /// The rules of workspaces.

@@ -14,6 +14,7 @@ mod golden;
 mod grants;
 mod isolation;
 mod kin;
+mod lives;
 mod once;
 mod openapi;
 mod outbound;

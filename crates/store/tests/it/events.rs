@@ -46,13 +46,22 @@ async fn begin(store: &Store, of: &EventsOf) {
         driver: None,
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(run, Some(&row)).await.unwrap());
+    assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }
 
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
-    NewEvent { of, run: None, kind: "user.message", message_id, payload, happened_at }
+    NewEvent {
+        of,
+        run: None,
+        kind: "user.message",
+        message_id,
+        payload,
+        happened_at,
+        is_own: false,
+    }
 }
 
 fn after(after: u64) -> EventFilter<'static> {

@@ -66,6 +66,7 @@ async fn a_webhook_goes_on_event_by_event() {
                 message_id: None,
                 payload: "{}",
                 happened_at: SystemTime::UNIX_EPOCH,
+                is_own: true,
             };
             store.events().append(new).await.unwrap();
         }
