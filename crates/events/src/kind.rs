@@ -72,6 +72,31 @@ impl EventKind {
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
     }
+
+    /// Whether it is the session's own doing, and not what others say to it or decide of it.
+    #[must_use]
+    pub fn is_own(self) -> bool {
+        match self {
+            Self::AgentStatus
+            | Self::AgentArtifact
+            | Self::AgentShare
+            | Self::AgentComment
+            | Self::AgentInputRequest
+            | Self::AgentError
+            | Self::AgentPermissionRequest
+            | Self::AgentMessage
+            | Self::SessionCreated
+            | Self::SessionResumed
+            | Self::SessionCompleted => true,
+            Self::UserMessage
+            | Self::PermissionGranted
+            | Self::PermissionDenied
+            | Self::SessionFailed
+            | Self::SessionCancelledByParent
+            | Self::SessionWake
+            | Self::SessionEnded => false,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -221,9 +221,19 @@ impl Events {
             return Err(EventsError::MessageId);
         }
         let of = place.stream();
+        let is_own = kind.is_own();
         let (run, word, payload) = (place.run, kind.as_str(), payload.as_str());
-        let new =
-            NewEvent { of: &of, run, kind: word, message_id, payload, happened_at, turn, unread };
+        let new = NewEvent {
+            of: &of,
+            run,
+            kind: word,
+            message_id,
+            payload,
+            happened_at,
+            turn,
+            unread,
+            is_own,
+        };
         loop {
             let appended = self.shared.store.events().append(new).await;
             if let Some(appended) = appended.map_err(|error| of_store(error, &of))? {

@@ -73,8 +73,9 @@ async fn begin(store: &Store, place: &EventPlace) {
         driver: None,
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(run, Some(&row)).await.unwrap());
+    assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }
 
 async fn status(events: &Events, place: &EventPlace, number: u64) -> EventRow {

@@ -7,10 +7,10 @@ use narthex_runs::{Execution, Outcome, RunError, RunRow};
 use serde_json::{Value, json};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::{MissedTickBehavior, interval},
+    time::{Instant, MissedTickBehavior, interval, sleep_until},
 };
 
-use crate::{CommandExecutor, LEASE, RETRY_AFTER, Work, program::Ended};
+use crate::{CommandExecutor, LEASE, RETRY_AFTER, Work, failures::TRIES_MAX, program::Ended};
 
 /// How often it looks, where nobody calls: runs of other daemons on the store may wait.
 const EVERY: Duration = Duration::from_secs(5);
@@ -27,12 +27,20 @@ impl Work {
             if let Err(error) = self.begin_some(&name, &of, &places).await {
                 tracing::warn!(executor = %name, "runs that wait cannot be looked for: {error}");
             }
+            let next = self.failures().next(Instant::now());
+            let next = async {
+                match next {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = closing.cancelled() => return,
                 changed = awaited.changed() => if changed.is_err() {
                     return;
                 },
                 _ = ticks.tick() => {}
+                () = next => {}
             }
         }
     }
@@ -47,9 +55,13 @@ impl Work {
         if free == 0 {
             return Ok(());
         }
-        let limit = free + self.taken().len();
-        let rows = self.runs.awaiting(name, u32::try_from(limit).unwrap_or(u32::MAX)).await?;
+        let limit = free + self.taken().len() + self.failures().len();
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let rows = self.runs.awaiting(name, &of.workspaces, limit).await?;
         for row in rows {
+            if self.failures().is_paused(row.id, Instant::now()) {
+                continue;
+            }
             let Ok(place) = places.clone().try_acquire_owned() else { return Ok(()) };
             if self.taken().insert(row.id) {
                 self.control.spawn(self.clone().see_through(row, of.clone(), place));
@@ -65,21 +77,39 @@ impl Work {
         place: OwnedSemaphorePermit,
     ) {
         let id = row.id;
-        match Box::pin(self.carry(row, &of)).await {
-            // Somebody else was faster, or ended it.
-            Ok(()) | Err(RunError::NotPending(..) | RunError::HasEnded(_)) => {}
-            Err(error) => {
-                tracing::warn!(run.id = %id, "a run could not be carried out: {error}");
-            }
+        match Box::pin(self.carry(row.clone(), &of)).await {
+            Ok(()) => self.failures().forget(id),
+            Err(error) => self.failed(&row, &error).await,
         }
         drop(place);
         self.taken().remove(&id);
         self.runs.call_executors();
     }
 
+    /// Has a run that was not begun wait before it is tried again; one that was tried often enough
+    /// has failed.
+    async fn failed(&self, row: &RunRow, error: &RunError) {
+        let id = row.id;
+        let times = self.failures().note(id, Instant::now(), jitter());
+        // Somebody else was faster.
+        if matches!(error, RunError::NotPending(..)) {
+            return;
+        }
+        tracing::warn!(run.id = %id, times, "a run could not be carried out: {error}");
+        if times < TRIES_MAX {
+            return;
+        }
+        let reason = format!("it could not be begun: {error}");
+        let told = json!({ "reason": reason, "attempts": attempts(row) });
+        match self.runs.executed(row, Outcome::Failed(told)).await {
+            Ok(()) => self.failures().forget(id),
+            Err(error) => tracing::warn!(run.id = %id, "a run could not be ended: {error}"),
+        }
+    }
+
     /// Carries a run out, once.
     async fn carry(&self, row: RunRow, of: &CommandExecutor) -> Result<(), RunError> {
-        let attempts = row.waiting.as_ref().map_or(0, |waiting| waiting.attempts);
+        let attempts = attempts(&row);
         let most = self.runs.attempts_max(&row).await?;
         if attempts >= most {
             let reason = "what carried it out has ended without a word, as with its daemon";
@@ -125,6 +155,21 @@ impl Work {
         let now = Duration::ZERO;
         self.runs.keep_on(&row.workspace, row.id, &execution.claim, now).await.map(drop)
     }
+}
+
+/// How often somebody has claimed a run.
+fn attempts(row: &RunRow) -> u32 {
+    row.waiting.as_ref().map_or(0, |waiting| waiting.attempts)
+}
+
+/// So that daemons that fail at one moment do not try again at one. Without randomness they do.
+fn jitter() -> u8 {
+    let mut byte = [u8::MAX / 2];
+    match getrandom::fill(&mut byte) {
+        Ok(()) => {}
+        Err(error) => tracing::debug!(%error, "a pause is not varied"),
+    }
+    byte[0]
 }
 
 fn with_attempts(mut told: Value, attempts: u32) -> Value {

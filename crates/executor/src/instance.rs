@@ -42,6 +42,18 @@ pub(crate) async fn prepare(place: &Path) -> Result<String, ExecutorError> {
     }
 }
 
+/// The daemon's name, if its folder had executors once.
+///
+/// # Errors
+/// When the folder cannot be used.
+pub(crate) async fn known(place: &Path) -> Result<Option<String>, ExecutorError> {
+    match fs::read_to_string(place.join(NAME)).await {
+        Ok(name) => Ok(Some(name)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ExecutorError::Place { path: place.to_owned(), source }),
+    }
+}
+
 /// Writes a file that nobody else can read, whole or not at all.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 //! platform: daemons on one store agree, and what a daemon leaves behind is seen by the next.
 
 mod carrying;
+mod failures;
 mod instance;
 mod program;
 mod settings;
@@ -18,17 +19,24 @@ use std::{
 };
 
 use narthex_control::Control;
-use narthex_model::{ErrorKind, RunId};
+use narthex_model::{ErrorKind, ExecutorName, RunId, WorkspaceId};
 use narthex_runs::{RunError, Runs};
 use narthex_supervisor::BaseEnvironment;
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::TaskTracker;
 
+use self::failures::Failures;
 pub use self::settings::{CommandExecutor, Executors};
 
 /// For how long a claim is held, unless it is renewed.
 const LEASE: Duration = Duration::from_secs(60);
 /// How often it is.
 const RENEWED: Duration = Duration::from_secs(20);
+/// How often the daemon says which executors it has, and looks for runs that wait for one that no
+/// daemon has.
+const TENDED: Duration = Duration::from_secs(60);
+/// For how long it holds what it says: so long may a daemon be away that is to come back.
+const SERVED: Duration = Duration::from_secs(60 * 60);
 /// How long until a run is begun again whose program did not come to a good end; each time twice
 /// as long.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -85,10 +93,14 @@ pub async fn start(
     control: Control,
     options: ExecutorOptions,
 ) -> Result<(), ExecutorError> {
-    if options.executors.all.is_empty() {
+    if control.store().is_none() {
         return Ok(());
     }
-    let holder = instance::prepare(&options.place).await?;
+    let holder = match options.executors.all.is_empty() {
+        // It may have had some.
+        true => instance::known(&options.place).await?.unwrap_or_default(),
+        false => instance::prepare(&options.place).await?,
+    };
     // Whoever had them was this daemon before its end, and their programs have ended with it.
     runs.release_of(&holder).await?;
     let work = Arc::new(Work {
@@ -97,8 +109,11 @@ pub async fn start(
         options,
         holder,
         taken: Mutex::default(),
+        failures: Mutex::default(),
         programs: TaskTracker::new(),
     });
+    work.serve().await?;
+    control.spawn(work.clone().tend());
     for (name, executor) in work.options.executors.all.clone() {
         control.spawn(work.clone().look(name, Arc::new(executor)));
     }
@@ -114,6 +129,8 @@ struct Work {
     holder: String,
     /// Runs that somebody here takes or carries out.
     taken: Mutex<HashSet<RunId>>,
+    /// Runs that could not be begun.
+    failures: Mutex<Failures>,
     /// What follows programs.
     programs: TaskTracker,
 }
@@ -121,5 +138,39 @@ struct Work {
 impl Work {
     fn taken(&self) -> MutexGuard<'_, HashSet<RunId>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failures(&self) -> MutexGuard<'_, Failures> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says which executors this daemon has, and for which workspaces.
+    async fn serve(&self) -> Result<(), RunError> {
+        let all = self.options.executors.all.iter();
+        let of = |(name, one): (&ExecutorName, &CommandExecutor)| {
+            let pair = |workspace: &WorkspaceId| (name.clone(), workspace.clone());
+            one.workspaces.iter().map(pair).collect::<Vec<_>>()
+        };
+        let all: Vec<_> = all.flat_map(of).collect();
+        self.runs.serve(&self.holder, &all, SERVED).await
+    }
+
+    /// Says so again and again, and fails runs that no daemon carries out, until the control plane
+    /// closes.
+    async fn tend(self: Arc<Self>) {
+        let closing = self.control.closing();
+        let mut ticks = interval(TENDED);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Other daemons on the store that begin just now are to say first what they have.
+        ticks.tick().await;
+        while closing.run_until_cancelled(ticks.tick()).await.is_some() {
+            let tending = async {
+                self.serve().await?;
+                self.runs.fail_unserved().await
+            };
+            if let Err(error) = tending.await {
+                tracing::warn!("runs that no daemon carries out are not looked for: {error}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
 
 use narthex_model::{EnvName, Secret};
-use narthex_runs::Execution;
+use narthex_runs::{Execution, events_url};
 use narthex_supervisor::{
     ChildIo, ExitInfo, LogLimits, LogRing, Process, ProcessSpec, Redact, SpawnError,
 };
@@ -162,6 +162,9 @@ impl Work {
         add("NARTHEX_AGENT", row.agent.clone());
         add("NARTHEX_ATTEMPT", attempt.to_string());
         add("NARTHEX_MCP_URL", self.options.url.clone());
+        if let Some(url) = events_url(&self.options.url, &execution.run) {
+            add("NARTHEX_EVENTS_URL", url);
+        }
         add("NARTHEX_RUN_TOKEN", execution.token.expose().to_owned());
         add("NARTHEX_RUN_FILE", file.to_string_lossy().into_owned());
         add("NARTHEX_FOLDER", execution.folder.to_string_lossy().into_owned());

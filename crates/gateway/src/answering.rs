@@ -8,7 +8,9 @@ use narthex_wire::{Message, Payload};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::{finish::Finish, grants::Over, hub::Listening, refusal::Refusal, session::ASK_TIMEOUT};
+use crate::{
+    finish::Finish, grants::Over, hub::Listening, refusal::Refusal, run::Act, session::ASK_TIMEOUT,
+};
 
 /// One thing to tell the caller.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub struct Answer {
 #[derive(Debug)]
 pub struct Answering {
     state: State,
+    /// Until the answer.
+    act: Option<Act>,
 }
 
 #[derive(Debug)]
@@ -65,11 +69,22 @@ pub(crate) struct ForwardedCall {
     pub(crate) _over: Option<Over>,
 }
 
+impl From<State> for Answering {
+    fn from(state: State) -> Self {
+        Self { state, act: None }
+    }
+}
+
 impl Answering {
     /// An answer that is known at once.
     #[must_use]
     pub fn ready(payload: Payload, status: u16) -> Self {
-        Self { state: State::Ready(Some(Answer { payload, status, retry_after: None })) }
+        State::Ready(Some(Answer { payload, status, retry_after: None })).into()
+    }
+
+    /// The same, which is something that its run does.
+    pub(crate) fn with_act(self, act: Option<Act>) -> Self {
+        Self { act, ..self }
     }
 
     /// The same, which says when to try again.
@@ -92,7 +107,7 @@ impl Answering {
 
     /// No answer: the caller has taken its request back.
     pub(crate) fn nothing() -> Self {
-        Self { state: State::Done }
+        State::Done.into()
     }
 
     /// The answer of one that is known at once.
@@ -104,11 +119,11 @@ impl Answering {
     }
 
     pub(crate) fn forwarded(call: ForwardedCall) -> Self {
-        Self { state: State::Forwarded(Box::new(call)) }
+        State::Forwarded(Box::new(call)).into()
     }
 
     pub(crate) fn listening(listening: Listening) -> Self {
-        Self { state: State::Listening(Box::new(listening)) }
+        State::Listening(Box::new(listening)).into()
     }
 
     /// The next step; `None` after the answer, and for a call that its caller took back. Safe to
@@ -123,6 +138,7 @@ impl Answering {
         };
         if matches!(step, None | Some(Step::Answer(_))) {
             self.state = State::Done;
+            self.act = None;
         }
         step
     }

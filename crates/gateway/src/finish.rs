@@ -195,12 +195,19 @@ impl Finish {
     pub(crate) fn refused(&mut self, refusal: Refusal) -> Option<Step> {
         let outcome = outcome_of_refusal(&refusal);
         match refusal {
+            Refusal::Cancelled if self.has_session_ended() => {
+                Some(self.step(outcome, Refusal::session_over()))
+            }
             Refusal::Cancelled => {
                 self.record.finish(outcome);
                 None
             }
             refusal => Some(self.step(outcome, refusal)),
         }
+    }
+
+    fn has_session_ended(&self) -> bool {
+        self.open_call.as_ref().is_some_and(|call| call.session.closed().is_cancelled())
     }
 
     fn step(&mut self, outcome: Outcome, refusal: Refusal) -> Step {

@@ -21,6 +21,7 @@ use crate::{
     record::CallRecord,
     refusal::Refusal,
     route::{Routed, not_found, own_item},
+    run::Act,
 };
 
 impl Shared {
@@ -29,10 +30,17 @@ impl Shared {
     pub(crate) async fn call(self: &Arc<Self>, caller: &Caller, request: Message) -> Answering {
         let era = caller.era();
         let (id, name) = (id_of(&request), name_of(&request));
-        let refuse = |refusal: Refusal| refusal.into_answering(Raw::new(&id), &name, era);
+        let has_ended = || caller.session.as_ref().is_some_and(|one| one.closed().is_cancelled());
+        let refuse = |refusal: Refusal| match refusal {
+            Refusal::Cancelled if has_ended() => Refusal::session_over(),
+            refusal => refusal,
+        };
+        let refuse = |refusal: Refusal| refuse(refusal).into_answering(Raw::new(&id), &name, era);
         let Some(handling) = handling(&name, era) else {
             return refuse(Refusal::unknown_method(&name));
         };
+        let is_act = !matches!(handling, Handling::Ping | Handling::Listen);
+        let act = is_act.then(|| Act::of(&caller.run));
         let is_aggregated = caller.endpoint == Endpoint::Aggregated;
         let is_built_in = match own_alias(caller) {
             Some(alias) => caller.run.is_built_in(alias),
@@ -57,7 +65,7 @@ impl Shared {
             | Handling::Subscribe { .. }
             | Handling::Listen => self.answer_itself(caller, handling, request).await,
         };
-        answered.unwrap_or_else(refuse)
+        answered.unwrap_or_else(refuse).with_act(act)
     }
 
     /// Answers what the gateway knows itself. Boxed: a call that is forwarded should not carry the

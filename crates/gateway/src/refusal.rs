@@ -54,6 +54,12 @@ impl Refusal {
         Self::Call(CallError::new(kind, message))
     }
 
+    /// What a call is answered whose session has ended, which its client may not know.
+    pub(crate) fn session_over() -> Self {
+        let text = "the session has ended before the call was answered; open one with initialize";
+        Self::rpc(rpc::code::INVALID_REQUEST, text)
+    }
+
     /// Whether it says that something is not there.
     pub(crate) fn is_absence(&self) -> bool {
         match self {

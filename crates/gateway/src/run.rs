@@ -27,7 +27,7 @@ use self::{contents::RunContents, own::OwnServers};
 pub use self::{own::Changes, table::RunTable, token::RunToken};
 pub(crate) use self::{
     own::ServerKey,
-    usage::{Held, Usage},
+    usage::{Act, Held, Usage},
 };
 
 /// A run as the data plane sees it: what it may do never changes.
@@ -262,6 +262,13 @@ impl RunView {
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.usage.is_watched()
+    }
+
+    /// When it last called something, as far as this process knows: `now`, if a call of it is open.
+    /// Pings, sessions and streams alone are no calls.
+    #[must_use]
+    pub fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
+        self.usage.last_act(now)
     }
 
     /// Whether it sees exactly what is shared: then its views are everybody's.

@@ -355,7 +355,7 @@ impl Session {
 /// An open call; dropping it frees the client's id.
 #[derive(Debug)]
 pub(crate) struct OpenCall {
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
     id: Bytes,
     number: u64,
     pub(crate) cancelled: CancellationToken,

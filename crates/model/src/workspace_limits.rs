@@ -52,6 +52,8 @@ impl ChildLimits {
     const PER_SESSION: u32 = 32;
     /// The sessions above one, likewise.
     const DEPTH: u32 = 8;
+    /// The children of a workspace on a day, likewise: what agents that go astray come to.
+    const PER_DAY: u32 = 1000;
     /// The minutes of silence, likewise.
     const SILENCE_MINUTES: u32 = 30;
 
@@ -59,6 +61,12 @@ impl ChildLimits {
     #[must_use]
     pub fn per_session(&self) -> u32 {
         self.children_per_session.map_or(Self::PER_SESSION, NonZeroU32::get)
+    }
+
+    /// The most children that all sessions of the workspace begin on a day, in UTC.
+    #[must_use]
+    pub fn per_day(&self) -> u32 {
+        self.children_per_day.map_or(Self::PER_DAY, NonZeroU32::get)
     }
 
     /// The most sessions above one.
@@ -285,6 +293,15 @@ mod tests {
         let twice = br#"{"servers_per_run": 1, "servers_per_run": 2}"#;
         WorkspaceLimits::parse(twice, &mut |_, _| told += 1).unwrap();
         assert_eq!(told, 1);
+    }
+
+    /// X-E86: where nothing is said children are bounded all the same, also on a day.
+    #[test]
+    fn x_e86_children_are_bounded_where_nothing_is_said() {
+        let none = ChildLimits::default();
+        assert_eq!((none.per_session(), none.depth(), none.per_day()), (32, 8, 1000));
+        let said = read(&json!({ "children_per_day": 3 })).0.children;
+        assert_eq!(said.per_day(), 3);
     }
 
     /// X-E115: what a run would start is held against its budget, and everything that is too much

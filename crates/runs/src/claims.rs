@@ -12,7 +12,7 @@ use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
 use narthex_model::{ExecutorName, RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_resolve::ClaimRequest;
-use narthex_store::{Claim, RunRow, Waiting};
+use narthex_store::{Claim, RunRow, StatementError, Waiting};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::{Creator, RunError, Runs};
@@ -24,6 +24,11 @@ const CLAIMED: &str = "somebody else has claimed it";
 
 /// How often it is looked whether somebody has claimed a run elsewhere.
 const EVERY: Duration = Duration::from_secs(5);
+
+/// For how long ago runs are looked for that have ended elsewhere: longer than clocks differ.
+const ENDED: Duration = Duration::from_secs(60);
+/// How many of them at most; what is beyond comes to its end with its time.
+const ENDED_MAX: u32 = 10_000;
 
 /// The runs that go on here and that somebody has claimed: the token that opens each here may have
 /// been replaced by a claim at another daemon.
@@ -120,24 +125,38 @@ impl Runs {
         }
     }
 
-    /// Has tokens open nothing any more that a claim at another daemon has replaced.
+    /// Has tokens open nothing any more that a claim at another daemon has replaced, or of runs
+    /// that were ended there. A run whose claim is over, and that nobody uses, leaves the memory
+    /// until somebody does, or claims it.
     ///
     /// # Errors
     /// When the store fails.
     pub async fn look_at_claims(&self) -> Result<(), RunError> {
+        let runs = self.store()?.runs();
+        let since = SystemTime::now().checked_sub(ENDED).unwrap_or(SystemTime::UNIX_EPOCH);
+        for id in runs.ended_since(since, ENDED_MAX).await.map_err(of)? {
+            self.end_view(id).await;
+        }
         let here: Vec<_> = self.shared.claimed.tokens().clone().into_iter().collect();
         for (id, token) in here {
             let _turn = self.kept_turn(id).await;
-            let row = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
-            let is_same = row.is_some_and(|row| row.ended.is_none() && row.token == token);
+            let row = runs.find(id).await.map_err(of)?;
+            let row = row.filter(|row| row.ended.is_none() && row.token == token);
             let is_known = self.shared.claimed.tokens().get(&id) == Some(&token);
-            if is_same || !is_known {
+            if !is_known || row.is_some_and(|row| self.is_held(&row)) {
                 continue;
             }
             self.shared.claimed.tokens().remove(&id);
             self.end_view(id).await;
         }
         Ok(())
+    }
+
+    /// Whether somebody has a claim of a run, or uses it all the same.
+    fn is_held(&self, row: &RunRow) -> bool {
+        let is_claimed = |waiting: &Waiting| !waiting.is_free(SystemTime::now());
+        row.waiting.as_ref().is_none_or(is_claimed)
+            || self.shared.gateway.runs().get(row.id).is_some_and(|run| run.is_watched())
     }
 
     async fn take(&self, row: RunRow, lasts: Duration, by: &By) -> Result<Claimed, RunError> {
@@ -200,14 +219,42 @@ impl Runs {
         }
         // What the token of an earlier claim opens ends here.
         self.end_view(id).await;
-        let row = self.stored(&workspace, id).await?.ok_or(RunError::HasEnded(id))?;
-        let run = self.begin_again_if_living(&row).await?.ok_or(RunError::HasEnded(id))?;
-        let prompt = self.frozen(&row).await?.prompt;
+        let (row, run, prompt) = match self.begun_for_claim(&workspace, id).await {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.unclaim(&workspace, id, &claim).await;
+                return Err(error);
+            }
+        };
+        self.shared.quiet.note_used((workspace.clone(), row.session), SystemTime::now());
         if let Some(events) = self.control().events() {
             events.attended(&row.workspace, row.session).await;
         }
         noted.done().await;
         Ok(Claimed { row, run, token, claim, until, prompt })
+    }
+
+    async fn begun_for_claim(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+    ) -> Result<(RunRow, Arc<RunView>, Option<String>), RunError> {
+        let row = self.stored(workspace, id).await?.ok_or(RunError::HasEnded(id))?;
+        let run = self.begin_again_if_living(&row).await?.ok_or(RunError::HasEnded(id))?;
+        let prompt = self.frozen(&row).await?.prompt;
+        Ok((row, run, prompt))
+    }
+
+    /// Gives a run back that was claimed and does not begin: else nobody could claim it until the
+    /// claim is over, of which nobody knows.
+    pub(crate) async fn unclaim(&self, workspace: &WorkspaceId, id: RunId, claim: &str) {
+        self.shared.claimed.tokens().remove(&id);
+        self.end_view(id).await;
+        let given =
+            async { self.store()?.runs().give_back(workspace, id, claim).await.map_err(of) };
+        if let Err(error) = given.await {
+            tracing::warn!(run.id = %id, "a claim of which nothing came lasts on: {error}");
+        }
     }
 }
 
@@ -230,6 +277,10 @@ fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
             Err(denied("a run claims no others"))
         }
     }
+}
+
+fn of(error: StatementError) -> RunError {
+    ControlError::Store(error).into()
 }
 
 /// Says why a run is not to be had.

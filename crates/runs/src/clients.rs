@@ -10,7 +10,7 @@ use narthex_control::{
     AccessError, By, ClientRequest, Control, ControlError, CreatedClient, KnownClient,
 };
 use narthex_gateway::RunView;
-use narthex_model::{ErrorKind, McpClientId, RunEnd, Secret, SessionId, WorkspaceId};
+use narthex_model::{ErrorKind, McpClientId, PrincipalId, RunEnd, Secret, SessionId, WorkspaceId};
 use narthex_resolve::RunRequest;
 use serde_json::{Map, Value, json};
 
@@ -59,6 +59,24 @@ impl Runs {
             })
         };
         self.control().to_the_end(revoking).await?
+    }
+
+    /// Ends the sessions of all clients that are this principal, which is disabled.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn clients_disabled(&self, of: &PrincipalId, by: &By) -> Result<(), RunError> {
+        let workspaces = self.store()?.workspaces().all().await.map_err(ControlError::Store)?;
+        for workspace in workspaces {
+            for client in self.control().clients(&workspace.id)? {
+                if client.account.id == *of
+                    && let Some(session) = client.row.session
+                {
+                    self.end_of_client(&workspace.id, session, by).await?;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn end_of_client(
@@ -117,7 +135,7 @@ impl Runs {
         // It was revoked meanwhile, or another daemon has begun a run for it.
         let by = By::system();
         match client.row.session == Some(session) {
-            true => _ = self.end_stored(workspace, run, RunEnd::Ended, by).await?,
+            true => _ = self.end_stored(workspace, run, RunEnd::Ended, by, None).await?,
             false => self.end_of_client(workspace, session, &by).await?,
         }
         match self.live_client(workspace, id)? {

@@ -74,6 +74,8 @@ pub(crate) struct Draft {
     pub(crate) session: SessionRow,
     pub(crate) inputs: Inputs,
     pub(crate) expires_at: SystemTime,
+    /// Whether it begins because its session is noted to go on by itself.
+    pub(crate) is_owed: bool,
 }
 
 /// What a run would consist of, before any of it is started.
@@ -150,6 +152,7 @@ impl Runs {
         let parent = self.parent(&workspace, &request, &by).await?;
         let driver = self.driver(&workspace, &request, &by, parent.as_ref())?;
         let awaited = by.awaited().cloned();
+        let is_owed = matches!(by, Creator::Platform(..));
         let by = by.by();
         let token = RunToken::generate().map_err(RunError::Randomness)?;
         let life = request.expires_in.map_or(LIFE, Duration::from_secs);
@@ -183,6 +186,7 @@ impl Runs {
             session,
             inputs,
             expires_at,
+            is_owed,
         })
     }
 
@@ -329,7 +333,7 @@ impl Runs {
             session: draft.session.id,
             agent: &draft.session.agent,
             agent_type,
-            is_child: draft.parent.is_some(),
+            is_child: draft.session.parent.is_some(),
         };
         let run = run.with_authority(self.authority(&draft.workspace, place, draft.driver.clone()));
         let run = Arc::new(run.with_meters(meters).with_secrets(secrets));

@@ -39,7 +39,7 @@ impl Runs {
         let living = RunFilter { status: Some(None), ..RunFilter::default() };
         for run in store.runs().all(workspace, living).await.map_err(ControlError::Store)? {
             // One that comes to its end meanwhile is as good.
-            self.end_stored(workspace, run.id, RunEnd::Ended, by.clone()).await?;
+            self.end_stored(workspace, run.id, RunEnd::Ended, by.clone(), None).await?;
         }
         Ok(())
     }

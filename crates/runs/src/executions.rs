@@ -2,7 +2,7 @@
 //! with a claim, and says how it ended.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
     time::{Duration, SystemTime},
@@ -27,6 +27,8 @@ use crate::{
     seen::Ending,
 };
 
+/// How many runs that nobody carries out are looked at together.
+const UNSERVED: u32 = 100;
 /// By what an event is known that says that a session is done: one of them is enough.
 const COMPLETED: &str = "session-completed";
 
@@ -80,13 +82,61 @@ impl Runs {
         Ok(self.store()?.runs().release(holder).await.map_err(ControlError::Store)?)
     }
 
-    /// The oldest runs that wait for an executor.
+    /// The oldest runs of some workspaces that wait for an executor.
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn awaiting(&self, name: &ExecutorName, limit: u32) -> Result<Vec<RunRow>, RunError> {
-        let rows = self.store()?.runs().of_executor(name, limit).await;
-        Ok(rows.map_err(ControlError::Store)?)
+    pub async fn awaiting(
+        &self,
+        name: &ExecutorName,
+        workspaces: &BTreeSet<WorkspaceId>,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, RunError> {
+        let mut all = Vec::new();
+        for workspace in workspaces {
+            let rows = self.store()?.runs().of_executor(name, workspace, limit).await;
+            all.extend(rows.map_err(ControlError::Store)?);
+        }
+        all.sort_by_key(|row| (row.created_at, row.id));
+        all.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(all)
+    }
+
+    /// Says for so long from now on which executors the daemon of this name has, and for which
+    /// workspaces; what it said before holds no more.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn serve(
+        &self,
+        holder: &str,
+        all: &[(ExecutorName, WorkspaceId)],
+        lasts: Duration,
+    ) -> Result<(), RunError> {
+        let served = self.store()?.runs().serve(holder, all, SystemTime::now() + lasts).await;
+        Ok(served.map_err(ControlError::Store)?)
+    }
+
+    /// Fails the sessions of runs that wait for an executor which no daemon has for their
+    /// workspace, such as after its settings were changed.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn fail_unserved(&self) -> Result<(), RunError> {
+        let rows = self.store()?.runs().unserved(UNSERVED).await.map_err(ControlError::Store)?;
+        for row in rows {
+            let Some(waiting) = &row.waiting else { continue };
+            let Some(name) = &waiting.executor else { continue };
+            let reason = format!(
+                "no daemon has the executor `{name}` for the workspace `{}` any more; an operator \
+                 adds it to the settings, at `executors.{name}.workspaces`",
+                row.workspace
+            );
+            tracing::warn!(run.id = %row.id, "a run is carried out by nobody: {reason}");
+            let told = json!({ "reason": reason, "attempts": waiting.attempts });
+            self.executed(&row, Outcome::Failed(told)).await?;
+        }
+        Ok(())
     }
 
     /// How often a run may be begun at all: the session of a worker is not done twice, since
@@ -125,8 +175,17 @@ impl Runs {
     ) -> Result<Execution, RunError> {
         let executor = row.waiting.as_ref().and_then(|waiting| waiting.executor.clone());
         let claimer = Claimer { by: By::system(), holder, executor };
-        let Claimed { row, run, token, claim, prompt, .. } =
-            self.claim_row(row, lasts, claimer).await?;
+        let claimed = self.claim_row(row, lasts, claimer).await?;
+        let (row, claim) = (claimed.row.clone(), claimed.claim.clone());
+        let execution = self.execution(claimed).await;
+        if execution.is_err() {
+            self.unclaim(&row.workspace, row.id, &claim).await;
+        }
+        execution
+    }
+
+    async fn execution(&self, claimed: Claimed) -> Result<Execution, RunError> {
+        let Claimed { row, run, token, claim, prompt, .. } = claimed;
         let frozen = self.frozen(&row).await?;
         let agent = frozen.of.agent().ok_or(RunError::HasEnded(row.id))?;
         let agent_env = self.own_env(&row, agent).await?;
@@ -193,11 +252,10 @@ impl Runs {
     async fn rest(&self, row: &RunRow) -> Result<(), RunError> {
         let frozen = self.frozen(row).await?;
         let scope = frozen.of.agent().map(|agent| agent.scope().values().clone());
-        if !self.end_stored(&row.workspace, row.id, RunEnd::Ended, By::system()).await? {
-            return Ok(());
-        }
         // The last child may have ended just before, when the run still went on.
-        self.resume_if_alone(row, scope.unwrap_or_default()).await
+        let owed = self.owed_alone(row, scope.unwrap_or_default()).await?;
+        let (how, by) = (RunEnd::Ended, By::system());
+        self.end_stored(&row.workspace, row.id, how, by, Some(owed)).await.map(drop)
     }
 
     /// What a new session begins with.
@@ -246,7 +304,7 @@ impl Runs {
     }
 
     /// The folder that a session has for itself where nobody gives it one.
-    fn own_folder(&self, workspace: &WorkspaceId, session: SessionId) -> PathBuf {
+    pub(crate) fn own_folder(&self, workspace: &WorkspaceId, session: SessionId) -> PathBuf {
         self.shared.options.folders.join(workspace.as_str()).join(session.to_text())
     }
 
@@ -261,11 +319,22 @@ impl Runs {
             endpoints.iter().map(|(alias, url)| (alias, entry(url))).collect();
         json!({
             "token": token.expose(),
-            "endpoints": { "aggregated": base, "servers": &endpoints },
+            "endpoints": {
+                "aggregated": base,
+                "servers": &endpoints,
+                "events": events_url(base, run),
+            },
             "mcpServers": { "narthex": entry(base) },
             "mcpServersByAlias": own,
         })
     }
+}
+
+/// Where the events of a run's session are read and followed, if it has one.
+#[must_use]
+pub fn events_url(base: &str, run: &RunView) -> Option<String> {
+    let (root, session) = (base.strip_suffix("/mcp")?, run.authority.actors.session?);
+    Some(format!("{root}/api/workspaces/{}/sessions/{session}/events", run.workspace))
 }
 
 /// How often a run is begun at most whose session may be (X-E57).

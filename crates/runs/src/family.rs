@@ -51,7 +51,7 @@ impl Parent {
     pub(crate) fn spawned(&self) -> Option<Spawned> {
         let grant = self.permit.as_ref().and_then(SpawnPermit::single);
         let (session, children_max) = (self.row.session, self.limits.per_session());
-        let day = self.limits.children_per_day.map(|most| (today(), most.get()));
+        let day = (today(), self.limits.per_day());
         self.is_spawner.then_some(Spawned { session, children_max, day, grant })
     }
 }
@@ -223,11 +223,10 @@ impl Runs {
         if children.map_err(ControlError::Store)? >= most.into() {
             return Ok(RunError::TooManyChildren(most));
         }
-        if let Some(most) = parent.limits.children_per_day {
-            let begun = self.store()?.sessions().children_since(workspace, today()).await;
-            if begun.map_err(ControlError::Store)? >= most.get().into() {
-                return Ok(RunError::TooManyToday(most.get()));
-            }
+        let most = parent.limits.per_day();
+        let begun = self.store()?.sessions().children_since(workspace, today()).await;
+        if begun.map_err(ControlError::Store)? >= most.into() {
+            return Ok(RunError::TooManyToday(most));
         }
         // A grant that was used up or revoked elsewhere, just now.
         Ok(parent.permit.as_ref().map_or(RunError::NoParent, |_| RunError::Changed))

@@ -116,19 +116,22 @@ impl Runs {
             driver: draft.driver.as_ref(),
             awaited,
             spawned: draft.parent.as_ref().and_then(Parent::spawned),
+            is_owed: draft.is_owed,
         };
         let is_new = draft.request.kind == RunKind::StartSession;
-        let runs = self.store()?.runs();
-        let stored = runs.create(new, is_new.then_some(session)).await;
-        if !stored.map_err(ControlError::Store)? {
-            return Err(match (&draft.parent, is_new) {
-                (Some(parent), true) => self.not_kept(&draft.workspace, parent).await,
-                (None, true) => RunError::NoParent,
-                (_, false) => RunError::SessionOver { id: session.id, why: "it has ended" },
-            });
+        // As it is stored at that moment: whoever looked afterwards could find it claimed or ended,
+        // or nothing, and what is stored would be nobody's.
+        let stored = self.store()?.runs().create(new, is_new.then_some(session)).await;
+        if let Some(row) = stored.map_err(ControlError::Store)? {
+            return Ok(row);
         }
-        let row = runs.find(id).await.map_err(ControlError::Store)?;
-        row.ok_or(RunError::HasEnded(id))
+        let over = |why| RunError::SessionOver { id: session.id, why };
+        Err(match (&draft.parent, is_new) {
+            (Some(parent), true) => self.not_kept(&draft.workspace, parent).await,
+            (None, true) => RunError::NoParent,
+            (_, false) if draft.is_owed => over("it goes on already, or has ended"),
+            (_, false) => over("it has ended"),
+        })
     }
 
     /// The session as it is kept, with what it begins with.

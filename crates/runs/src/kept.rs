@@ -33,29 +33,30 @@ const ABSENT_MAX: usize = 4096;
 /// What is known of runs that are not in the gateway's table.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    /// Ids of tokens that open nothing, and until when that is believed.
-    absent: Mutex<HashMap<RunId, Instant>>,
+    /// Hashes of tokens that open nothing, and until when that is believed. A token says itself of
+    /// which run it is: whoever makes one up must not shut out the one that opens that run.
+    absent: Mutex<HashMap<[u8; 32], Instant>>,
     /// Held by whoever has a run begin again.
     beginning: Turns<RunId>,
 }
 
 impl Kept {
-    fn is_absent(&self, id: RunId) -> bool {
-        self.absent().get(&id).is_some_and(|until| Instant::now() < *until)
+    fn is_absent(&self, hash: &[u8; 32]) -> bool {
+        self.absent().get(hash).is_some_and(|until| Instant::now() < *until)
     }
 
-    fn note_absent(&self, id: RunId) {
+    fn note_absent(&self, hash: [u8; 32]) {
         let (mut absent, now) = (self.absent(), Instant::now());
         if absent.len() >= ABSENT_MAX {
             absent.retain(|_, until| now < *until);
         }
         // Whoever sends more than that is looked for in the store each time.
         if absent.len() < ABSENT_MAX {
-            absent.insert(id, now + ABSENT_FOR);
+            absent.insert(hash, now + ABSENT_FOR);
         }
     }
 
-    fn absent(&self) -> MutexGuard<'_, HashMap<RunId, Instant>> {
+    fn absent(&self) -> MutexGuard<'_, HashMap<[u8; 32], Instant>> {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -71,7 +72,7 @@ struct Mounted {
 impl RunSource for Shared {
     fn find<'a>(&'a self, token: &'a RunToken) -> FindingRun<'a> {
         Box::pin(async move {
-            if self.kept.is_absent(token.run_id()) {
+            if self.kept.is_absent(&token.hash()) {
                 return None;
             }
             let (token, id) = (token.clone(), token.run_id());
@@ -136,17 +137,26 @@ impl Runs {
 
     async fn again(&self, token: &RunToken) -> Result<Option<Arc<RunView>>, RunError> {
         let id = token.run_id();
+        // First: whoever shows what opens nothing makes nobody wait who shows what does.
+        if self.row_of(token).await?.is_none() {
+            self.shared.kept.note_absent(token.hash());
+            return Ok(None);
+        }
         let _turn = self.shared.kept.beginning.take(&id).await;
         if let Some(run) = self.shared.gateway.runs().identify(token.expose()) {
             return Ok(Some(run));
         }
+        match self.row_of(token).await? {
+            Some(row) => self.begin_again_if_living(&row).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The row of the run that a token opens, if it lives.
+    async fn row_of(&self, token: &RunToken) -> Result<Option<RunRow>, RunError> {
         // Hashes of random tokens tell nothing by the time that they take to be compared.
         let hash = hex::encode(token.hash());
-        let Some(row) = self.living_row(id).await?.filter(|row| row.token == hash) else {
-            self.shared.kept.note_absent(id);
-            return Ok(None);
-        };
-        self.begin_again_if_living(&row).await
+        Ok(self.living_row(token.run_id()).await?.filter(|row| row.token == hash))
     }
 
     /// The same for a run whose token nobody has shown.
@@ -184,6 +194,8 @@ impl Runs {
     async fn begin_again(&self, row: &RunRow) -> Result<Arc<RunView>, RunError> {
         let hash = token_hash(&row.token).ok_or(RunError::HasEnded(row.id))?;
         let frozen = self.frozen(row).await?;
+        let session = self.store()?.sessions().find(&row.workspace, row.session).await;
+        let session = session.map_err(ControlError::Store)?.ok_or(RunError::HasEnded(row.id))?;
         let Mounted { set, prepared, failed } = self.mounted_again(row, &frozen).await?;
         let Prepared { policy, counted, built_in, secrets, pinned, .. } = prepared;
         for fault in &failed {
@@ -204,7 +216,7 @@ impl Runs {
             session: row.session,
             agent: &row.agent,
             agent_type: frozen.of.agent().map(FrozenAgent::agent_type),
-            is_child: row.parent.is_some(),
+            is_child: session.parent.is_some(),
         };
         let run =
             run.with_authority(self.authority(&row.workspace, place, row.acts_for().cloned()));
@@ -276,4 +288,26 @@ impl Runs {
 fn token_hash(text: &str) -> Option<[u8; 32]> {
     let mut hash = [0; 32];
     hex::decode_to_slice(text, &mut hash).ok().map(|()| hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token that opens nothing is not looked for twice, and shuts out no other one of its run.
+    #[tokio::test(start_paused = true)]
+    async fn a_token_that_opens_nothing_shuts_out_no_other() {
+        let (kept, run) = (Kept::default(), RunId::new([7; 6]));
+        let [wrong, right] = [(); 2].map(|()| RunToken::of_run(run).unwrap().hash());
+        kept.note_absent(wrong);
+        assert!(kept.is_absent(&wrong) && !kept.is_absent(&right));
+        tokio::time::advance(ABSENT_FOR).await;
+        assert!(!kept.is_absent(&wrong));
+        for number in 0..=ABSENT_MAX {
+            let mut hash = [0; 32];
+            hash[..8].copy_from_slice(&number.to_le_bytes());
+            kept.note_absent(hash);
+        }
+        assert_eq!(kept.absent().len(), ABSENT_MAX);
+    }
 }

@@ -42,7 +42,7 @@ use narthex_control::{By, CatalogError, Control, ControlError, Turns};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{McpClientId, RunEnd, RunId, ServerId, SessionId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
-use narthex_store::Store;
+use narthex_store::{NewRest, Store};
 use narthex_vault::Vault;
 use tokio::{sync::watch, time::Instant};
 
@@ -60,7 +60,7 @@ pub use self::{
     direct::DirectServers,
     driver::{Awaited, Creator},
     error::{RunError, RunFault},
-    executions::{Execution, Outcome, client_entry},
+    executions::{Execution, Outcome, client_entry, events_url},
     seen::{RunPage, RunStatus, SeenRun, SessionPage},
     shares::{
         CommentOn, Commenter, Handed, NewShare, SeenShare, SeenThread, ShareOptions, SharePage,
@@ -69,7 +69,10 @@ pub use self::{
     sockets::{OpenSockets, RunSockets, SocketsError},
     watchdog::QUIET_MAX,
 };
-use self::{claims::Claims, expiry::Expiries, kept::Kept, shares::Copying, watchdog::Quiet};
+use self::{
+    claims::Claims, expiry::Expiries, kept::Kept, resuming::Resting, seen::Ending, shares::Copying,
+    watchdog::Quiet,
+};
 
 /// The most runs at one time.
 const RUNS_MAX: usize = 20_000;
@@ -121,8 +124,8 @@ struct Shared {
     awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
     looking: Turns<(WorkspaceId, ServerId)>,
-    /// Held by whoever has a session go on by itself.
-    resuming: Turns<SessionId>,
+    /// Sessions that are to go on by themselves.
+    resting: Resting,
     /// Held by whoever begins a child of a session.
     spawning: Turns<SessionId>,
     /// The runs here that somebody has claimed, by the hash of their token.
@@ -148,7 +151,7 @@ impl Runs {
             quiet: Quiet::default(),
             awaited: watch::Sender::new(()),
             looking: Turns::default(),
-            resuming: Turns::default(),
+            resting: Resting::default(),
             spawning: Turns::default(),
             claimed: Claims::default(),
             clients: Turns::default(),
@@ -183,6 +186,10 @@ impl Runs {
             let (watching, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
                 closing.run_until_cancelled(Box::pin(watching.watch_claims())).await;
+            });
+            let (watching, closing) = (runs.clone(), runs.control().closing());
+            runs.control().spawn(async move {
+                closing.run_until_cancelled(Box::pin(watching.watch_resting())).await;
             });
             let (sweeping, closing) = (runs.clone(), runs.control().closing());
             runs.control().spawn(async move {
@@ -232,15 +239,25 @@ impl Runs {
     }
 
     async fn expire(&self, id: RunId) -> Result<(), RunError> {
-        let found = self.store()?.runs().find(id).await.map_err(ControlError::Store)?;
-        match found {
-            Some(run) if run.ended.is_none() => {
-                let ended =
-                    self.end_stored(&run.workspace, id, RunEnd::Expired, By::system()).await;
-                ended.map(drop)
+        let store = self.store()?;
+        let found = store.runs().find(id).await.map_err(ControlError::Store)?;
+        let Some(run) = found.filter(|run| run.ended.is_none()) else {
+            // Somebody else has ended it on the store alone.
+            self.end_view(id).await;
+            return Ok(());
+        };
+        let (workspace, session) = (&run.workspace, run.session);
+        let of = store.sessions().find(workspace, session).await.map_err(ControlError::Store)?;
+        let is_child = of.is_some_and(|of| of.parent.is_some() && of.ended_at.is_none());
+        let how = RunEnd::Expired;
+        // Nobody would ever go on with a child's session, whose time is its run's.
+        if is_child && !self.has_living_run(workspace, session, Some(id)).await? {
+            let ending = Ending { by: By::system(), how, first: None };
+            if self.end_session(workspace, session, ending).await? {
+                return Ok(());
             }
-            Some(_) | None => Ok(()),
         }
+        self.end_stored(workspace, id, how, By::system(), None).await.map(drop)
     }
 
     /// Whether a run is the one of the process itself.
@@ -262,31 +279,38 @@ impl Runs {
             return Err(RunError::Local);
         }
         self.stored(workspace, id).await?.ok_or_else(unknown)?;
-        match self.end_stored(workspace, id, RunEnd::Ended, by.clone()).await? {
+        match self.end_stored(workspace, id, RunEnd::Ended, by.clone(), None).await? {
             true => Ok(()),
             false => Err(RunError::HasEnded(id)),
         }
     }
 
-    /// Ends a run that is stored; `false` if it had ended before.
+    /// Ends a run that is stored, and notes with that what its session is to go on with; `false`
+    /// if it had ended before.
     async fn end_stored(
         &self,
         workspace: &WorkspaceId,
         id: RunId,
         how: RunEnd,
         by: By,
+        owed: Option<NewRest>,
     ) -> Result<bool, RunError> {
         let (runs, workspace) = (self.clone(), workspace.clone());
         let ending = self.control().to_the_end(async move |control: Control| {
             let store = control.catalog_store(&workspace).await?;
             let noted = control.note(run_ended(&workspace, id, how, by)).await?;
             // First: whoever shows the token from now on finds nothing to begin again.
-            let is_ended = store.runs().end(&workspace, id, how).await;
-            if !is_ended.map_err(ControlError::Store)? {
+            let is_ended = store.runs().end_owing(&workspace, id, how, owed.as_ref()).await;
+            let is_ended = is_ended.map_err(ControlError::Store)?;
+            // Also if somebody else has ended it, on the store alone.
+            runs.shared.gateway.end_run(id).await;
+            if !is_ended {
                 return Ok(false);
             }
-            runs.shared.gateway.end_run(id).await;
             noted.done().await;
+            if owed.is_some() {
+                runs.shared.resting.call();
+            }
             Ok(true)
         });
         Ok(ending.await?)

@@ -1,36 +1,77 @@
 //! Sessions that go on by themselves: that of an orchestrator whose run has ended, when a child of
 //! it has something for it (O80).
+//!
+//! That it is to go on is stored with what it comes from, and forgotten with the run that begins:
+//! whatever happens in between, it goes on, and once, also where several daemons are on the store.
 
-use std::time::SystemTime;
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use narthex_control::ControlError;
-use narthex_model::{AgentType, SessionId, WorkspaceId};
-use narthex_store::{RunFilter, RunRow, SessionRow};
+use narthex_control::{By, ControlError};
+use narthex_model::{AgentType, RunEnd, RunId, Secret, SessionId, WorkspaceId};
+use narthex_store::{NewRest, RestingSession, RunFilter, RunRow, SessionRow};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{MissedTickBehavior, interval},
+};
 
 use crate::{
     Creator, RunError, Runs,
     driver::Awaited,
     frozen::{Inputs, session_place},
+    seen::Ending,
 };
 
-/// A session that may go on, and with what.
+/// How often it is looked for sessions that are to go on, where nobody calls.
+const EVERY: Duration = Duration::from_secs(60);
+/// How many begin at a time: each starts servers.
+const AT_ONCE: usize = 8;
+/// How long until one is tried again, at first and at most; each time it is twice as long.
+const AGAIN: Duration = Duration::from_secs(60);
+const AGAIN_MAX: Duration = Duration::from_secs(60 * 60);
+/// How many are looked at together.
+const BATCH: u32 = 64;
+
+/// Sessions that are to go on.
 #[derive(Debug)]
-pub(crate) struct Resumption {
-    above: SessionRow,
-    /// The run that began the child.
-    run: RunRow,
-    /// What that run had (O75).
+pub(crate) struct Resting {
+    /// Changes whenever there may be one.
+    called: watch::Sender<()>,
+    places: Arc<Semaphore>,
+}
+
+impl Default for Resting {
+    fn default() -> Self {
+        Self { called: watch::Sender::new(()), places: Arc::new(Semaphore::new(AT_ONCE)) }
+    }
+}
+
+impl Resting {
+    /// Has it be looked for them.
+    pub(crate) fn call(&self) {
+        self.called.send_replace(());
+    }
+}
+
+/// What the next run of a session is told and has, as it is sealed.
+#[derive(Serialize, Deserialize)]
+struct Rest {
+    prompt: String,
     scope: Map<String, Value>,
 }
 
 impl Runs {
-    /// What the session above a child would go on with, if it is one that does by itself: it is an
+    /// What the session above a child is to go on with, if it is one that does by itself: it is an
     /// orchestrator's, and was carried out by somebody who was waited for.
-    pub(crate) async fn resumption(
+    pub(crate) async fn owed_above(
         &self,
         child: &SessionRow,
-    ) -> Result<Option<Resumption>, RunError> {
+        prompt: String,
+    ) -> Result<Option<NewRest>, RunError> {
         let workspace = &child.workspace;
         let Some(parent) = child.parent else { return Ok(None) };
         let Some(run) = self.stored(workspace, parent).await? else { return Ok(None) };
@@ -40,26 +81,130 @@ impl Runs {
         let opened =
             self.vault()?.open_document(workspace, &session_place(child.id), &child.sealed).await;
         let inputs = Inputs::read(&opened.map_err(ControlError::from)?);
+        // It has the scope of the very run that began the child (O75).
         let Some(scope) = inputs.and_then(|inputs| inputs.caller_scope) else { return Ok(None) };
         let above = self.store()?.sessions().find(workspace, run.session).await;
         let Some(above) = above.map_err(ControlError::Store)? else { return Ok(None) };
         let agent_type = self.agent_type(workspace, &above.agent).await?;
-        let goes_on = above.ended_at.is_none() && agent_type == AgentType::Orchestrator;
-        Ok(goes_on.then_some(Resumption { above, run, scope }))
+        if above.ended_at.is_some() || agent_type != AgentType::Orchestrator {
+            return Ok(None);
+        }
+        self.rest_of(&run, Rest { prompt, scope }).await.map(Some)
     }
 
-    /// Has a session go on, unless a run of it does: that hears of it by the session's events.
-    pub(crate) async fn resume(&self, of: Resumption, prompt: &str) -> Result<(), RunError> {
-        let Resumption { above, run, scope } = of;
-        let _turn = self.shared.resuming.take(&above.id).await;
-        let left = run.expires_at.duration_since(SystemTime::now()).unwrap_or_default().as_secs();
-        // The time of the run that began the child bounds what comes of it.
-        if left == 0 || self.has_living_run(&above).await? {
-            return Ok(());
+    /// What the session of a run is to go on with when all of its children have ended.
+    pub(crate) async fn owed_alone(
+        &self,
+        run: &RunRow,
+        scope: Map<String, Value>,
+    ) -> Result<NewRest, RunError> {
+        let prompt = "All sessions that you had started have ended.".to_owned();
+        self.rest_of(run, Rest { prompt, scope }).await
+    }
+
+    async fn rest_of(&self, run: &RunRow, rest: Rest) -> Result<NewRest, RunError> {
+        let text = serde_json::to_string(&rest).expect("texts and maps by text can be written");
+        let (workspace, session) = (run.workspace.clone(), run.session);
+        let sealed = self.seal(&workspace, &rest_place(session), &Secret::new(text)).await?;
+        Ok(NewRest { workspace, session, run: run.id, sealed })
+    }
+
+    /// Wakes the session above a child, which the child has told something by the event of this
+    /// number, and has it go on.
+    pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
+        let told = async {
+            let found = self.store()?.sessions().find(workspace, child).await;
+            let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
+            self.wake_of_message(&child, sequence).await?;
+            self.owe_above(&child, told_prompt(&child)).await
+        };
+        if let Err(error) = told.await {
+            tracing::warn!(session.id = %child, "the session above does not go on: {error}");
         }
+    }
+
+    /// Has the session above a child go on, if it rests.
+    pub(crate) async fn owe_above(
+        &self,
+        child: &SessionRow,
+        prompt: String,
+    ) -> Result<(), RunError> {
+        if let Some(owed) = self.owed_above(child, prompt).await?
+            && self.store()?.resting().owe(&owed).await.map_err(ControlError::Store)?
+        {
+            self.shared.resting.call();
+        }
+        Ok(())
+    }
+
+    /// Has sessions go on that are to, for as long as it is polled; first those that an earlier
+    /// process has left.
+    pub(crate) async fn watch_resting(&self) {
+        let mut called = self.shared.resting.called.subscribe();
+        let mut ticks = interval(EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            called.borrow_and_update();
+            if let Err(error) = self.go_on(SystemTime::now()).await {
+                tracing::warn!("sessions that are to go on cannot be looked for: {error}");
+            }
+            // The sender is there for as long as these runs are.
+            tokio::select! {
+                _ = called.changed() => {}
+                _ = ticks.tick() => {}
+            }
+        }
+    }
+
+    /// Has all sessions go on that are to, as if it were this time: each begins as a task of its
+    /// own, a few at a time.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn go_on(&self, now: SystemTime) -> Result<(), RunError> {
+        loop {
+            let due = self.store()?.resting().due(now, BATCH).await.map_err(ControlError::Store)?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            for resting in due {
+                let places = self.shared.resting.places.clone();
+                let Ok(place) = places.acquire_owned().await else { return Ok(()) };
+                // Servers take their time to start; whoever else looks meanwhile passes it over.
+                let again_at = now + again(resting.tries);
+                let taken = self.store()?.resting().take(&resting, again_at).await;
+                if taken.map_err(ControlError::Store)? {
+                    self.control().spawn(self.clone().resume_in(resting, place));
+                }
+            }
+        }
+    }
+
+    async fn resume_in(self, resting: RestingSession, _place: OwnedSemaphorePermit) {
+        let session = resting.rest.session;
+        if let Err(error) = Box::pin(self.resume(resting)).await {
+            tracing::warn!(session.id = %session, "a session does not go on yet: {error}");
+        }
+    }
+
+    async fn resume(&self, resting: RestingSession) -> Result<(), RunError> {
+        let NewRest { workspace, session, run, sealed } = resting.rest;
+        let above = self.store()?.sessions().find(&workspace, session).await;
+        let Some(above) = above.map_err(ControlError::Store)? else { return Ok(()) };
+        let run = self.stored(&workspace, run).await?;
+        // The time of the run that began the child bounds what comes of it.
+        let time_left = |run: &RunRow| run.expires_at.duration_since(SystemTime::now());
+        let left =
+            run.as_ref().and_then(|run| time_left(run).ok()).map_or(0, |left| left.as_secs());
+        let Some(run) = run.filter(|_| left > 0) else { return self.is_over(&above).await };
+        let place = rest_place(session);
+        let opened = self.vault()?.open_document(&workspace, &place, &sealed).await;
+        let opened = opened.map_err(ControlError::from)?;
+        let Rest { prompt, scope } = serde_json::from_str(opened.expose())
+            .map_err(|error| RunError::Malformed(error.to_string()))?;
         let request = json!({
             "type": "resume_session",
-            "session_id": above.id.to_text(),
+            "session_id": session.to_text(),
             "prompt": prompt,
             "scope": scope,
             "expires_in": left,
@@ -70,48 +215,40 @@ impl Runs {
             runtime: text(&waiting.runtime),
         });
         let by = Creator::Platform(awaited);
-        let created = self.create(&above.workspace, &request.to_string(), by).await?;
-        tracing::info!(run.id = %created.row.id, "the session of a parent goes on");
-        Ok(())
-    }
-
-    /// Wakes the session above a child, which the child has told something by the event of this
-    /// number, and has it go on.
-    pub async fn caller_told(&self, workspace: &WorkspaceId, child: SessionId, sequence: u64) {
-        let told = async {
-            let found = self.store()?.sessions().find(workspace, child).await;
-            let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
-            self.wake_of_message(&child, sequence).await?;
-            if let Some(of) = self.resumption(&child).await? {
-                self.resume_later(of, told_prompt(&child)).await;
+        match self.create(&workspace, &request.to_string(), by).await {
+            Ok(created) => {
+                tracing::info!(run.id = %created.row.id, "the session of a parent goes on");
+                Ok(())
             }
-            Ok::<_, RunError>(())
-        };
-        if let Err(error) = told.await {
-            tracing::warn!(session.id = %child, "the session above does not go on: {error}");
+            // It has ended meanwhile, or somebody else has had it go on.
+            Err(RunError::SessionOver { .. }) => Ok(()),
+            Err(error) => Err(error),
         }
     }
 
-    /// Has a session go on, unless a run of it does. Servers take their time to start, for which
-    /// nobody waits; what is so now decides.
-    pub(crate) async fn resume_later(&self, of: Resumption, prompt: String) {
-        match self.has_living_run(&of.above).await {
-            Ok(true) => return,
-            Ok(false) => {}
-            Err(error) => tracing::warn!("the session of a parent cannot be looked at: {error}"),
+    /// A session that was to go on and whose time is over. One that another has begun ends; others
+    /// are for people to go on with.
+    async fn is_over(&self, session: &SessionRow) -> Result<(), RunError> {
+        let SessionRow { workspace, id, .. } = session;
+        if session.parent.is_some() && !self.has_living_run(workspace, *id, None).await? {
+            let ending = Ending { by: By::system(), how: RunEnd::Expired, first: None };
+            return Box::pin(self.end_session(workspace, *id, ending)).await.map(drop);
         }
-        let runs = self.clone();
-        self.control().spawn(async move {
-            if let Err(error) = Box::pin(runs.resume(of, &prompt)).await {
-                tracing::warn!("the session of a parent does not go on: {error}");
-            }
-        });
+        let forgotten = self.store()?.resting().forget(workspace, *id).await;
+        Ok(forgotten.map(drop).map_err(ControlError::Store)?)
     }
 
-    async fn has_living_run(&self, session: &SessionRow) -> Result<bool, RunError> {
-        let living = RunFilter { status: Some(None), ..RunFilter::of_session(session.id) };
-        let living = self.store()?.runs().all(&session.workspace, living).await;
-        Ok(!living.map_err(ControlError::Store)?.is_empty())
+    /// Whether a run of a session goes on, besides this one.
+    pub(crate) async fn has_living_run(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+        besides: Option<RunId>,
+    ) -> Result<bool, RunError> {
+        let living = RunFilter { status: Some(None), ..RunFilter::of_session(session) };
+        let living = self.store()?.runs().all(workspace, living).await;
+        let living = living.map_err(ControlError::Store)?;
+        Ok(living.iter().any(|run| Some(run.id) != besides))
     }
 
     /// Whether a run leaves children that go on, for which its session stays.
@@ -123,24 +260,16 @@ impl Runs {
         let children = self.store()?.sessions().live_children(&row.workspace, row.session).await;
         Ok(children.map_err(ControlError::Store)? > 0)
     }
+}
 
-    /// Has a session go on all of whose children have ended while its run did.
-    pub(crate) async fn resume_if_alone(
-        &self,
-        row: &RunRow,
-        scope: Map<String, Value>,
-    ) -> Result<(), RunError> {
-        if self.leaves_children(row).await? {
-            return Ok(());
-        }
-        let above = self.store()?.sessions().find(&row.workspace, row.session).await;
-        let Some(above) = above.map_err(ControlError::Store)? else { return Ok(()) };
-        if above.ended_at.is_some() {
-            return Ok(());
-        }
-        let of = Resumption { above, run: row.clone(), scope };
-        self.resume(of, "All sessions that you had started have ended.").await
-    }
+/// How long until a session is tried again that was tried so often.
+fn again(tries: u32) -> Duration {
+    AGAIN.saturating_mul(2_u32.saturating_pow(tries)).min(AGAIN_MAX)
+}
+
+/// Where what a session goes on with is sealed for.
+fn rest_place(id: SessionId) -> String {
+    format!("rest {id}")
 }
 
 /// What a session is told that goes on because a child of it has ended.
@@ -158,4 +287,16 @@ fn told_prompt(child: &SessionRow) -> String {
          `user.message` of this session.",
         child.id, child.agent
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What cannot begin is tried again after 1, 2, 4 … minutes, and each hour at last.
+    #[test]
+    fn tries_become_rarer() {
+        let minutes = |tries| again(tries).as_secs() / 60;
+        assert_eq!([0, 1, 2, 5, 6, 40].map(minutes), [1, 2, 4, 32, 60, 60]);
+    }
 }

@@ -12,14 +12,10 @@ use narthex_control::{By, Control, ControlError};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{EnvName, RunEnd, RunId, SessionId, WorkspaceId};
-use narthex_store::{RunFilter, RunRow, SessionRow};
+use narthex_store::{NewRest, RunFilter, RunRow, SessionRow};
 use serde_json::{Value, json};
 
-use crate::{
-    RunError, Runs, keep,
-    resuming::{Resumption, ended_prompt},
-    run_ended,
-};
+use crate::{RunError, Runs, keep, resuming::ended_prompt, run_ended};
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -241,8 +237,9 @@ impl Runs {
             noted_runs.insert(run.id.to_text(), control.note(of_run(run.id)).await?);
         }
         let before = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
-        let resumption = self.resumption_of(before.as_ref()).await;
-        if !store.sessions().end(workspace, id, how).await.map_err(ControlError::Store)? {
+        let owed = self.owed_by(before.as_ref(), how).await;
+        let ended = store.sessions().end_owing(workspace, id, how, owed.as_ref()).await;
+        if !ended.map_err(ControlError::Store)? {
             return Ok(false);
         }
         let session = store.sessions().find(workspace, id).await.map_err(ControlError::Store)?;
@@ -267,18 +264,17 @@ impl Runs {
         self.tell(workspace, id, None, ended).await;
         if let Some(session) = &session {
             self.wake_of_end(session, how).await;
-            if let Some(of) = resumption {
-                let prompt = ended_prompt(session, how.as_str());
-                self.resume_later(of, prompt).await;
+            if owed.is_some() {
+                self.shared.resting.call();
             }
         }
         Ok(true)
     }
 
-    /// What the session above one goes on with, as far as that is known.
-    async fn resumption_of(&self, session: Option<&SessionRow>) -> Option<Resumption> {
+    /// What the session above one that ends is to go on with, as far as that is known.
+    async fn owed_by(&self, session: Option<&SessionRow>, how: RunEnd) -> Option<NewRest> {
         let session = session?;
-        match self.resumption(session).await {
+        match self.owed_above(session, ended_prompt(session, how.as_str())).await {
             Ok(found) => found,
             Err(error) => {
                 tracing::warn!(session.id = %session.id, "its parent does not go on: {error}");

@@ -137,10 +137,7 @@ impl Runs {
     ) -> Result<(), RunError> {
         let found = self.store()?.sessions().find(workspace, child).await;
         let Some(child) = found.map_err(ControlError::Store)? else { return Ok(()) };
-        if let Some(of) = self.resumption(&child).await? {
-            self.resume_later(of, prompt).await;
-        }
-        Ok(())
+        self.owe_above(&child, prompt).await
     }
 
     /// Tells an orchestrator that something is to be looked at (X-E88). Others are not told. Says

@@ -25,7 +25,7 @@ pub const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// How many rows are read at a time.
 const BATCH: u32 = 500;
 
-type Key = (WorkspaceId, SessionId);
+pub(crate) type Key = (WorkspaceId, SessionId);
 
 /// What is known of the quiet, in this process alone (X-E91).
 #[derive(Debug, Default)]
@@ -45,11 +45,18 @@ impl Quiet {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Notes that a session was used at a time.
+    pub(crate) fn note_used(&self, key: Key, at: SystemTime) {
+        let mut used = self.used();
+        let last = used.entry(key).or_insert(at);
+        *last = at.max(*last);
+    }
+
     /// Since when nothing is heard, for all that is known.
-    fn since(&self, key: &Key, last_event: SystemTime) -> SystemTime {
+    fn since(&self, key: &Key, own_at: SystemTime) -> SystemTime {
         let hint = self.hints().get(key).copied();
         let used = self.used().get(key).copied();
-        [hint, used].into_iter().flatten().fold(last_event, SystemTime::max)
+        [hint, used].into_iter().flatten().fold(own_at, SystemTime::max)
     }
 
     /// Forgets what is of no session that goes on.
@@ -130,11 +137,12 @@ impl Runs {
             let Some(last) = page.last() else { return Ok(()) };
             after = last.run.to_text();
             let key = |child: &QuietChild| (workspace.clone(), child.session);
-            let is_used =
-                |child: &&QuietChild| self.view_of(child).is_some_and(|view| view.is_watched());
             // First: one session may have several runs.
-            let used = page.iter().filter(is_used).map(|child| (key(child), now));
-            self.shared.quiet.used().extend(used);
+            for child in &page {
+                if let Some(at) = self.view_of(child).and_then(|view| view.last_act(now)) {
+                    self.shared.quiet.note_used(key(child), at);
+                }
+            }
             living.extend(page.iter().map(key));
             for child in &page {
                 self.look_at_child(workspace, child, &limits, now).await?;
@@ -155,7 +163,7 @@ impl Runs {
         now: SystemTime,
     ) -> Result<(), RunError> {
         let key = (workspace.clone(), child.session);
-        let since = self.shared.quiet.since(&key, child.last_at);
+        let since = self.shared.quiet.since(&key, child.own_at);
         let silent = now.duration_since(since).unwrap_or_default();
         // Another daemon may have the run; whoever waits to be claimed says nothing.
         let is_here = self.view_of(child).is_some() && !child.is_waiting(now);

@@ -40,6 +40,7 @@ const STEPS: &[(i64, &str, &str)] = &[
     (31, "runtime requests", include_str!("../migrations/0031_runtime_requests.sql")),
     (32, "inboxes", include_str!("../migrations/0032_inboxes.sql")),
     (33, "turns", include_str!("../migrations/0033_turns.sql")),
+    (34, "resting sessions", include_str!("../migrations/0034_resting_sessions.sql")),
 ];
 
 /// The version that this program writes.

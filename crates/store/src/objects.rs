@@ -16,6 +16,7 @@ pub(crate) mod mcp_clients;
 pub(crate) mod outbound;
 pub(crate) mod principals;
 pub(crate) mod proofs;
+pub(crate) mod resting;
 pub(crate) mod rules;
 pub(crate) mod runs;
 pub(crate) mod secrets;

@@ -7,7 +7,8 @@ use narthex_model::{CatalogKind, Secret, WorkspaceId};
 use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
     EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError,
-    Principals, Proofs, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens, SessionRows,
+    Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
+    SessionRows,
     Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
     connect, database::Database, open,
 };
@@ -111,6 +112,12 @@ impl Store {
     #[must_use]
     pub fn runs(&self) -> RunRows<'_> {
         RunRows::new(&self.database)
+    }
+
+    /// Sessions that are to go on by themselves.
+    #[must_use]
+    pub fn resting(&self) -> RestingRows<'_> {
+        RestingRows::new(&self.database)
     }
 
     /// The rules of workspaces.

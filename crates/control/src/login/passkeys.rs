@@ -33,7 +33,7 @@ impl Control {
         signed_in: &SignedIn,
     ) -> Result<Ceremony, ControlError> {
         let (login, passkeys) = self.with_passkeys()?;
-        self.may_add(signed_in).await?;
+        self.must_be_first(signed_in).await?;
         let account = &signed_in.account;
         let mut known = Vec::new();
         for row in self.passkeys(&account.id).await? {
@@ -77,17 +77,25 @@ impl Control {
         let (by, signed_in) = (account.actor(), signed_in.clone());
         // In turn, so that of many at once only one is the first.
         self.change_access(async move |this: Self, _store| {
-            this.may_add(&signed_in).await?;
+            let is_first = this.must_be_first(&signed_in).await?;
             let proofs = this.access_store()?.proofs();
             if proofs.find_passkey(&row.id).await.map_err(ControlError::Store)?.is_some() {
                 return Err(LoginError::PasskeyTaken.into());
             }
             let event = of_principal(kind::PASSKEY_ADDED, &row.principal, by);
             let noted = this.note(event.with("passkey", row.id.as_str())).await?;
-            proofs.add_passkey(&row).await.map_err(|error| match error.kind() {
+            let added = match is_first {
+                // Another daemon may have added one since.
+                true => proofs.add_first_passkey(&row).await,
+                false => proofs.add_passkey(&row).await.map(|()| true),
+            };
+            let added = added.map_err(|error| match error.kind() {
                 ErrorKind::Conflict => LoginError::PasskeyTaken.into(),
                 _ => ControlError::Store(error),
             })?;
+            if !added {
+                return Err(LoginError::NotTheFirst.into());
+            }
             noted.done().await;
             Ok(row)
         })
@@ -108,12 +116,12 @@ impl Control {
 
     /// Where passkeys prove humans, who comes by a link adds the first alone: whoever holds the
     /// operator's token can make links, and need be no human.
-    async fn may_add(&self, signed_in: &SignedIn) -> Result<(), ControlError> {
-        let is_asked = self.shared.granting.needs_proof;
-        if is_asked && !signed_in.method.is_authenticated() && self.has_proofs().await? {
-            return Err(LoginError::NotTheFirst.into());
+    async fn must_be_first(&self, signed_in: &SignedIn) -> Result<bool, ControlError> {
+        let is_asked = self.shared.granting.needs_proof && !signed_in.method.is_authenticated();
+        match is_asked && self.has_proofs().await? {
+            true => Err(LoginError::NotTheFirst.into()),
+            false => Ok(is_asked),
         }
-        Ok(())
     }
 
     /// Begins a sign-in by passkey, of anybody.

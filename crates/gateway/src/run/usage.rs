@@ -1,8 +1,12 @@
-//! Whether a run is used: one that nobody uses has no task, no view and no list of its own.
+//! Whether a run is used: one that nobody uses has no task, no view and no list of its own. And
+//! when it last did something: who only listens does not.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime},
 };
 
 use super::RunView;
@@ -15,6 +19,10 @@ pub(crate) struct Usage {
     was_used: AtomicBool,
     /// Sessions and streams.
     held: AtomicUsize,
+    /// Calls that are open.
+    open: AtomicUsize,
+    /// When one last began, in milliseconds since 1970; 0 before the first.
+    acted_at: AtomicU64,
     /// Held while the watching begins or ends.
     turn: Mutex<()>,
 }
@@ -60,6 +68,37 @@ impl Usage {
     }
 }
 
+impl Usage {
+    /// When the run last did something: now, if a call of it is open.
+    pub(crate) fn last_act(&self, now: SystemTime) -> Option<SystemTime> {
+        if self.open.load(Ordering::Relaxed) > 0 {
+            return Some(now);
+        }
+        let at = self.acted_at.load(Ordering::Relaxed);
+        (at > 0).then(|| SystemTime::UNIX_EPOCH + Duration::from_millis(at))
+    }
+}
+
+/// A call of a run, which is open for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Act(Arc<RunView>);
+
+impl Act {
+    pub(crate) fn of(run: &Arc<RunView>) -> Self {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let at = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        run.usage.acted_at.store(at, Ordering::Relaxed);
+        run.usage.open.fetch_add(1, Ordering::Relaxed);
+        Self(run.clone())
+    }
+}
+
+impl Drop for Act {
+    fn drop(&mut self) {
+        self.0.usage.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A run that is used for as long as this lives.
 #[derive(Debug)]
 pub(crate) struct Held(Arc<RunView>);
@@ -74,5 +113,31 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.0.usage.held.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use narthex_policy::RunPolicy;
+
+    use super::*;
+    use crate::RunToken;
+
+    /// X-E89: a run acts while a call of it is open; sessions and streams alone are no act.
+    #[test]
+    fn x_e89_an_open_call_is_an_act_and_a_stream_is_none() {
+        let token = RunToken::generate().unwrap();
+        let run = Arc::new(RunView::new(&token, RunPolicy::default()));
+        let later = SystemTime::now() + Duration::from_secs(3600);
+        let held = Held::of(&run);
+        run.usage.note();
+        assert_eq!(run.last_act(later), None);
+        let before = SystemTime::now() - Duration::from_millis(1);
+        let acts = [Act::of(&run), Act::of(&run)];
+        assert_eq!(run.last_act(later), Some(later));
+        drop(acts);
+        let last = run.last_act(later).unwrap();
+        assert!(before <= last && last <= SystemTime::now(), "{last:?}");
+        drop(held);
     }
 }

@@ -149,7 +149,8 @@ async fn e7_an_open_call_of_a_modern_client_is_answered_after_its_runs_end() {
     world.gateway.drain().await;
 }
 
-/// E7: an open call of a session ends with it when the run ends, and so does the server.
+/// E7: an open call of a session is answered that this has ended when the run ends, and so does the
+/// server.
 #[tokio::test]
 async fn e7_an_open_call_of_a_session_ends_with_its_run() {
     let scripts = Scripts::new();
@@ -170,7 +171,13 @@ async fn e7_an_open_call_of_a_session_ends_with_its_run() {
         timeout(SOON, world.gateway.end_run(run.id)).await.expect("it waits for the call")
     };
     let (step, ended) = tokio::join!(timeout(SOON, calling), ending);
-    assert!(step.expect("the call goes on").is_none() && ended.is_some());
+    let Some(Step::Answer(answer)) = step.expect("the call goes on") else {
+        panic!("its client waits for an answer");
+    };
+    let answer: Value = serde_json::from_slice(&answer.payload.into_bytes()).unwrap();
+    assert_eq!((&answer["id"], answer["error"]["code"].as_i64()), (&json!(3), Some(-32600)));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("has ended"), "{answer}");
+    assert!(ended.is_some());
     gone(scripts.started("mine")).await;
     world.gateway.drain().await;
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
 use http_body::Body;
 use narthex_control::{Account, CreatedToken, KnownToken, Page, Workspace};
-use narthex_model::{Role, Timestamp, WorkspaceId};
+use narthex_model::{PrincipalKind, Role, Timestamp, WorkspaceId};
 use serde_json::{Value, json};
 
 use super::{Answered, Asked, Query, document, ok};
@@ -83,6 +83,10 @@ impl Asked<'_> {
         let text = self.entry(body, &[MERGE_PATCH]).await?;
         let (who, by) = (self.segment(0), self.by());
         let changed = self.control()?.principal_change(&who, text.as_bytes(), &by).await?;
+        // What a client has begun ends with its right to come in.
+        if changed.kind == PrincipalKind::Client && changed.disabled_at.is_some() {
+            self.known_runs()?.clients_disabled(&changed.id, &by).await?;
+        }
         Ok(ok(&account(&changed)))
     }
 

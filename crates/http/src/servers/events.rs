@@ -97,8 +97,9 @@ impl Asked<'_> {
             })));
         }
         // So that what is absent is told as such, and not as the end of a stream.
-        events.read(&workspace, session, Wanted { limit: 1, ..wanted }).await?;
+        let page = events.read(&workspace, session, Wanted { limit: 1, ..wanted }).await?;
         let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(0);
+        check_place(after, page.last)?;
         let follower = events.follow(&workspace, session, after, kinds);
         let end = json!({ "type": "stream.end", "session_id": session.to_text() });
         let frame = Frame { end: Some(end), ..Frame::default() };
@@ -115,10 +116,9 @@ impl Asked<'_> {
         }
         let workspace = self.workspace()?;
         let events = self.events_of(&workspace).await?;
-        let after = match last_event_id(&self.parts.headers)?.or(after) {
-            Some(after) => after,
-            None => events.last_number(&workspace).await?,
-        };
+        let last = events.last_number(&workspace).await?;
+        let after = last_event_id(&self.parts.headers)?.or(after).unwrap_or(last);
+        check_place(after, last)?;
         let follower = events.follow_workspace(&workspace, after, kinds);
         // Else whoever is cut off before the first event could not tell from where to go on.
         let begin = Some((after, json!({ "type": "stream.begin" })));
@@ -305,6 +305,18 @@ fn kinds(query: &Query) -> Result<Vec<EventKind>, Problem> {
             .ok_or_else(|| unfit("type", format!("write some of `{}`, with commas", known())))
     };
     words.map(kind).collect()
+}
+
+/// Refuses a place behind the end: whoever follows from there would miss what comes up to it.
+fn check_place(after: u64, last: u64) -> Result<(), Problem> {
+    if after <= last {
+        return Ok(());
+    }
+    let text = format!(
+        "there is no event {after} yet, the last is {last}: `after` or Last-Event-ID is of another \
+         stream, or of a store that was put back; follow from {last}, or from 0"
+    );
+    Err(Problem::new(ErrorKind::Invalid, text).with_status(StatusCode::BAD_REQUEST))
 }
 
 /// The last event that whoever follows has got.

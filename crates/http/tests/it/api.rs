@@ -15,6 +15,7 @@ mod grants;
 mod inbox;
 mod isolation;
 mod kin;
+mod lives;
 mod once;
 mod openapi;
 mod outbound;

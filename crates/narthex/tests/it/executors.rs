@@ -9,6 +9,8 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_model::{RunId, WorkspaceId};
+use narthex_store::Store;
 use serde_json::{Value, json};
 
 use crate::{
@@ -169,11 +171,18 @@ async fn x_e121_a_program_carries_a_run_out() {
         format!("NARTHEX_SESSION_ID={session}"),
         format!("NARTHEX_RUN_TOKEN={token}"),
         format!("NARTHEX_MCP_URL=http://{address}/mcp"),
+        format!(
+            "NARTHEX_EVENTS_URL=http://{address}/api/workspaces/default/sessions/{session}/events"
+        ),
     ] {
         assert!(env.lines().any(|one| one == line), "{line} in {env}");
     }
     assert_eq!((world.note("prompt").as_str(), world.note("mode").trim()), ("count to 3", "600"));
     assert_eq!(run["mcpServers"]["narthex"]["url"], format!("http://{address}/mcp"));
+    let events = text(&run["endpoints"]["events"]);
+    let events = events.strip_prefix(&format!("http://{address}")).unwrap();
+    let told = Client::new(address, events, &token).whole("GET", &[], "").await.json();
+    assert_eq!(told["items"][0]["type"], "session.created", "{told}");
     let folder = text(&run["folder"]);
     assert!(folder.ends_with(&session) && fs::metadata(&folder).unwrap().is_dir(), "{folder}");
     assert_eq!(world.status(&begun["run_id"]), "running");
@@ -462,7 +471,11 @@ async fn x_m3_files_go_to_children_and_come_back() {
     call("pull_from_child", wanted).await;
     assert!(!here.join("out/b.txt").exists() && here.join("out/c.txt").exists());
 
-    for (tool, arguments, code) in [
+    let refused = async |tool: &str, arguments: Value, code: &str| {
+        let error = call(tool, arguments).await["error"].take();
+        assert_eq!(error["details"]["code"], code, "{error}");
+    };
+    for (tool, mut arguments, code) in [
         ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
         ("pull_from_child", json!({ "paths": ["nothing"] }), "file_not_found"),
         ("share_to_child", json!({ "source_path": "in/link" }), "path_outside_folder"),
@@ -472,18 +485,43 @@ async fn x_m3_files_go_to_children_and_come_back() {
             "path_outside_folder",
         ),
     ] {
-        let mut arguments = arguments;
         arguments["child_session_id"] = child.clone().into();
-        let error = call(tool, arguments).await["error"].take();
-        assert_eq!(error["details"]["code"], code, "{error}");
+        refused(tool, arguments, code).await;
     }
     let other = json!({ "child_session_id": run["session_id"] });
-    let error = call("pull_from_child", other).await["error"].take();
-    assert_eq!(error["details"]["code"], "not_your_child", "{error}");
+    refused("pull_from_child", other, "not_your_child").await;
     call("cancel_session", json!({ "child_session_id": child })).await;
     assert_eq!(world.hears("ended"), "told");
     let given = json!({ "child_session_id": child, "source_path": "in" });
-    let error = call("share_to_child", given).await["error"].take();
-    assert_eq!(error["details"]["code"], "child_not_live", "{error}");
+    refused("share_to_child", given, "child_not_live").await;
+    // What the child has made is there for as long as its folder is.
+    fs::write(theirs.join("late.txt"), "at the last moment").unwrap();
+    let wanted = json!({ "child_session_id": child, "paths": ["late.txt"] });
+    call("pull_from_child", wanted.clone()).await;
+    assert_eq!(fs::read_to_string(here.join("late.txt")).unwrap(), "at the last moment");
+    fs::remove_dir_all(&theirs).unwrap();
+    refused("pull_from_child", wanted, "child_workspace_unavailable").await;
     world.says("go", "0");
+}
+
+/// A run that cannot be begun is tried a few times with pauses, and fails with the reason.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_cannot_be_begun_fails_at_last() {
+    let world = World::new();
+    let (mut daemon, _) = world.up();
+    world.has_agent(&json!({ "name": "lead", "executor": "stay", "agent_type": "orchestrator" }));
+    let begun = world.begin("lead");
+    assert_eq!(world.hears("begun"), "1");
+    daemon.signal("KILL");
+    daemon.wait();
+    let store = Store::open(&world.place.path("data/store.db")).await.unwrap();
+    let run = RunId::parse(begun["run_id"].as_str().unwrap()).unwrap();
+    assert!(store.runs().freeze(&WorkspaceId::default(), run, "no such thing").await.unwrap());
+    store.close().await;
+    let (_daemon, _) = world.up();
+    let story = world.story(&text(&begun["session_id"]));
+    assert_eq!(types(&story), ["session.created", "session.failed", "session.ended"]);
+    let reason = text(&of_type(&story, "session.failed")["reason"]);
+    assert!(reason.starts_with("it could not be begun: "), "{reason}");
+    assert_eq!(world.status(&begun["run_id"]), "failed");
 }

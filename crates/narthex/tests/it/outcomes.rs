@@ -204,7 +204,9 @@ async fn s32_every_call_has_exactly_one_record() {
         until(|| fixture.fixture.counts().calls > calls + 1).await;
         second.end_session().await;
     };
-    tokio::join!(gone.whole("POST", &[], sleeping), ended);
+    let (told, ()) = tokio::join!(gone.whole("POST", &[], sleeping), ended);
+    // Its client has not taken it back, so it has an answer.
+    assert!(told.json()["error"]["message"].as_str().unwrap().contains("has ended"), "{told:?}");
     // Never forwarded.
     let mut modern_client = world.client("/mcp/one");
     assert_eq!(call_as(&mut modern_client, 7, "nothing", json!({})).await, "tool_not_found");

@@ -1,9 +1,10 @@
 //! Files that a session hands to its children, and fetches from them, as copies (X-M3).
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use narthex_gateway::RunView;
 use narthex_shares::{Destination, Folder, Limits, Snapshot};
+use tokio::fs;
 
 use super::{SharingError, blocking, of_files};
 use crate::{Child, RunError, Runs};
@@ -83,14 +84,24 @@ impl Runs {
     ) -> Result<(PathBuf, PathBuf), RunError> {
         self.depot()?;
         let own = self.folder_of(run).await?.ok_or(SharingError::NoFolder)?;
-        let theirs = match &child.run {
-            Some(row) => self.folder_of_row(row).await?,
-            None => None,
-        };
-        let theirs = theirs.ok_or(SharingError::NoChildFolder)?;
+        let theirs = self.folder_of_child(child).await?.ok_or(SharingError::NoChildFolder)?;
         match own == theirs {
             true => Err(SharingError::SameFolder.into()),
             false => Ok((own, theirs)),
+        }
+    }
+
+    /// The folder of a child. What its runs were frozen with is forgotten with their end; its own
+    /// folder is there for a while.
+    async fn folder_of_child(&self, child: &Child) -> Result<Option<PathBuf>, RunError> {
+        if let Some(row) = child.run.as_ref().filter(|row| row.ended.is_none()) {
+            return self.folder_of_row(row).await;
+        }
+        let own = self.own_folder(&child.session.workspace, child.session.id);
+        match fs::metadata(&own).await {
+            Ok(found) => Ok(found.is_dir().then_some(own)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(RunError::Folder { path: own, source }),
         }
     }
 

@@ -20,14 +20,15 @@ use crate::{
 
 const BEGIN: Statement = Statement {
     name: "events.begin",
-    sql: "INSERT INTO event_streams (workspace, session, oldest_seq, last_seq, last_at, bytes) \
-          VALUES ($1, $2, 1, 0, 0, 0) ON CONFLICT (workspace, session) DO NOTHING",
+    sql: "INSERT INTO event_streams (workspace, session, oldest_seq, last_seq, last_at, own_at, \
+          bytes) VALUES ($1, $2, 1, 0, 0, 0, 0) ON CONFLICT (workspace, session) DO NOTHING",
 };
 /// Not for a message that is there already. Time does not go back within a stream.
 const COUNT: Statement = Statement {
     name: "events.count",
     sql: "UPDATE event_streams SET last_seq = last_seq + 1, bytes = bytes + $3, \
-          last_at = CASE WHEN last_at > $4 THEN last_at ELSE $4 END \
+          last_at = CASE WHEN last_at > $4 THEN last_at ELSE $4 END, \
+          own_at = CASE WHEN $7 = 0 THEN own_at WHEN last_at > $4 THEN last_at ELSE $4 END \
           WHERE workspace = $1 AND session = $2 AND ($5 = '' OR NOT EXISTS (SELECT 1 \
           FROM session_events WHERE workspace = $1 AND session = $2 AND kind = $6 \
           AND message_id = $5))",
@@ -113,6 +114,8 @@ pub struct NewEvent<'a> {
     pub turn: Option<&'a TurnOf>,
     /// What is kept until somebody acknowledges it, if it is a message.
     pub unread: Option<NewUnread>,
+    /// Whether the session says it itself, and not somebody else to it or of it.
+    pub is_own: bool,
 }
 
 /// An event that was added.
@@ -171,13 +174,15 @@ impl<'a> EventRows<'a> {
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
     pub async fn append(&self, new: NewEvent<'_>) -> Result<Option<AppendedEvent>, StatementError> {
-        let NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread } = new;
+        let NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, is_own } =
+            new;
         let (session, run) = (of.session.to_text(), run.map(RunId::to_text).unwrap_or_default());
         let place = [Value::Text(of.workspace.as_str()), Value::Text(&session)];
         let bytes = i64::try_from(payload.len() + OVERHEAD).unwrap_or(i64::MAX);
         let (bytes, message) = (Value::Integer(bytes), Value::Text(message_id.unwrap_or_default()));
         let mut counted = place.to_vec();
         counted.extend([bytes, Value::Integer(ms(happened_at)), message, Value::Text(kind)]);
+        counted.push(Value::Integer(is_own.into()));
         let mut added = place.to_vec();
         added.extend([Value::Text(kind), Value::Text(&run), message, bytes, Value::Text(payload)]);
         let mut steps = vec![

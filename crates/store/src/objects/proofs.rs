@@ -20,6 +20,11 @@ const ADD: Statement = Statement {
     sql: "INSERT INTO passkeys (id, principal, label, document, enrolled_by, created_at) \
           VALUES ($1, $2, $3, $4, $5, $6)",
 };
+const ADD_FIRST: Statement = Statement {
+    name: "passkeys.add_first",
+    sql: "INSERT INTO passkeys (id, principal, label, document, enrolled_by, created_at) \
+          SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (SELECT 1 FROM passkeys)",
+};
 const ANY: Statement = Statement { name: "passkeys.any", sql: "SELECT id FROM passkeys LIMIT 1" };
 const FIND: Statement = Statement {
     name: "passkeys.find",
@@ -82,8 +87,25 @@ impl<'a> Proofs<'a> {
     /// `Exists` if anybody has it already, `OwnerMissing` if there is no such principal, or when
     /// the statement fails.
     pub async fn add_passkey(&self, passkey: &PasskeyRow) -> Result<(), StatementError> {
+        self.add(ADD, passkey).await.map(drop)
+    }
+
+    /// The same for one that is to be the first of all. `false`, and nothing happens, if anybody
+    /// has one.
+    ///
+    /// # Errors
+    /// As [`add_passkey`](Self::add_passkey).
+    pub async fn add_first_passkey(&self, passkey: &PasskeyRow) -> Result<bool, StatementError> {
+        self.add(ADD_FIRST, passkey).await
+    }
+
+    async fn add(
+        &self,
+        statement: Statement,
+        passkey: &PasskeyRow,
+    ) -> Result<bool, StatementError> {
         let PasskeyRow { id, principal, label, document, enrolled_by, .. } = passkey;
-        let values = [
+        let values = vec![
             Value::Text(id),
             Value::Text(principal.as_str()),
             Value::Text(label),
@@ -91,7 +113,7 @@ impl<'a> Proofs<'a> {
             Value::Text(enrolled_by),
             Value::Integer(now_ms()),
         ];
-        self.database.write(ADD, &values).await
+        self.database.write_steps(&[Step::must_change(statement, values)]).await
     }
 
     /// The passkey of an id.

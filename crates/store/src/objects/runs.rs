@@ -1,6 +1,7 @@
 //! Runs of workspaces, each with its number, and how they began and ended.
 
 mod claims;
+mod executors;
 mod reading;
 mod turns;
 
@@ -14,7 +15,11 @@ pub use self::{
     reading::{LiveRun, RunFilter},
     turns::{RunTurn, Turn},
 };
-use super::{grants, ms, now_ms, sessions};
+use super::{
+    grants, ms, now_ms,
+    resting::{self, NewRest, RestTexts},
+    sessions,
+};
 use crate::{
     SessionRow, StatementError,
     database::{Database, Step},
@@ -55,12 +60,14 @@ const DAY_FITS: Statement = Statement {
 };
 const END: Statement = Statement {
     name: "runs.end",
-    sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '' \
+    sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '', claim = '', claimed_until = \
+          CASE WHEN claimed_until > $3 THEN $3 ELSE claimed_until END \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0",
 };
 const END_ALL: Statement = Statement {
     name: "runs.end_all",
-    sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '' \
+    sql: "UPDATE runs SET ended_at = $3, outcome = $4, sealed = '', claim = '', claimed_until = \
+          CASE WHEN claimed_until > $3 THEN $3 ELSE claimed_until END \
           WHERE workspace = $1 AND session = $2 AND ended_at = 0",
 };
 
@@ -145,6 +152,8 @@ pub struct NewRun<'a> {
     pub awaited: Option<Awaited<'a>>,
     /// What is asked of the parent besides, if it begins the run by itself.
     pub spawned: Option<Spawned>,
+    /// Whether it begins because its session is noted to go on: of several, one does.
+    pub is_owed: bool,
 }
 
 /// What has to be so for a run to begin another.
@@ -155,7 +164,7 @@ pub struct Spawned {
     /// How many sessions that its runs have begun may go on, with the new one.
     pub children_max: u32,
     /// How many sessions runs of the workspace may have begun since a time, with the new one.
-    pub day: Option<(SystemTime, u32)>,
+    pub day: (SystemTime, u32),
     /// The grant for a single use that this one is.
     pub grant: Option<GrantId>,
 }
@@ -165,8 +174,9 @@ impl<'a> RunRows<'a> {
         Self { database }
     }
 
-    /// Stores a run, and its session if that is new. `false`, and nothing happens, if the session
-    /// or the parent has ended, or the parent may not begin it.
+    /// Stores a run, and its session if that is new; gives it as it is stored. `None`, and nothing
+    /// happens, if the session or the parent has ended, the parent may not begin it, or it is owed
+    /// to a session and somebody else has begun one.
     ///
     /// # Errors
     /// `Exists` if an id is taken, `OwnerMissing` if there is no such session or workspace, or when
@@ -175,10 +185,10 @@ impl<'a> RunRows<'a> {
         &self,
         run: NewRun<'_>,
         new_session: Option<&SessionRow>,
-    ) -> Result<bool, StatementError> {
+    ) -> Result<Option<RunRow>, StatementError> {
         let NewRun { id, workspace, session, agent, parent, token, .. } = run;
         let NewRun { agent_env, sealed, created_by, expires_at, has_sockets, driver, .. } = run;
-        let NewRun { awaited, spawned, .. } = run;
+        let NewRun { awaited, spawned, is_owed, .. } = run;
         let agent_env = agent_env.iter().map(EnvName::as_str).collect::<Vec<_>>().join(" ");
         let (id, session) = (id.to_text(), session.to_text());
         let parent = parent.map(RunId::to_text).unwrap_or_default();
@@ -188,7 +198,11 @@ impl<'a> RunRows<'a> {
         let mut steps = Vec::with_capacity(8);
         match (new_session, &of_session) {
             (Some(row), Some((id, parent))) => steps.push(sessions::create(row, id, parent)),
-            _ => steps.push(sessions::lives(workspace, Value::Text(&session))),
+            _ => {
+                let session = Value::Text(&session);
+                steps.push(sessions::lives(workspace, session));
+                steps.push(resting::forget(workspace, session, is_owed));
+            }
         }
         if !parent.is_empty() {
             let values = vec![workspace, Value::Text(&parent)];
@@ -198,7 +212,7 @@ impl<'a> RunRows<'a> {
             steps.extend(of.steps(workspace, Value::Text(&parent)));
         }
         steps.push(Step::new(COUNT, vec![workspace]));
-        let day = by_parent.as_ref().and_then(|of| of.day_step(workspace, Value::Text(&parent)));
+        let day = by_parent.as_ref().map(|of| of.day_step(workspace, Value::Text(&parent)));
         steps.extend(day);
         let values = vec![
             workspace,
@@ -222,7 +236,7 @@ impl<'a> RunRows<'a> {
             ),
         ];
         steps.push(Step::must_change(CREATE, values));
-        self.database.write_steps(&steps).await
+        self.read_after(&steps, Value::Text(&id)).await
     }
 
     /// Replaces what a run is frozen with. `false`, and nothing happens, if it has ended, or there
@@ -252,6 +266,21 @@ impl<'a> RunRows<'a> {
         id: RunId,
         how: RunEnd,
     ) -> Result<bool, StatementError> {
+        self.end_owing(workspace, id, how, None).await
+    }
+
+    /// The same, and notes at that moment that its session is to go on, unless a run or a child of
+    /// it does.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn end_owing(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        how: RunEnd,
+        owed: Option<&NewRest>,
+    ) -> Result<bool, StatementError> {
         let id = id.to_text();
         let values = vec![
             Value::Text(workspace.as_str()),
@@ -260,8 +289,10 @@ impl<'a> RunRows<'a> {
             Value::Text(how.as_str()),
         ];
         let granted = grants::end_of_run(values[0], values[1]);
+        let owed = owed.map(RestTexts::new);
         let mut steps = vec![Step::must_change(END, values)];
         steps.extend(granted);
+        steps.extend(owed.as_ref().map(RestTexts::step_if_alone));
         self.database.write_steps(&steps).await
     }
 }
@@ -270,14 +301,14 @@ impl<'a> RunRows<'a> {
 struct SpawnTexts {
     session: String,
     children_max: i64,
-    day: Option<(i64, i64)>,
+    day: (i64, i64),
     grant: Option<String>,
 }
 
 impl SpawnTexts {
     fn new(of: Spawned) -> Self {
         let (session, grant) = (of.session.to_text(), of.grant.map(|id| id.to_text()));
-        let day = of.day.map(|(since, most)| (ms(since), most.into()));
+        let day = (ms(of.day.0), of.day.1.into());
         Self { session, children_max: of.children_max.into(), day, grant }
     }
 
@@ -294,10 +325,10 @@ impl SpawnTexts {
     }
 
     /// Asked when nobody else in the workspace can begin another one meanwhile.
-    fn day_step<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Option<Step<'v>> {
-        let (since, most) = self.day?;
+    fn day_step<'v>(&'v self, workspace: Value<'v>, parent: Value<'v>) -> Step<'v> {
+        let (since, most) = self.day;
         let values = vec![workspace, parent, Value::Integer(since), Value::Integer(most)];
-        Some(Step::must_change(DAY_FITS, values))
+        Step::must_change(DAY_FITS, values)
     }
 }
 

@@ -4,7 +4,12 @@ use std::time::SystemTime;
 
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 
-use super::{events::whole, grants, id, ms, now_ms, optional_time, runs, time, workspace};
+use super::{
+    events::whole,
+    grants, id, ms, now_ms, optional_time,
+    resting::{self, NewRest, RestTexts},
+    runs, time, workspace,
+};
 use crate::{
     StatementError,
     database::{Database, Step},
@@ -54,7 +59,8 @@ const CHILDREN: Statement = Statement {
     name: "sessions.children",
     sql: "SELECT sessions.id AS session, sessions.agent AS agent, above.session AS above, \
           own.id AS run, own.claimable AS claimable, own.claimed_until AS claimed_until, \
-          COALESCE(event_streams.last_at, sessions.created_at) AS last_at, \
+          CASE WHEN COALESCE(event_streams.own_at, 0) > sessions.created_at \
+          THEN event_streams.own_at ELSE sessions.created_at END AS own_at, \
           COALESCE((SELECT MIN(seq) FROM unread_messages \
           WHERE unread_messages.workspace = sessions.workspace \
           AND unread_messages.session = sessions.id AND tellings >= 6 \
@@ -118,8 +124,8 @@ pub struct QuietChild {
     pub is_claimable: bool,
     /// Until when somebody has claimed it.
     pub claimed_until: Option<SystemTime>,
-    /// When something was last told of the session.
-    pub last_at: SystemTime,
+    /// When the session began, or last said something itself.
+    pub own_at: SystemTime,
     /// The number of the oldest message that was told again and again, and that nobody has
     /// acknowledged.
     pub unread: Option<u64>,
@@ -242,7 +248,7 @@ impl<'a> SessionRows<'a> {
                 run: id(row, "run", RunId::parse)?,
                 is_claimable: row.integer("claimable")? != 0,
                 claimed_until: optional_time(row, "claimed_until")?,
-                last_at: time(row, "last_at")?,
+                own_at: time(row, "own_at")?,
                 unread: Some(whole(row, "unread")?).filter(|seq| *seq > 0),
             })
         };
@@ -261,13 +267,31 @@ impl<'a> SessionRows<'a> {
         id: SessionId,
         how: RunEnd,
     ) -> Result<bool, StatementError> {
+        self.end_owing(workspace, id, how, None).await
+    }
+
+    /// The same, and notes at that moment that the session above is to go on, unless a run of that
+    /// does.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn end_owing(
+        &self,
+        workspace: &WorkspaceId,
+        id: SessionId,
+        how: RunEnd,
+        owed: Option<&NewRest>,
+    ) -> Result<bool, StatementError> {
         let id = id.to_text();
         let values =
             vec![Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
         let granted = grants::end_of_session(values[0], values[1]);
         let runs = runs::end_all(values.clone(), how);
-        let mut steps = vec![Step::must_change(END, values), runs];
+        let rests = resting::forget(values[0], values[1], false);
+        let owed = owed.map(RestTexts::new);
+        let mut steps = vec![Step::must_change(END, values), runs, rests];
         steps.extend(granted);
+        steps.extend(owed.as_ref().map(RestTexts::step));
         self.database.write_steps(&steps).await
     }
 }

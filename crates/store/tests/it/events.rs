@@ -47,14 +47,16 @@ async fn begin(store: &Store, of: &EventsOf) {
         driver: None,
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(run, Some(&row)).await.unwrap());
+    assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
 }
 
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
     let (run, kind) = (None, "user.message");
-    NewEvent { of, run, kind, message_id, payload, happened_at, turn: None, unread: None }
+    let (turn, unread, is_own) = (None, None, false);
+    NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, is_own }
 }
 
 fn after(after: u64) -> EventFilter<'static> {

@@ -82,8 +82,9 @@ async fn tenant(store: &Store, name: &str, number: u8) -> WorkspaceId {
         driver: Some(&driver),
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(new_run, Some(&new)).await.unwrap());
+    assert!(store.runs().create(new_run, Some(&new)).await.unwrap().is_some());
     let kept = store.runs().find(run(number)).await.unwrap().unwrap();
     assert_eq!(kept.driver, Some(driver), "X-E81: who drives a run is kept with it");
     here

@@ -173,6 +173,26 @@ async fn a_passkey_has_one_owner_and_changes_in_turn() {
     }
 }
 
+/// D15: of several that are each to be the first passkey one is.
+#[tokio::test]
+async fn d15_of_several_first_passkeys_one_is() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        let mut adding = JoinSet::new();
+        for (number, who) in [ADA, BOB, ADA, BOB, ADA, BOB].into_iter().enumerate() {
+            let store = store.clone();
+            adding.spawn(async move {
+                let one = passkey(&format!("p{number}"), who);
+                store.proofs().add_first_passkey(&one).await.unwrap()
+            });
+        }
+        let added = adding.join_all().await;
+        assert_eq!(added.into_iter().filter(|is_first| *is_first).count(), 1);
+        store.proofs().add_passkey(&passkey("p9", ADA)).await.unwrap();
+        assert!(!store.proofs().add_first_passkey(&passkey("p10", ADA)).await.unwrap());
+    }
+}
+
 #[tokio::test]
 async fn somebody_at_a_provider_is_admitted_whole_or_not() {
     for place in Place::both() {

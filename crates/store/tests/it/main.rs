@@ -24,6 +24,7 @@ mod postgres;
 mod principals;
 mod processes;
 mod refusals;
+mod resting;
 mod rules;
 mod runs;
 mod secrets;

@@ -49,12 +49,13 @@ fn new(workspace: &WorkspaceId, number: u8, of: u8) -> NewRun<'_> {
         driver: None,
         awaited: None,
         spawned: None,
+        is_owed: false,
     }
 }
 
 async fn create(store: &Store, of: &WorkspaceId, number: u8) {
     let created = store.runs().create(new(of, number, number), Some(&row(of, number))).await;
-    assert!(created.unwrap());
+    assert!(created.unwrap().is_some());
 }
 
 /// D10: what a run is frozen with becomes more while it lives, and nothing comes back afterwards.
@@ -104,7 +105,7 @@ async fn o82_what_a_run_is_frozen_with_goes_at_its_end() {
         assert!(found.ended_at.is_some() && found.sealed.is_empty());
         let first = store.runs().find(run(1)).await.unwrap().unwrap();
         assert_eq!(first.ended.unwrap().1, RunEnd::Expired, "it had ended before");
-        let again = store.runs().create(new(&here, 2, 1), None).await.unwrap();
+        let again = store.runs().create(new(&here, 2, 1), None).await.unwrap().is_some();
         assert!(!again, "no run begins in a session that has ended");
         assert_eq!(store.runs().find(run(2)).await.unwrap(), None);
     }
@@ -116,7 +117,7 @@ async fn a_session_ends_with_its_runs() {
     for place in Place::both() {
         let (store, here) = (place.open().await, id("default"));
         create(&store, &here, 1).await;
-        assert!(store.runs().create(new(&here, 2, 1), None).await.unwrap());
+        assert!(store.runs().create(new(&here, 2, 1), None).await.unwrap().is_some());
         create(&store, &here, 3).await;
         assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
         let at = store.sessions().find(&here, session(1)).await.unwrap().unwrap().ended_at;
@@ -173,9 +174,9 @@ async fn s18_ids_of_other_workspaces_do_not_fit() {
         assert_eq!(store.sessions().find(&there, session(1)).await.unwrap(), None);
         assert!(!store.runs().end(&there, run(1), RunEnd::Ended).await.unwrap());
         assert!(!store.sessions().end(&there, session(1), RunEnd::Ended).await.unwrap());
-        assert!(!store.runs().create(new(&there, 2, 1), None).await.unwrap());
+        assert!(store.runs().create(new(&there, 2, 1), None).await.unwrap().is_none());
         let of_parent = NewRun { parent: Some(run(1)), ..new(&there, 2, 2) };
-        assert!(!store.runs().create(of_parent, Some(&row(&there, 2))).await.unwrap());
+        assert!(store.runs().create(of_parent, Some(&row(&there, 2))).await.unwrap().is_none());
         assert_eq!(
             store.sessions().find(&there, session(2)).await.unwrap(),
             None,
@@ -184,11 +185,11 @@ async fn s18_ids_of_other_workspaces_do_not_fit() {
         let taken = store.runs().create(new(&there, 1, 3), Some(&row(&there, 3))).await;
         assert_eq!(taken.unwrap_err().kind(), ErrorKind::Conflict);
         let child = NewRun { parent: Some(run(1)), ..new(&here, 4, 4) };
-        assert!(store.runs().create(child, Some(&row(&here, 4))).await.unwrap());
+        assert!(store.runs().create(child, Some(&row(&here, 4))).await.unwrap().is_some());
         let found = store.runs().find(run(4)).await.unwrap().unwrap();
         assert_eq!((found.parent, found.pid.get()), (Some(run(1)), 2));
         store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap();
         let late = NewRun { parent: Some(run(1)), ..new(&here, 5, 4) };
-        assert!(!store.runs().create(late, None).await.unwrap());
+        assert!(store.runs().create(late, None).await.unwrap().is_none());
     }
 }

@@ -75,8 +75,9 @@ pub(crate) async fn store(place: &Place) -> Store {
         driver: None,
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(run, Some(&row)).await.unwrap());
+    assert!(store.runs().create(run, Some(&row)).await.unwrap().is_some());
     store
 }
 

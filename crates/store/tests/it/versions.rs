@@ -5,7 +5,7 @@
 //! step that is changed after it was published fails here. A new step comes with a new file.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
 use fs_err as fs;
 use narthex_model::{CatalogKind, EnvName, RunId, SecretName, ServerId, SessionId};
@@ -164,6 +164,7 @@ async fn check_definitions(store: &Store, version: u32) {
 
 /// The events that a store of a version had, and how long they are kept.
 async fn check_events(store: &Store, version: u32) {
+    check_resting(store, version).await;
     let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();
     assert_eq!(team.settings.events_kept_days, if version >= 20 { 7 } else { 30 });
     assert_eq!(team.settings.runtime_requests, version < 31);
@@ -211,6 +212,13 @@ async fn check_outbound(store: &Store, version: u32) {
     let row = |name: &str, what: &str, told| (name.to_owned(), what.to_owned(), told);
     let all = vec![row("chat", "slack", 0), row("ops", kinds, 1)];
     assert_eq!(found, if version >= 28 { all } else { Vec::new() });
+}
+
+/// The session that was to go on in a store of a version.
+async fn check_resting(store: &Store, version: u32) {
+    let resting = store.resting().due(SystemTime::now(), 9).await.unwrap();
+    let found: Vec<_> = resting.iter().map(|one| (one.rest.sealed.as_str(), one.tries)).collect();
+    assert_eq!(found, if version >= 34 { vec![("c2VhbGVk", 2)] } else { vec![] });
 }
 
 /// The run that a store of a version had, and what its agent was given.

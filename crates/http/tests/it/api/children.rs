@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 use narthex_control::By;
-use narthex_model::{ErrorKind, PrincipalId, RunId, WorkspaceId};
+use narthex_events::{EventKind, EventPlace};
+use narthex_model::{ErrorKind, PrincipalId, RunId, SessionId, WorkspaceId};
 use narthex_runs::Creator;
 use narthex_store::Store;
 use serde_json::{Value, json};
@@ -250,9 +251,15 @@ async fn x_e89_an_orchestrator_hears_of_silent_children() {
         assert_eq!(woken(&lead, "watchdog").await, told, "after {minutes} minutes");
     }
     assert_eq!(woken(&worker, "watchdog").await, 0);
-    // What comes from the child begins it anew.
+    // What is said to the child is nothing of it; what comes from the child begins it anew.
     let said = json!({ "child_session_id": child["id"], "text": "hello?" });
     lead.called("inject_message", said).await;
+    api.runs.look_at_children(in_minutes(6)).await.unwrap();
+    assert_eq!(woken(&lead, "watchdog").await, 5);
+    let session = SessionId::parse(&text(&child, "id")).unwrap();
+    let place = EventPlace { workspace: WorkspaceId::default(), session, run: None };
+    let events = api.control.events().unwrap();
+    events.append(&place, EventKind::AgentStatus, &json!({}), None).await.unwrap();
     api.runs.look_at_children(in_minutes(6)).await.unwrap();
     assert_eq!(woken(&lead, "watchdog").await, 6);
     // Nobody has claimed it, so it does not end.

@@ -327,3 +327,30 @@ async fn the_page_shows_what_is() {
         assert!(page.contains(&format!("`{}`", kind.as_str())), "{kind:?}");
     }
 }
+
+/// X-E98: a place behind the end of a stream is refused, since what comes up to it would be missed;
+/// the end itself is one.
+#[tokio::test]
+async fn x_e98_a_place_behind_the_end_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    let run = begun(&api).await;
+    let of_session = under(&run, "events");
+    let of_workspace = format!("{HERE}/events");
+    for path in [&of_session, &of_workspace] {
+        for (query, last) in [("?after=2", None), ("", Some("2")), ("", Some("99999999999"))] {
+            let request = api.ask("GET", &format!("{path}{query}"));
+            let request = request.header("accept", "text/event-stream");
+            let request = match last {
+                Some(last) => request.header("last-event-id", last),
+                None => request,
+            };
+            let told = request.send().await.problem(StatusCode::BAD_REQUEST, "invalid");
+            assert!(told.contains("the last is 1") && told.contains("from 0"), "{told}");
+        }
+    }
+    let mut stream = api.stream(&of_session, ADMIN, Some("1")).await;
+    api.say(&run, json!({ "text": "hello" })).await.succeeded();
+    let (id, event) = next(&mut stream).await.unwrap();
+    assert_eq!((id.as_deref(), &event["type"]), (Some("2"), &json!("user.message")));
+}

@@ -12,11 +12,11 @@ use tempfile::TempDir;
 
 use super::{built_in::Run, world::Api};
 
-const HERE: &str = "/api/workspaces/default";
+pub(super) const HERE: &str = "/api/workspaces/default";
 
 /// A daemon with `lead`, who may start `reader` and the orchestrator `boss`, who may start `reader`
 /// and has a server that asks for a scope.
-async fn daemon(place: &TempDir) -> (Api, Store) {
+pub(super) async fn daemon(place: &TempDir) -> (Api, Store) {
     let store = Store::open(&place.path().join("store.db")).await.unwrap();
     let api = Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await;
     let server = json!({ "url": api.fixture_url(), "transport": "http",
@@ -38,18 +38,18 @@ async fn daemon(place: &TempDir) -> (Api, Store) {
     (api, store)
 }
 
-fn text(value: &Value, name: &str) -> String {
+pub(super) fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_else(|| panic!("no {name} in {value}")).to_owned()
 }
 
 /// A run of `lead`, with a scope that what comes of it needs.
-async fn lead(api: &Api) -> Run<'_> {
+pub(super) async fn lead(api: &Api) -> Run<'_> {
     let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" } }).to_string();
     let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
     Run { api, token: text(&made, "token"), session: text(&made, "session_id") }
 }
 
-async fn start(run: &Run<'_>, agent: &str) -> Value {
+pub(super) async fn start(run: &Run<'_>, agent: &str) -> Value {
     run.called("spawn_session", json!({ "child_agent_id": agent })).await
 }
 
@@ -57,13 +57,13 @@ async fn refused(run: &Run<'_>, agent: &str) -> Value {
     run.refused("spawn_session", json!({ "child_agent_id": agent })).await
 }
 
-async fn claimed<'a>(api: &'a Api, run: &str) -> (Run<'a>, Value) {
+pub(super) async fn claimed<'a>(api: &'a Api, run: &str) -> (Run<'a>, Value) {
     let claim = api.send("POST", &format!("{HERE}/runs/{run}/claim"), "{}").await.succeeded();
     let (token, session) = (text(&claim["run"], "token"), text(&claim["run"], "session_id"));
     (Run { api, token, session }, claim)
 }
 
-async fn end(api: &Api, path: &str) {
+pub(super) async fn end(api: &Api, path: &str) {
     assert_eq!(api.ask("DELETE", path).send().await.status, StatusCode::NO_CONTENT);
 }
 
@@ -202,6 +202,11 @@ async fn o80_a_parent_goes_on_by_itself() {
     // The scope is there: its server could not be made without.
     let (boss, claim) = claimed(&api, &text(&run, "run_id")).await;
     assert!(text(&claim, "prompt").contains(&child.session), "{claim}");
+    // The session is a child's, whichever run of it goes on.
+    let view = api.world.gateway.runs().identify(&boss.token).unwrap();
+    assert!(view.authority.actors.is_child, "{claim}");
+    let above = boss.called("message_caller", json!({ "summary": "go on" })).await;
+    assert_eq!(above["delivered"], true);
     assert_eq!(claim["run"]["servers"][0]["alias"], "docs");
     // It goes on now, so that the next end is an event alone.
     let gone = format!("{HERE}/sessions/{}", text(&readers[1]["session"], "id"));

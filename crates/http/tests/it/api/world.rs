@@ -11,7 +11,7 @@ use narthex_control::{
     Control, ControlOptions, GrantOptions, LoginOptions, SecretRows, StoreLedger, Variables,
 };
 use narthex_gateway::RunToken;
-use narthex_model::KnownExecutors;
+use narthex_model::{ExecutorName, KnownExecutors, WorkspaceId};
 use narthex_outbound::Outbound;
 use narthex_registry::{
     ServerRow,
@@ -56,6 +56,12 @@ pub(super) fn shell() -> Value {
     // One message is one line, and what looks like a placeholder must not be one.
     let script = script.replace(",\n            \"capa", ",\"capa").replace("${", "$${");
     json!({ "transport": "stdio", "command": "sh", "args": ["-c", script, "secret-argument"] })
+}
+
+/// An executor of the workspace `default`, of which nobody has the program.
+fn crew() -> KnownExecutors {
+    let of = [(ExecutorName::new("crew").unwrap(), [WorkspaceId::default()].into())];
+    KnownExecutors::new(of.into())
 }
 
 async fn vault(store: &Store, keys: &Path) -> Vault {
@@ -155,7 +161,7 @@ impl Api {
             grants: Arc::default(),
             granting,
             rules: Arc::default(),
-            executors: KnownExecutors::default(),
+            executors: crew(),
             defaults: Vec::new(),
         };
         let registry = registry();

@@ -226,6 +226,37 @@ async fn a_revoked_client_comes_in_no_more() {
     assert_eq!(operator.client(&short).await["is_live"], false);
 }
 
+/// A client that is disabled ends as a revoked one does, and begins anew once it is let in again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disabled_client_ends_with_its_run() {
+    let world = World::operated(&json!({})).await;
+    let operator = Operator(&world);
+    operator.has_reader("secret").await;
+    let made = operator.register(&desktop()).await;
+    let mut old = world.client_as("/mcp", token(&made));
+    old.open_session(json!({})).await;
+    let mut stream = old.listen().await;
+    let session = operator.client(&made).await["session_id"].clone();
+    let set = async |is_disabled: bool| {
+        let path = "/api/principals/default%2Fdesktop";
+        let change = json!({ "is_disabled": is_disabled }).to_string();
+        let changed = operator.ask("PATCH", path, &change).await;
+        assert_eq!(changed.status, StatusCode::OK, "{changed:?}");
+    };
+    set(true).await;
+    while stream.next().await.is_some() {}
+    assert_eq!(operator.echoes(token(&made)).await.status, StatusCode::UNAUTHORIZED);
+    let path = format!("{HOME}/sessions/{}", session.as_str().unwrap());
+    assert_eq!(
+        (operator.living().await, &operator.get(&path).await["status"]),
+        (0, &json!("ended"))
+    );
+    set(false).await;
+    operator.works(token(&made)).await;
+    assert_ne!(operator.client(&made).await["session_id"], session);
+    assert_eq!(operator.living().await, 1);
+}
+
 /// I-D2, S18: what cannot run is not registered; origins are bound at registration; a client of one
 /// workspace is not there in another, and has no roles in its own.
 #[tokio::test(flavor = "multi_thread")]

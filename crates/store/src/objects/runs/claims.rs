@@ -24,6 +24,12 @@ const RELEASE: Statement = Statement {
     sql: "UPDATE runs SET claimed_until = $2 WHERE claimed_by = $1 AND executor <> '' \
           AND ended_at = 0 AND claimed_until > $2",
 };
+/// A claim of which nothing has come is no attempt.
+const GIVE_BACK: Statement = Statement {
+    name: "runs.give_back",
+    sql: "UPDATE runs SET claim = '', claimed_until = $4, attempts = attempts - 1 \
+          WHERE workspace = $1 AND id = $2 AND claim = $3 AND claim <> '' AND ended_at = 0",
+};
 const HOLD: Statement = Statement {
     name: "runs.hold",
     sql: "UPDATE runs SET claimed_until = $4 WHERE workspace = $1 AND id = $2 AND ended_at = 0 \
@@ -111,6 +117,27 @@ impl RunRows<'_> {
     pub async fn release(&self, by: &str) -> Result<(), StatementError> {
         let values = vec![Value::Text(by), Value::Integer(now_ms())];
         self.database.write_steps(&[Step::new(RELEASE, values)]).await.map(drop)
+    }
+
+    /// Gives a run back that was claimed and has not begun: it waits as before, and the claim does
+    /// not count. `false`, and nothing happens, if the claim is another one by now.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn give_back(
+        &self,
+        workspace: &WorkspaceId,
+        id: RunId,
+        claim: &str,
+    ) -> Result<bool, StatementError> {
+        let id = id.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&id),
+            Value::Text(claim),
+            Value::Integer(now_ms()),
+        ];
+        self.database.write_steps(&[Step::must_change(GIVE_BACK, values)]).await
     }
 
     /// Has a claim last until another time. `false`, and nothing happens, if it is over, or another

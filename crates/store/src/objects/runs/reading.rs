@@ -1,11 +1,14 @@
 //! What there is of runs.
 
+use std::time::SystemTime;
+
 use narthex_model::{ExecutorName, Pid, PrincipalId, RunEnd, RunId, SessionId, WorkspaceId};
 
 use super::{RunRow, RunRows, Waiting, turns::turn};
 use crate::{
     StatementError,
-    objects::{env_bindings::env_names, id, now_ms, optional_time, time, workspace},
+    database::Step,
+    objects::{env_bindings::env_names, id, ms, now_ms, optional_time, time, workspace},
     statement::{Row, Statement, Value},
 };
 
@@ -42,17 +45,11 @@ const PAGE_OF_SESSION: Statement = Statement {
           THEN 'waits' ELSE 'begun' END) AND session = $7 ORDER BY pid LIMIT $3",
 };
 
-/// Runs of an executor that nobody carries out, the oldest first.
-const OF_EXECUTOR: Statement = Statement {
-    name: "runs.of_executor",
-    sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
-          created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
-          turn FROM runs \
-          WHERE executor = $1 AND ended_at = 0 AND claimed_until <= $2 AND expires_at > $2 \
-          ORDER BY created_at, id LIMIT $3",
+/// Those that have ended, whosever they are.
+const ENDED_SINCE: Statement = Statement {
+    name: "runs.ended_since",
+    sql: "SELECT id FROM runs WHERE ended_at >= $1 ORDER BY ended_at, id LIMIT $2",
 };
-
 /// Which runs of a workspace are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunFilter {
@@ -101,7 +98,7 @@ pub struct LiveRun {
     /// Whose it is.
     pub workspace: WorkspaceId,
     /// When its time is over.
-    pub expires_at: std::time::SystemTime,
+    pub expires_at: SystemTime,
     /// Whether it has Unix sockets.
     pub has_sockets: bool,
 }
@@ -163,18 +160,29 @@ impl RunRows<'_> {
         }
     }
 
-    /// The `limit` oldest runs of all workspaces that an executor is to carry out, and nobody does.
+    /// The first `limit` runs of all workspaces that have ended since a time, in its order.
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn of_executor(
+    pub async fn ended_since(
         &self,
-        name: &ExecutorName,
+        since: SystemTime,
         limit: u32,
-    ) -> Result<Vec<RunRow>, StatementError> {
-        let values =
-            [Value::Text(name.as_str()), Value::Integer(now_ms()), Value::Integer(limit.into())];
-        self.database.read(OF_EXECUTOR, &values).await?.iter().map(run).collect()
+    ) -> Result<Vec<RunId>, StatementError> {
+        let values = [Value::Integer(ms(since)), Value::Integer(limit.into())];
+        let rows = self.database.read(ENDED_SINCE, &values).await?;
+        rows.iter().map(|row| id(row, "id", RunId::parse)).collect()
+    }
+
+    /// What there is of a run once these steps are done; `None`, and nothing is stored, if one of
+    /// them comes to nothing.
+    pub(super) async fn read_after(
+        &self,
+        steps: &[Step<'_>],
+        id: Value<'_>,
+    ) -> Result<Option<RunRow>, StatementError> {
+        let rows = self.database.write_then_read(steps, FIND, vec![id]).await?;
+        rows.iter().flatten().next().map(run).transpose()
     }
 
     /// The first `limit` runs of a workspace whose numbers come after `after`.
@@ -209,7 +217,7 @@ impl RunRows<'_> {
     }
 }
 
-fn run(row: &Row) -> Result<RunRow, StatementError> {
+pub(super) fn run(row: &Row) -> Result<RunRow, StatementError> {
     let driver = row.text("driver")?;
     let driver = (!driver.is_empty()).then(|| PrincipalId::new(&driver));
     let pid = u64::try_from(row.integer("pid")?).ok().and_then(Pid::new);

@@ -1,0 +1,217 @@
+//! Sessions and runs over failures, second daemons on a store, and the end of their time.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use narthex_events::EventKind;
+use narthex_gateway::RunToken;
+use narthex_model::{ExecutorName, RunId, SessionId, WorkspaceId};
+use narthex_store::Store;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{
+    built_in::Run,
+    kin::{HERE, claimed, daemon, end, lead, start, text},
+    world::Api,
+};
+use crate::world::Stream;
+
+fn in_minutes(minutes: u64) -> SystemTime {
+    SystemTime::now() + Duration::from_secs(minutes * 60)
+}
+
+fn run_id(of: &Value) -> RunId {
+    RunId::parse(&text(of, "run_id")).unwrap()
+}
+
+/// Another daemon on the store.
+async fn other(store: &Store, place: &TempDir) -> Api {
+    Api::with_all(&json!({}), store.clone(), &place.path().join("master.key")).await
+}
+
+async fn puts_docs(api: &Api, schema: Value) {
+    let server = json!({ "url": api.fixture_url(), "transport": "http", "config_schema": schema });
+    api.send("PUT", &format!("{HERE}/mcp-servers/docs"), server.to_string()).await.succeeded();
+}
+
+async fn pending(api: &Api, session: &str) -> usize {
+    let found = api.get(&format!("{HERE}/runs?status=pending&session={session}")).await;
+    found["items"].as_array().unwrap().len()
+}
+
+/// O80: a session that is to go on, and cannot, is kept; one of two daemons has it go on as soon as
+/// it can.
+#[tokio::test]
+async fn o80_what_a_session_is_owed_outlives_a_failure() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let begun = start(&lead, "boss").await;
+    let (boss, claim) = claimed(&api, &text(&begun["session"], "run_id")).await;
+    let child = start(&boss, "reader").await;
+    end(&api, &format!("{HERE}/runs/{}", text(&claim["run"], "run_id"))).await;
+    let context = json!({ "type": "string", "required": true });
+    puts_docs(&api, json!({ "context": context, "more": context })).await;
+    end(&api, &format!("{HERE}/sessions/{}", text(&child["session"], "id"))).await;
+    let owed = async || store.resting().due(in_minutes(600), 9).await.unwrap();
+    while owed().await.iter().all(|one| one.tries == 0) {
+        assert_eq!(owed().await.len(), 1);
+    }
+    assert_eq!(pending(&api, &boss.session).await, 0);
+    puts_docs(&api, json!({ "context": context })).await;
+    let other = other(&store, &place).await;
+    assert_eq!(pending(&api, &boss.session).await, 0, "it is tried again after a while");
+    let (one, two) = tokio::join!(api.runs.go_on(in_minutes(2)), other.runs.go_on(in_minutes(2)));
+    one.and(two).unwrap();
+    while pending(&api, &boss.session).await == 0 {}
+    assert_eq!((pending(&api, &boss.session).await, owed().await.len()), (1, 0));
+    let items = api.get(&format!("{HERE}/runs?status=pending&session={}", boss.session)).await;
+    let (_, claim) = claimed(&api, &text(&items["items"][0], "run_id")).await;
+    assert!(text(&claim, "prompt").contains(&text(&child["session"], "id")), "{claim}");
+}
+
+/// S18: a token that is made up for a run does not shut out the one that opens it.
+#[tokio::test]
+async fn s18_a_wrong_token_shuts_out_no_right_one() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let id = api.world.gateway.runs().identify(&lead.token).unwrap().id;
+    let other = other(&store, &place).await;
+    for _ in 0..3 {
+        let wrong = RunToken::of_run(id).unwrap();
+        let request = other.world.modern("/mcp/narthex", "tools/list", json!({}));
+        let bearer = format!("Bearer {}", wrong.expose());
+        let answer = request.header("authorization", &bearer).send().await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    }
+    let right = Run { api: &other, token: lead.token.clone(), session: lead.session.clone() };
+    right.called("list_spawnable_agents", json!({})).await;
+}
+
+/// A child's session ends with the time of its run, claimed or not, and its parent hears of it; a
+/// session that a person has begun stays for them.
+#[tokio::test]
+async fn a_childs_session_ends_with_its_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    // A slow machine takes longer to begin the child.
+    for seconds in 2.. {
+        let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" },
+                            "expires_in": seconds });
+        let made = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
+        let (token, session) = (text(&made, "token"), text(&made, "session_id"));
+        let lead = Run { api: &api, token, session };
+        let begun = lead.call("spawn_session", json!({ "child_agent_id": "reader" })).await;
+        let Some(child) = begun["structuredContent"]["session"]["id"].as_str() else { continue };
+        let id = SessionId::parse(child).unwrap();
+        let events = api.control.events().unwrap();
+        let kinds = vec![EventKind::SessionEnded];
+        let mut story = events.follow(&WorkspaceId::default(), id, 0, kinds);
+        let ended = story.next().await.unwrap().expect("it has ended");
+        assert_eq!(ended[0].envelope()["payload"]["how"], "expired");
+        let seen = api.get(&format!("{HERE}/sessions/{child}")).await;
+        assert_eq!(seen["status"], "ended", "{seen}");
+        let above = api.get(&format!("{HERE}/sessions/{}", lead.session)).await;
+        assert_eq!(above["status"], "running", "{above}");
+        return;
+    }
+}
+
+/// A claim of a run that cannot begin is given back at once, and does not count.
+#[tokio::test]
+async fn a_claim_of_which_nothing_comes_is_given_back() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let child = start(&lead, "reader").await;
+    let (here, id) = (WorkspaceId::default(), run_id(&child["session"]));
+    let row = async || store.runs().find(id).await.unwrap().unwrap();
+    let sealed = row().await.sealed;
+    assert!(store.runs().freeze(&here, id, "no such thing").await.unwrap());
+    let path = format!("{HERE}/runs/{id}/claim");
+    for _ in 0..2 {
+        let refused = api.send("POST", &path, r#"{"lease_seconds": 3600}"#).await;
+        assert!(refused.status.is_server_error(), "{}", refused.text());
+        let waiting = row().await.waiting.unwrap();
+        assert!(waiting.is_free(SystemTime::now()) && waiting.attempts == 0, "{waiting:?}");
+    }
+    assert!(store.runs().freeze(&here, id, &sealed).await.unwrap());
+    let (run, _) = claimed(&api, &id.to_text()).await;
+    run.called("emit_status", json!({ "status": "starting" })).await;
+}
+
+/// A run that waits for an executor that no daemon has for its workspace any more fails, and says
+/// why; nobody else claims it meanwhile.
+#[tokio::test]
+async fn runs_of_an_executor_that_is_gone_fail() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let hand = json!({ "executor": "crew" }).to_string();
+    api.send("PUT", &format!("{HERE}/agents/hand"), hand).await.succeeded();
+    let asked = json!({ "agent_name": "hand" }).to_string();
+    let made = api.send("POST", &format!("{HERE}/runs"), asked).await.succeeded();
+    let path = format!("{HERE}/runs/{}", text(&made, "run_id"));
+    let status = async || text(&api.get(&path).await, "status");
+    let (crew, here) = (ExecutorName::new("crew").unwrap(), WorkspaceId::default());
+    let hour = Duration::from_secs(3600);
+    api.runs.serve("one", &[(crew.clone(), here.clone())], hour).await.unwrap();
+    api.runs.fail_unserved().await.unwrap();
+    assert_eq!(status().await, "pending");
+    let team = WorkspaceId::new("team").unwrap();
+    assert!(api.runs.awaiting(&crew, &[team].into(), 9).await.unwrap().is_empty());
+    let waiting = api.runs.awaiting(&crew, &[here].into(), 9).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    let claim = api.send("POST", &format!("{path}/claim"), "{}").await;
+    claim.problem(StatusCode::CONFLICT, "conflict");
+    api.runs.serve("one", &[], hour).await.unwrap();
+    api.runs.fail_unserved().await.unwrap();
+    assert_eq!(status().await, "failed");
+    let events = api.get(&format!("{HERE}/sessions/{}/events", text(&made, "session_id"))).await;
+    let failed = &events["items"][1];
+    assert_eq!(failed["type"], "session.failed", "{events}");
+    let reason = text(&failed["payload"], "reason");
+    assert!(reason.contains("`crew`") && reason.contains("executors.crew.workspaces"), "{reason}");
+}
+
+/// X-E89, X-E90: a stream that a child holds open, and what its parent says to it, are no sign of
+/// life; what it calls is.
+#[tokio::test]
+async fn x_e90_only_what_a_child_does_itself_is_life() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, _) = daemon(&place).await;
+    let lead = lead(&api).await;
+    let status = async |child: &Value| {
+        let asked = json!({ "child_session_id": child["session"]["id"] });
+        text(&lead.called("read_child_output", asked).await["child"], "status")
+    };
+    let begin = async || {
+        let child = start(&lead, "reader").await;
+        let path = format!("{HERE}/runs/{}/claim", text(&child["session"], "run_id"));
+        let claim = api.send("POST", &path, r#"{"lease_seconds": 36000}"#).await.succeeded();
+        (child, text(&claim["run"], "token"))
+    };
+    let (listens, token) = begin().await;
+    let filter = json!({ "notifications": { "toolsListChanged": true } });
+    let request = api.world.modern("/mcp", "subscriptions/listen", filter);
+    let request = request.header("authorization", &format!("Bearer {token}"));
+    let mut stream = Stream::of(request.open().await);
+    stream.next().await.expect("it is acknowledged");
+    let said = json!({ "child_session_id": listens["session"]["id"], "text": "still there?" });
+    lead.called("inject_message", said).await;
+    api.runs.look_at_children(in_minutes(29)).await.unwrap();
+    assert_eq!(status(&listens).await, "running");
+    api.runs.look_at_children(in_minutes(31)).await.unwrap();
+    assert_eq!(status(&listens).await, "expired");
+    while stream.next().await.is_some() {}
+
+    // One whose claim was long in coming is not silent for as long.
+    let (calls, token) = begin().await;
+    let view = api.world.gateway.runs().identify(&token).unwrap();
+    assert_eq!(view.last_act(SystemTime::now()), None);
+    let (token, session) = (token, text(&calls["session"], "id"));
+    let run = Run { api: &api, token, session };
+    run.called("list_spawnable_agents", json!({})).await;
+    assert!(view.last_act(SystemTime::now()).is_some());
+}

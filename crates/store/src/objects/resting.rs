@@ -1,0 +1,195 @@
+//! Sessions that are to go on by themselves, since something has happened for them while no run of
+//! them went on.
+
+use std::time::SystemTime;
+
+use narthex_model::{RunId, SessionId, WorkspaceId};
+
+use super::{id, ms, workspace};
+use crate::{
+    StatementError,
+    database::{Database, Step},
+    statement::{Row, Statement, Value},
+};
+
+/// Unless a run of it goes on, which hears by itself; what is owed already stays.
+const OWE: Statement = Statement {
+    name: "resting_sessions.owe",
+    sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
+          SELECT workspace, id, $3, $4, 0, 0 FROM sessions \
+          WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND NOT EXISTS (SELECT 1 FROM runs \
+          WHERE runs.workspace = $1 AND runs.session = $2 AND runs.ended_at = 0) \
+          ON CONFLICT (workspace, session) DO NOTHING",
+};
+/// The same, and unless a child of it goes on, whose end will be told.
+const OWE_ALONE: Statement = Statement {
+    name: "resting_sessions.owe_alone",
+    sql: "INSERT INTO resting_sessions (workspace, session, run, sealed, due_at, tries) \
+          SELECT workspace, id, $3, $4, 0, 0 FROM sessions \
+          WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND NOT EXISTS (SELECT 1 FROM runs \
+          WHERE runs.workspace = $1 AND runs.session = $2 AND runs.ended_at = 0) \
+          AND NOT EXISTS (SELECT 1 FROM sessions child WHERE child.workspace = $1 \
+          AND child.ended_at = 0 AND child.parent IN (SELECT runs.id FROM runs \
+          WHERE runs.workspace = $1 AND runs.session = $2)) \
+          ON CONFLICT (workspace, session) DO NOTHING",
+};
+const DUE: Statement = Statement {
+    name: "resting_sessions.due",
+    sql: "SELECT workspace, session, run, sealed, tries FROM resting_sessions \
+          WHERE due_at <= $1 ORDER BY due_at, workspace, session LIMIT $2",
+};
+const TAKE: Statement = Statement {
+    name: "resting_sessions.take",
+    sql: "UPDATE resting_sessions SET tries = tries + 1, due_at = $4 \
+          WHERE workspace = $1 AND session = $2 AND tries = $3",
+};
+const FORGET: Statement = Statement {
+    name: "resting_sessions.forget",
+    sql: "DELETE FROM resting_sessions WHERE workspace = $1 AND session = $2",
+};
+
+/// Access to sessions that are to go on.
+#[derive(Debug, Clone, Copy)]
+pub struct RestingRows<'a> {
+    database: &'a Database,
+}
+
+/// What a session is to go on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRest {
+    /// Whose it is.
+    pub workspace: WorkspaceId,
+    /// Which one.
+    pub session: SessionId,
+    /// The run of it whose time bounds what comes.
+    pub run: RunId,
+    /// What its next run is told, sealed.
+    pub sealed: String,
+}
+
+/// A session that is to go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestingSession {
+    /// With what.
+    pub rest: NewRest,
+    /// How often that was tried.
+    pub tries: u32,
+}
+
+impl<'a> RestingRows<'a> {
+    pub(crate) fn new(database: &'a Database) -> Self {
+        Self { database }
+    }
+
+    /// Notes that a session is to go on. `false`, and nothing happens, if a run of it goes on, it
+    /// has ended, or it is noted already.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn owe(&self, rest: &NewRest) -> Result<bool, StatementError> {
+        let texts = RestTexts::new(rest);
+        let step = Step::must_change(OWE, texts.values());
+        self.database.write_steps(&[step]).await
+    }
+
+    /// The first `limit` sessions that are to be tried at a time, of all workspaces.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn due(
+        &self,
+        now: SystemTime,
+        limit: u32,
+    ) -> Result<Vec<RestingSession>, StatementError> {
+        let values = [Value::Integer(ms(now)), Value::Integer(limit.into())];
+        let rows = self.database.read(DUE, &values).await?;
+        rows.iter().map(resting).collect()
+    }
+
+    /// Takes the next beginning of a session, after which it is tried again at a time. `false`, and
+    /// nothing happens, if somebody else has taken it, or it is not noted any more.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn take(
+        &self,
+        resting: &RestingSession,
+        again_at: SystemTime,
+    ) -> Result<bool, StatementError> {
+        let NewRest { workspace, session, .. } = &resting.rest;
+        let session = session.to_text();
+        let values = vec![
+            Value::Text(workspace.as_str()),
+            Value::Text(&session),
+            Value::Integer(resting.tries.into()),
+            Value::Integer(ms(again_at)),
+        ];
+        self.database.write_steps(&[Step::must_change(TAKE, values)]).await
+    }
+
+    /// Forgets that a session is to go on. `false` if it was not.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn forget(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<bool, StatementError> {
+        let session = session.to_text();
+        let values = vec![Value::Text(workspace.as_str()), Value::Text(&session)];
+        self.database.write_steps(&[Step::must_change(FORGET, values)]).await
+    }
+}
+
+/// What is noted, as it is stored.
+pub(super) struct RestTexts<'r> {
+    rest: &'r NewRest,
+    session: String,
+    run: String,
+}
+
+impl<'r> RestTexts<'r> {
+    pub(super) fn new(rest: &'r NewRest) -> Self {
+        Self { rest, session: rest.session.to_text(), run: rest.run.to_text() }
+    }
+
+    fn values(&self) -> Vec<Value<'_>> {
+        vec![
+            Value::Text(self.rest.workspace.as_str()),
+            Value::Text(&self.session),
+            Value::Text(&self.run),
+            Value::Text(&self.rest.sealed),
+        ]
+    }
+
+    /// The step that notes it, unless a run of the session goes on.
+    pub(super) fn step(&self) -> Step<'_> {
+        Step::new(OWE, self.values())
+    }
+
+    /// The step that notes it, unless a run or a child of the session goes on.
+    pub(super) fn step_if_alone(&self) -> Step<'_> {
+        Step::new(OWE_ALONE, self.values())
+    }
+}
+
+/// The step that forgets that a session is to go on; with `is_owed` it comes to nothing if nobody
+/// has noted that.
+pub(super) fn forget<'v>(workspace: Value<'v>, session: Value<'v>, is_owed: bool) -> Step<'v> {
+    match is_owed {
+        true => Step::must_change(FORGET, vec![workspace, session]),
+        false => Step::new(FORGET, vec![workspace, session]),
+    }
+}
+
+fn resting(row: &Row) -> Result<RestingSession, StatementError> {
+    let rest = NewRest {
+        workspace: workspace(row)?,
+        session: id(row, "session", SessionId::parse)?,
+        run: id(row, "run", RunId::parse)?,
+        sealed: row.text("sealed")?,
+    };
+    let tries = u32::try_from(row.integer("tries")?).map_err(|_unfit| row.damaged())?;
+    Ok(RestingSession { rest, tries })
+}

@@ -1,0 +1,263 @@
+//! Sessions that are to go on by themselves, and runs that executors carry out: what several
+//! daemons on a store do at once.
+
+use std::time::{Duration, SystemTime};
+
+use narthex_model::{ExecutorName, RunEnd, RunId, SessionId, WorkspaceId};
+use narthex_store::{Awaited, Claim, NewRest, NewRun, RestingSession, SessionRow, Store};
+
+use crate::support::{Place, id};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn run(number: u16) -> RunId {
+    let [high, low] = number.to_be_bytes();
+    RunId::new([0, 0, 0, 0, high, low])
+}
+
+fn session(number: u16) -> SessionId {
+    let [high, low] = number.to_be_bytes();
+    SessionId::new([0, 0, 0, 0, high, low])
+}
+
+fn row(workspace: &WorkspaceId, number: u16, parent: Option<RunId>) -> SessionRow {
+    SessionRow {
+        workspace: workspace.clone(),
+        id: session(number),
+        agent: "reader".to_owned(),
+        parent,
+        depth: 0,
+        sealed: "sealed parameters".to_owned(),
+        created_at: SystemTime::UNIX_EPOCH,
+        created_by: "admin".to_owned(),
+        ended_at: None,
+    }
+}
+
+fn new(workspace: &WorkspaceId, number: u16, of: u16) -> NewRun<'_> {
+    NewRun {
+        id: run(number),
+        workspace,
+        session: session(of),
+        agent: "reader",
+        parent: None,
+        agent_env: &[],
+        token: "hash",
+        sealed: "sealed scope",
+        created_by: "admin",
+        expires_at: SystemTime::now() + HOUR,
+        has_sockets: false,
+        driver: None,
+        awaited: None,
+        spawned: None,
+        is_owed: false,
+    }
+}
+
+/// A generator of numbers that are the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % most
+    }
+}
+
+/// An orchestrator's session, and what should be so of it.
+struct Model {
+    here: WorkspaceId,
+    next: u16,
+    /// The runs of it that live.
+    living: Vec<u16>,
+    children: Vec<u16>,
+    is_owed: bool,
+}
+
+impl Model {
+    fn number(&mut self) -> u16 {
+        self.next += 1;
+        self.next
+    }
+
+    fn rest(&self) -> NewRest {
+        let sealed = "sealed prompt".to_owned();
+        NewRest { workspace: self.here.clone(), session: session(1), run: run(1), sealed }
+    }
+
+    async fn due(&self, store: &Store) -> Vec<RestingSession> {
+        store.resting().due(SystemTime::now() + HOUR, 9).await.unwrap()
+    }
+
+    /// Something happens for the session: it is owed unless a run of it hears of it.
+    fn happened(&mut self) {
+        self.is_owed |= self.living.is_empty();
+    }
+
+    async fn step(&mut self, store: &Store, dice: &mut Dice) {
+        match dice.below(6) {
+            0 if !self.living.is_empty() => {
+                let number = self.number();
+                let new =
+                    NewRun { parent: Some(run(self.living[0])), ..new(&self.here, number, number) };
+                let row = row(&self.here, number, Some(run(self.living[0])));
+                assert!(store.runs().create(new, Some(&row)).await.unwrap().is_some());
+                self.children.push(number);
+            }
+            1 if !self.children.is_empty() => {
+                let at = usize::try_from(dice.below(self.children.len() as u64)).unwrap();
+                let child = session(self.children.swap_remove(at));
+                let (rest, how) = (self.rest(), RunEnd::Ended);
+                let sessions = store.sessions();
+                assert!(sessions.end_owing(&self.here, child, how, Some(&rest)).await.unwrap());
+                assert!(!sessions.end_owing(&self.here, child, how, Some(&rest)).await.unwrap());
+                self.happened();
+            }
+            2 if !self.living.is_empty() => {
+                let number = self.living.pop().unwrap();
+                let (rest, how) = (self.rest(), RunEnd::Ended);
+                let runs = store.runs();
+                let ended = runs.end_owing(&self.here, run(number), how, Some(&rest)).await;
+                assert!(ended.unwrap());
+                if self.children.is_empty() {
+                    self.happened();
+                }
+            }
+            3 => {
+                let was_owed = self.is_owed;
+                self.happened();
+                let noted = store.resting().owe(&self.rest()).await.unwrap();
+                assert_eq!(noted, self.is_owed && !was_owed);
+            }
+            // Two daemons see that it is to go on.
+            4 => self.goes_on(store).await,
+            // Somebody has it go on.
+            _ => {
+                let number = self.number();
+                let new = new(&self.here, number, 1);
+                assert!(store.runs().create(new, None).await.unwrap().is_some());
+                self.living.push(number);
+                self.is_owed = false;
+            }
+        }
+    }
+
+    async fn goes_on(&mut self, store: &Store) {
+        let seen = [self.due(store).await, self.due(store).await];
+        let mut begun = 0;
+        for due in seen {
+            for resting in due {
+                // Whoever has not taken it begins nothing; and would be too late, if they did.
+                let taken = store.resting().take(&resting, SystemTime::now()).await.unwrap();
+                let number = self.number();
+                let new = NewRun { is_owed: true, ..new(&self.here, number, 1) };
+                let row = store.runs().create(new, None).await.unwrap();
+                assert_eq!(row.is_some(), taken);
+                if let Some(row) = row {
+                    assert_eq!((row.id, row.session), (run(number), session(1)));
+                    self.living.push(number);
+                    begun += 1;
+                }
+            }
+        }
+        assert_eq!(begun, usize::from(self.is_owed));
+        self.is_owed = false;
+    }
+}
+
+/// O80: whatever comes in whatever order, what happens for a session while no run of it goes on is
+/// noted with what it comes from, and becomes one run.
+#[tokio::test]
+async fn o80_nothing_that_a_session_is_owed_is_lost_or_done_twice() {
+    for seed in 0..6 {
+        for place in Place::both() {
+            let (store, here) = (place.open().await, id("default"));
+            let mut dice = Dice(seed);
+            assert!(
+                store.runs().create(new(&here, 1, 1), Some(&row(&here, 1, None))).await.is_ok()
+            );
+            let (living, children) = (vec![1], Vec::new());
+            let mut model = Model { here: here.clone(), next: 1, living, children, is_owed: false };
+            for _ in 0..100 {
+                model.step(&store, &mut dice).await;
+                let owed = model.due(&store).await.len();
+                assert_eq!(owed, usize::from(model.is_owed), "seed {seed}");
+            }
+            // What has ended is owed nothing.
+            assert!(store.sessions().end(&here, session(1), RunEnd::Ended).await.unwrap());
+            assert!(model.due(&store).await.is_empty());
+            assert!(!store.resting().owe(&model.rest()).await.unwrap());
+            let again = NewRun { is_owed: true, ..new(&here, 9999, 1) };
+            assert!(store.runs().create(again, None).await.unwrap().is_none());
+        }
+    }
+}
+
+/// What is tried is left alone until it is tried again.
+#[tokio::test]
+async fn a_beginning_is_taken_by_one() {
+    for place in Place::both() {
+        let (store, here) = (place.open().await, id("default"));
+        store.runs().create(new(&here, 1, 1), Some(&row(&here, 1, None))).await.unwrap();
+        assert!(store.runs().end(&here, run(1), RunEnd::Ended).await.unwrap());
+        let (workspace, sealed) = (here.clone(), "sealed".to_owned());
+        let rest = NewRest { workspace, session: session(1), run: run(1), sealed };
+        assert!(store.resting().owe(&rest).await.unwrap());
+        let now = SystemTime::now();
+        let due = store.resting().due(now, 9).await.unwrap();
+        assert_eq!(due, [RestingSession { rest: rest.clone(), tries: 0 }]);
+        assert!(store.resting().take(&due[0], now + HOUR).await.unwrap());
+        assert!(!store.resting().take(&due[0], now + HOUR).await.unwrap());
+        assert!(store.resting().due(now, 9).await.unwrap().is_empty());
+        let later = store.resting().due(now + HOUR, 9).await.unwrap();
+        assert_eq!(later, [RestingSession { rest, tries: 1 }]);
+        assert!(store.resting().forget(&here, session(1)).await.unwrap());
+        assert!(!store.resting().forget(&here, session(1)).await.unwrap());
+    }
+}
+
+/// A run waits for an executor that a daemon has for its workspace; once no daemon says so it is
+/// found. A claim of which nothing comes counts nowhere, and one ends with its run.
+#[tokio::test]
+async fn runs_wait_for_executors_that_there_are() {
+    for place in Place::both() {
+        let (store, here, there) = (place.open().await, id("default"), id("team"));
+        let name = ExecutorName::new("crew").unwrap();
+        let awaited = Awaited { model: "", runtime: "", executor: Some(&name) };
+        let new = NewRun { awaited: Some(awaited), ..new(&here, 1, 1) };
+        let row = store.runs().create(new, Some(&row(&here, 1, None))).await.unwrap().unwrap();
+        let (runs, until) = (store.runs(), SystemTime::now() + HOUR);
+        let unserved = async || runs.unserved(9).await.unwrap().len();
+        assert_eq!(unserved().await, 1);
+        runs.serve("one", &[(name.clone(), there.clone())], until).await.unwrap();
+        assert_eq!(unserved().await, 1, "it is for another workspace");
+        let all = [(name.clone(), there.clone()), (name.clone(), here.clone())];
+        runs.serve("two", &all, until).await.unwrap();
+        assert_eq!(unserved().await, 0);
+        assert_eq!(runs.of_executor(&name, &there, 9).await.unwrap(), []);
+        assert_eq!(runs.of_executor(&name, &here, 9).await.unwrap(), std::slice::from_ref(&row));
+
+        let claim = |id| Claim { id, by: "two", executor: Some(&name), until, token: "other" };
+        assert!(runs.claim(&here, row.id, claim("c1")).await.unwrap());
+        assert!(!runs.claim(&here, row.id, claim("c2")).await.unwrap());
+        assert!(!runs.give_back(&here, row.id, "c2").await.unwrap());
+        assert!(runs.give_back(&here, row.id, "c1").await.unwrap());
+        let waiting = async || runs.find(row.id).await.unwrap().unwrap().waiting.unwrap();
+        let free = waiting().await;
+        assert!(free.is_free(SystemTime::now()) && free.attempts == 0);
+        assert!(runs.claim(&here, row.id, claim("c3")).await.unwrap());
+        assert!(!waiting().await.is_free(SystemTime::now()));
+        runs.serve("two", &[], until).await.unwrap();
+        assert_eq!(unserved().await, 0, "somebody carries it out");
+        assert!(runs.end(&here, row.id, RunEnd::Ended).await.unwrap());
+        assert!(waiting().await.is_free(SystemTime::now()));
+        let since = SystemTime::now() - Duration::from_secs(60);
+        assert_eq!(runs.ended_since(since, 9).await.unwrap(), [row.id]);
+        assert_eq!(runs.ended_since(until, 9).await.unwrap(), []);
+        // What a daemon said long ago holds no more.
+        runs.serve("one", &[(name.clone(), here.clone())], SystemTime::UNIX_EPOCH).await.unwrap();
+        let new = NewRun { awaited: Some(awaited), ..self::new(&here, 2, 2) };
+        runs.create(new, Some(&self::row(&here, 2, None))).await.unwrap();
+        assert_eq!(unserved().await, 1);
+    }
+}
