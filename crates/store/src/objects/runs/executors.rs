@@ -17,7 +17,8 @@ const OF_EXECUTOR: Statement = Statement {
     name: "runs.of_executor",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
+          turn FROM runs \
           WHERE executor = $1 AND ended_at = 0 AND claimed_until <= $2 AND expires_at > $2 \
           AND workspace = $4 ORDER BY created_at, id LIMIT $3",
 };
@@ -26,7 +27,8 @@ const UNSERVED: Statement = Statement {
     name: "runs.unserved",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts FROM runs \
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
+          turn FROM runs \
           WHERE executor <> '' AND ended_at = 0 AND claimed_until <= $1 AND expires_at > $1 \
           AND NOT EXISTS (SELECT 1 FROM executor_workspaces \
           WHERE executor_workspaces.executor = runs.executor \
