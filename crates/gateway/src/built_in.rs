@@ -47,6 +47,10 @@ pub trait BuiltInTools: fmt::Debug + Send + Sync {
     /// What a model should know before it calls any of them.
     fn instructions(&self) -> &str;
 
+    /// The arguments of one as rules are to see them, where what is sent can be written otherwise
+    /// and mean the same: else a rule for one spelling would not count for another.
+    fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
+
     /// Calls one of them. What was begun goes on to its end if nobody waits for it.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
@@ -197,7 +201,11 @@ impl Shared {
         let open = Some(self.calls.token());
         let record = self.begin_record(caller, Some(alias.clone()), &request, item.clone(), open);
         let mut record = record.map_err(unrecorded)?;
-        let asked = Request::new(alias, request, item);
+        let mut asked = Request::new(alias, request, item);
+        let (name, arguments) = (asked.item.name(), asked.message.get("arguments"));
+        let built_in = self.built_in.get();
+        let shown = built_in.and_then(|built_in| built_in.tools.shown(name, arguments));
+        asked.shown = shown.map(Into::into);
         let calling = self.built_in_answer(caller, asked, &mut record);
         match calling.await {
             Ok(answering) => Ok(answering),

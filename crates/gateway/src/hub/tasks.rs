@@ -72,6 +72,7 @@ impl Session {
             run: self.run.id,
             is_aggregated: self.endpoint == Endpoint::Aggregated,
             origin: None,
+            shown: None,
         }
     }
 
