@@ -7,6 +7,7 @@ mod comments;
 mod copying;
 mod error;
 mod handing;
+mod rows;
 mod upkeep;
 
 use std::{
@@ -23,6 +24,7 @@ use narthex_model::{ErrorKind, RunId, SessionId, ShareId, WorkspaceId, with_caus
 use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
 use narthex_store::{RunRow, ShareBounds, ShareRow, SharedFileRow};
 use serde_json::json;
+use self::rows::{file_row, new_row};
 pub(crate) use self::copying::Copying;
 pub use self::{
     comments::{CommentOn, Commenter, SeenThread, ThreadPage},
@@ -357,48 +359,4 @@ fn read_id(id: &str) -> Result<ShareId, SharingError> {
 
 fn by_run(run: RunId) -> By {
     By::new(narthex_audit::ActorKind::Run, run.to_text())
-}
-
-fn new_row(
-    sharer: &Sharer,
-    title: Option<String>,
-    earlier: Option<&ShareRow>,
-    snapshot: &Snapshot,
-) -> Result<ShareRow, RunError> {
-    let id = match earlier {
-        Some(earlier) => earlier.id,
-        None => {
-            let mut bytes = [0; ShareId::BYTES];
-            getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
-            ShareId::new(bytes)
-        }
-    };
-    let named = || match &*snapshot.name {
-        "." => "Files".to_owned(),
-        name => name.to_owned(),
-    };
-    let title = title.or_else(|| earlier.map(|earlier| earlier.title.clone()));
-    let now = std::time::SystemTime::now();
-    Ok(ShareRow {
-        workspace: sharer.workspace.clone(),
-        id,
-        session: sharer.session,
-        run: sharer.run,
-        title: title.unwrap_or_else(named),
-        kind: snapshot.kind.as_str().to_owned(),
-        entry_point: snapshot.entry_point.clone(),
-        total_size: snapshot.total_size,
-        revision: 0,
-        created_at: now,
-        updated_at: now,
-    })
-}
-
-fn file_row(file: &narthex_shares::SharedFile) -> SharedFileRow {
-    SharedFileRow {
-        path: file.path.clone(),
-        size: file.size,
-        content_type: file.content_type.to_owned(),
-        hash: file.hash.to_string(),
-    }
 }

@@ -27,7 +27,10 @@ impl Stop {
     }
 
     /// That it is not stopped.
-    pub(crate) fn check(&self) -> Result<(), ShareError> {
+    ///
+    /// # Errors
+    /// When it is.
+    pub fn check(&self) -> Result<(), ShareError> {
         match self.0.load(Ordering::Acquire) {
             STOPPED => Err(ShareError::Stopped),
             _ => Ok(()),

@@ -7,7 +7,7 @@ use http::StatusCode;
 use narthex_control::CatalogError;
 use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
 use narthex_runs::{ShareRow, SharedFileRow};
-use narthex_store::Store;
+use narthex_store::{ShareBounds, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -43,7 +43,8 @@ impl Api {
             hash: "0".repeat(64),
         };
         let store = self.control.store().ok_or(CatalogError::NoStore).unwrap();
-        assert!(store.shares().create(&row, &[file], 9).await.unwrap());
+        let room = ShareBounds { of_session: 9, of_workspace: 9, files_of_workspace: 9 };
+        assert!(store.shares().create(&row, &[file], room).await.unwrap());
         row.id.to_text()
     }
 }
