@@ -96,6 +96,12 @@ impl FrozenAgent {
         named.unwrap_or_default()
     }
 
+    /// What its runs get that call `end_session`.
+    pub(crate) fn end_session(&self) -> EndSession {
+        let word = self.agent.get("end_session").and_then(Value::as_str);
+        word.and_then(EndSession::parse).unwrap_or_default()
+    }
+
     /// What of the daemon carries its runs out.
     pub(crate) fn executor(&self) -> Option<ExecutorName> {
         ExecutorName::new(self.agent.get("executor")?.as_str()?).ok()

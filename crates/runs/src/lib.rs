@@ -21,6 +21,7 @@ mod frozen;
 mod keep;
 mod kept;
 mod prepare;
+mod refused;
 mod resuming;
 mod seen;
 mod shares;

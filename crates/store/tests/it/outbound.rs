@@ -109,9 +109,15 @@ async fn a_webhook_goes_on_event_by_event() {
         let row = WebhookRow { position: 10, ..row };
         assert!(store.webhooks().advance(&row, 6, None).await.unwrap());
         let row = only(0).await.unwrap();
-        // Set anew it goes on from where it was.
-        store.webhooks().set(new(90)).await.unwrap();
+        // Set anew it goes on from where it was, and who knows it as it was before tells it nothing.
+        let other = secret("OTHER_URL");
+        store.webhooks().set(NewWebhook { url: &other, ..new(90) }).await.unwrap();
         assert_eq!(only(0).await.unwrap().position, 6);
+        assert!(!store.webhooks().claim(&row, until).await.unwrap());
+        assert!(!store.webhooks().put_off(&row, 1, until).await.unwrap());
+        let row = store.webhooks().find(&team, &ops).await.unwrap().unwrap();
+        assert_eq!((row.position, row.url.as_str()), (6, "OTHER_URL"));
+        assert_eq!(store.webhooks().find(&id("other"), &ops).await.unwrap(), None);
         let log = store.webhooks().deliveries(&team, &ops, u64::MAX, 9).await.unwrap();
         assert_eq!((log.len(), log[0].number, &*log[0].outcome), (1, 6, "delivered"));
         assert!(store.webhooks().deliveries(&team, &ops, 6, 9).await.unwrap().is_empty());

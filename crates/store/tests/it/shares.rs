@@ -3,9 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{ErrorKind, RunId, SessionId, ShareId, ThreadId};
-use narthex_store::{NewRun, SessionRow, ShareRow, SharedFileRow, Store, ThreadRow, Workspace};
+use narthex_store::{
+    CommentBounds, CommentCounts, NewRun, SessionRow, ShareBounds, ShareCounts, ShareRow,
+    SharedFileRow, Store, ThreadRow, Workspace,
+};
 
 use crate::support::{Place, id};
+
+const ROOM: ShareBounds = ShareBounds { of_session: 9, of_workspace: 9, files_of_workspace: 9 };
+const TALK: CommentBounds = CommentBounds { threads: 9, of_thread: 9, of_share: 9 };
 
 pub(crate) fn session() -> SessionId {
     SessionId::new([1; SessionId::BYTES])
@@ -215,23 +221,23 @@ async fn only_so_much_is_said_of_a_share() {
         let store = store(&place).await;
         let (team, shares) = (id("team"), store.shares());
         assert!(shares.create(&share(1), &[], ROOM).await.unwrap());
-        let thread = |number: u8| ThreadRow { id: ThreadId::new([number; 6]), ..thread("") };
+        let numbered = |number: u8| ThreadRow { id: ThreadId::new([number; ThreadId::BYTES]), ..thread("") };
         let bounds = CommentBounds { threads: 2, of_thread: 3, of_share: 4 };
         let begin = async |number| {
-            shares.begin_thread(&team, &thread(number), ("ada", "x"), bounds).await.unwrap()
+            shares.begin_thread(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap()
         };
         let say =
-            async |number| shares.comment(&team, &thread(number), ("ada", "x"), bounds).await.unwrap();
+            async |number| shares.comment(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap();
         assert!(begin(1).await && begin(2).await && !begin(3).await);
-        assert_eq!(shares.thread(&team, thread(3).id).await.unwrap(), None);
+        assert_eq!(shares.thread(&team, numbered(3).id).await.unwrap(), None);
         assert!(say(1).await && say(1).await && !say(1).await, "of the thread");
         assert!(!say(2).await, "of the share");
         let counts = shares.comment_counts(&team, share(1).id).await.unwrap();
         assert_eq!(counts, CommentCounts { threads: 2, comments: 4 });
         let many = CommentBounds { of_share: 5, ..bounds };
-        let told = [1, 2, 3, 4].map(|_| shares.comment(&team, &thread(2), ("ada", "x"), many));
-        let [one, two, three, four] = told;
-        let told = tokio::join!(one, two, three, four);
+        let second = numbered(2);
+        let once = || shares.comment(&team, &second, ("ada", "x"), many);
+        let told = tokio::join!(once(), once(), once(), once());
         let told = [told.0, told.1, told.2, told.3].map(Result::unwrap);
         assert_eq!(told.iter().filter(|is_said| **is_said).count(), 1, "{told:?}");
         store.close().await;
