@@ -246,9 +246,8 @@ impl Shared {
         let (body, first) = match (to_page, &caller.session) {
             (Some(page), None) => (page.result(), None),
             (Some(page), Some(session)) => {
-                let first = page.question(session);
-                self.tell_when_done(session, page);
-                (rpc::tool_result(&text, &structured, is_modern), Some(first))
+                let first = self.lead_to(session, page);
+                (rpc::tool_result(&text, &structured, is_modern), first)
             }
             (None, _) => (rpc::tool_result(&text, &structured, is_modern), None),
         };

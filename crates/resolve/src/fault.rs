@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use narthex_model::{Alias, ErrorKind, ServerId};
+use narthex_model::{Alias, ErrorKind, SecretName, ServerId};
 use serde::Serialize;
 use serde_json::{Value, json};
 

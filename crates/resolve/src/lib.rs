@@ -42,7 +42,7 @@ mod surroundings;
 mod template;
 mod variables;
 
-pub use agent::Agent;
+pub use agent::{Agent, EndSession};
 pub use attachment::{AttachRequest, Attachment, Attachments};
 pub use capability::{Capability, CapabilityKind};
 pub use carrier::Carrier;

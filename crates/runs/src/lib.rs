@@ -45,6 +45,7 @@ use narthex_store::Store;
 use narthex_vault::Vault;
 use tokio::{sync::watch, time::Instant};
 
+pub use narthex_shares::path_spelling;
 pub use narthex_store::{
     CommentRow, Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow,
     ShareRow, SharedFileRow, ThreadRow, Waiting,

@@ -61,7 +61,7 @@ fn faults(error: &RunError) -> Option<Vec<Value>> {
         RunError::Mount(faults) => {
             RunFault::of_all(faults).iter().take(FAULTS_MAX).map(of_entry).collect()
         }
-        RunError::NoAgent(_) | RunError::NoExecutor(_) => vec![json!({ "code": error.code() })],
+        RunError::NoExecutor(_) => vec![json!({ "code": error.code() })],
         RunError::OverBudget(_) => vec![json!({ "code": "over_budget" })],
         _ => return None,
     };
