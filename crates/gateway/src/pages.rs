@@ -107,7 +107,11 @@ impl fmt::Debug for ToPage {
 impl Shared {
     /// What leads the user of a legacy client to a page; the client is told when that is done, as
     /// long as it is there. `None`, and it is not led there, if it has as many as it may have.
-    pub(crate) fn lead_to(self: &Arc<Self>, session: &Arc<Session>, page: ToPage) -> Option<Payload> {
+    pub(crate) fn lead_to(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        page: ToPage,
+    ) -> Option<Payload> {
         let waited = session.pages.wait_for(&page.id);
         let question = (waited != Waited::Full).then(|| page.question(session));
         if waited == Waited::New {

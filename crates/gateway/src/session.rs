@@ -30,6 +30,7 @@ use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
+    pages::Pages,
     run::Held,
     tasks::TaskRoutes,
 };

@@ -16,6 +16,14 @@ use std::{
     sync::Arc,
 };
 
+pub(crate) use self::copying::Copying;
+use self::rows::{file_row, new_row};
+pub use self::{
+    comments::{CommentOn, Commenter, SeenThread, ThreadPage},
+    error::SharingError,
+    handing::Handed,
+};
+use crate::{RunError, Runs};
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_events::EventKind;
@@ -24,14 +32,6 @@ use narthex_model::{ErrorKind, RunId, SessionId, ShareId, WorkspaceId, with_caus
 use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
 use narthex_store::{RunRow, ShareBounds, ShareRow, SharedFileRow};
 use serde_json::json;
-use self::rows::{file_row, new_row};
-pub(crate) use self::copying::Copying;
-pub use self::{
-    comments::{CommentOn, Commenter, SeenThread, ThreadPage},
-    error::SharingError,
-    handing::Handed,
-};
-use crate::{RunError, Runs};
 
 /// How much a session and a workspace may have: each row costs, also one of an empty file.
 const BOUNDS: ShareBounds =

@@ -70,7 +70,10 @@ impl Outbound {
 
     /// Tells one what has happened, until there is no more or an attempt fails. It is looked at anew
     /// before each: what it is set to may be another by then, or it may be gone.
-    async fn tell(&self, (workspace, name): &(WorkspaceId, ChannelName)) -> Result<(), ControlError> {
+    async fn tell(
+        &self,
+        (workspace, name): &(WorkspaceId, ChannelName),
+    ) -> Result<(), ControlError> {
         let store = self.control().catalog_store(workspace).await?.clone();
         loop {
             let found = store.webhooks().find(workspace, name).await;

@@ -46,8 +46,7 @@ impl World {
     fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).unwrap();
         let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<_> =
-            entries.map(|entry| name(entry).into_string().unwrap()).collect();
+        let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
         names.sort_unstable();
         names
     }
@@ -89,9 +88,7 @@ fn s29_nothing_is_put_outside() {
     assert!(world.put("real", false).is_err(), "`real/deep` is a link");
     let is_link = |name: &str| fs::symlink_metadata(world.path(name)).unwrap().is_symlink();
     assert!(is_link("to/real/a.txt"), "nothing is done by halves");
-    let to = Destination {
-        folder: &world.to, path: "real", is_emptied: false, keeps_paths: false,
-    };
+    let to = Destination { folder: &world.to, path: "real", is_emptied: false, keeps_paths: false };
     world.all(&["out/a.txt"], to).unwrap();
     assert!(!is_link("to/real/a.txt"));
     world.put("real", true).unwrap();
@@ -113,12 +110,8 @@ fn the_whole_folder_takes_more_and_is_not_emptied() {
 #[test]
 fn several_keep_their_paths_or_nothing_happens() {
     let world = World::new();
-    let to = |is_emptied| Destination {
-        folder: &world.to,
-        path: "here",
-        is_emptied,
-        keeps_paths: true,
-    };
+    let to =
+        |is_emptied| Destination { folder: &world.to, path: "here", is_emptied, keeps_paths: true };
     world.all(&["out/a.txt", "out/deep", "out"], to(false)).unwrap();
     for name in ["to/here/out/a.txt", "to/here/out/deep/b.txt"] {
         assert!(world.path(name).exists(), "{name}");
@@ -151,9 +144,7 @@ fn x_e95_what_is_hidden_is_not_handed_on() {
     let done = world.put("in", false).unwrap();
     assert_eq!(done, Transferred { files: 2, bytes: 3, skipped: 3 });
     assert_eq!(world.names("to/in"), ["a.txt", "deep"]);
-    let to = |path| Destination {
-        folder: &world.to, path, is_emptied: true, keeps_paths: true,
-    };
+    let to = |path| Destination { folder: &world.to, path, is_emptied: true, keeps_paths: true };
     let named = [".env", "out/.git", "./out/node_modules/x.js", "out/a.txt"];
     let done = world.all(&named, to("named")).unwrap();
     assert_eq!(done, Transferred { files: 1, bytes: 1, skipped: 3 });

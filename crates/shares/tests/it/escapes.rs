@@ -170,6 +170,7 @@ fn x_e94_a_folder_that_is_replaced_is_still_the_same() {
     fs_err::rename(world.project(), world.dir.path().join("moved")).unwrap();
     let outside = world.dir.path().join("outside");
     std::os::unix::fs::symlink(outside, world.project()).unwrap();
-    let taken = world.depot.take(&world.workspace, &folder, "x", u64::MAX, &Stop::default()).unwrap();
+    let taken =
+        world.depot.take(&world.workspace, &folder, "x", u64::MAX, &Stop::default()).unwrap();
     assert_eq!(world.contents(&taken.snapshot)["x"], INSIDE.as_bytes());
 }

@@ -92,7 +92,11 @@ async fn x_e97_a_share_is_kept_as_it_was_shared() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, one) = (id("team"), share(1));
-        store.shares().create(&one, &[file("b", "00ff"), file("a.csv", "00aa")], ROOM).await.unwrap();
+        store
+            .shares()
+            .create(&one, &[file("b", "00ff"), file("a.csv", "00aa")], ROOM)
+            .await
+            .unwrap();
         let twice = store.shares().create(&one, &[], ROOM).await.unwrap_err();
         assert_eq!(twice.kind(), ErrorKind::Conflict);
         let homeless = ShareRow { session: SessionId::new([8; SessionId::BYTES]), ..share(2) };
@@ -142,7 +146,8 @@ async fn comments_are_numbered_and_threads_settled() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, about) = (id("team"), thread("line 3"));
-        let nothing = store.shares().begin_thread(&team, &about, ("ada", "x"), TALK).await.unwrap_err();
+        let nothing =
+            store.shares().begin_thread(&team, &about, ("ada", "x"), TALK).await.unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::NotFound);
         store.shares().create(&share(1), &[], ROOM).await.unwrap();
         store.shares().begin_thread(&team, &about, ("ada", "why?"), TALK).await.unwrap();
@@ -221,13 +226,15 @@ async fn only_so_much_is_said_of_a_share() {
         let store = store(&place).await;
         let (team, shares) = (id("team"), store.shares());
         assert!(shares.create(&share(1), &[], ROOM).await.unwrap());
-        let numbered = |number: u8| ThreadRow { id: ThreadId::new([number; ThreadId::BYTES]), ..thread("") };
+        let numbered =
+            |number: u8| ThreadRow { id: ThreadId::new([number; ThreadId::BYTES]), ..thread("") };
         let bounds = CommentBounds { threads: 2, of_thread: 3, of_share: 4 };
         let begin = async |number| {
             shares.begin_thread(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap()
         };
-        let say =
-            async |number| shares.comment(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap();
+        let say = async |number| {
+            shares.comment(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap()
+        };
         assert!(begin(1).await && begin(2).await && !begin(3).await);
         assert_eq!(shares.thread(&team, numbered(3).id).await.unwrap(), None);
         assert!(say(1).await && say(1).await && !say(1).await, "of the thread");
