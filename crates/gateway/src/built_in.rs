@@ -236,7 +236,8 @@ impl Shared {
         let call = BuiltInCall {
             caller,
             name: &name,
-            arguments: request.get("arguments"),
+            // What rules have seen is what is done.
+            arguments: permitted.shown.as_deref().map(Raw::new).or(request.get("arguments")),
             leads_to_pages: leads_to_pages(caller, request),
             asked: request.get("requestState"),
         };

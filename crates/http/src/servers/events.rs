@@ -32,6 +32,7 @@ const OF_WORKSPACE: [EventKind; 12] = [
     EventKind::SessionResumed,
     EventKind::SessionCompleted,
     EventKind::SessionFailed,
+    EventKind::SessionRunRefused,
     EventKind::SessionCancelledByParent,
     EventKind::SessionEnded,
 ];

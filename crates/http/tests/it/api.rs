@@ -22,6 +22,7 @@ mod reading;
 mod secrets;
 mod shares;
 mod tenants;
+mod tool_table;
 mod transfer;
 mod tricks;
 pub(crate) mod world;
