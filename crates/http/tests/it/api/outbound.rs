@@ -69,6 +69,8 @@ struct Receiver {
     port: u16,
     answers: Arc<Mutex<VecDeque<u16>>>,
     may_answer: Arc<Semaphore>,
+    /// Where it redirects to.
+    leads_to: Arc<Mutex<String>>,
     letters: mpsc::Receiver<Letter>,
     task: JoinHandle<()>,
 }
@@ -89,19 +91,24 @@ impl Receiver {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
         let (sender, letters) = mpsc::channel(100);
         let (given, may_answer) = (answers.clone(), Arc::new(Semaphore::new(may_answer)));
-        let may = may_answer.clone();
+        let (may, leads_to) = (may_answer.clone(), Arc::new(Mutex::new(String::new())));
+        let onward = leads_to.clone();
         let task = TaskTracker::new().spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let answer = given.lock().unwrap().pop_front().unwrap_or(200);
                 let (mut stream, letter) = receive(stream).await;
                 sender.send(letter).await.unwrap();
                 may.acquire().await.unwrap().forget();
-                let head = format!("HTTP/1.1 {answer} X\r\ncontent-length: 0\r\n");
+                let onward = match answer {
+                    300..400 => format!("location: {}\r\n", onward.lock().unwrap()),
+                    _ => String::new(),
+                };
+                let head = format!("HTTP/1.1 {answer} X\r\ncontent-length: 0\r\n{onward}");
                 let answer = format!("{head}connection: close\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        Self { port, answers, may_answer, letters, task }
+        Self { port, answers, may_answer, leads_to, letters, task }
     }
 
     fn answer(&self) {
@@ -226,21 +233,61 @@ async fn what_does_not_arrive_is_told_by_a_word() {
     assert_eq!(post("chat").await.as_deref(), Some("channel_not_found"));
 }
 
-/// X-E37: whoever configures a channel reaches nothing by it that only this host can.
+/// X-E37: whoever configures a channel or a webhook reaches nothing by it that only this host can:
+/// not even a connection is made, at any attempt.
 #[tokio::test]
 async fn x_e37_nothing_inside_is_posted_to() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let mut receiver = Receiver::new([]).await;
+    // Nobody takes a connection from it, so that one that was made is still there at the end.
+    let inside = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    inside.set_nonblocking(true).unwrap();
+    let port = inside.local_addr().unwrap().port();
+    let is_untouched = || {
+        let came = inside.accept().map(|(_, from)| from);
+        came.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
     let run = Run::of(&api, "writer").await;
     for host in ["localhost", "127.0.0.2", "[::ffff:127.0.0.1]", "0x7f.1.1"] {
-        let url = format!("https://{host}:{}/", receiver.port);
+        let url = format!("https://{host}:{port}/");
         api.set_secret("INSIDE_URL", &url).await;
         api.set_channel("inside", json!({ "provider": "slack", "url": "${INSIDE_URL}" })).await;
         let told = run.called("post_message", json!({ "channel": "inside", "text": "x" })).await;
         assert_eq!(told["error"], "messaging_provider_unreachable", "{url}");
+        assert!(is_untouched(), "{url}");
     }
-    assert!(receiver.letters.try_recv().is_err(), "nobody came");
+    api.set_secret("OPS_KEY", KEY).await;
+    let webhook = json!({ "url": "${INSIDE_URL}", "signing_key": "${OPS_KEY}" }).to_string();
+    api.send("PUT", &format!("{HERE}/webhooks/ops"), webhook).await.succeeded();
+    api.ask("DELETE", &format!("{HERE}/sessions/{}", run.session)).send().await;
+    api.outbound.start(Duration::from_millis(20));
+    while api.outbound.counts()[1] == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_untouched(), "a webhook");
+    drop(std::net::TcpStream::connect(("127.0.0.1", port)).unwrap());
+    assert!(!is_untouched(), "a connection would have been seen");
+}
+
+/// X-E37: what answers with a redirect to another place has not taken the message, and nothing goes
+/// to that place.
+#[tokio::test]
+async fn x_e37_redirects_lead_nowhere_else() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (mut first, mut second) = (Receiver::new([307, 302]).await, Receiver::new([]).await);
+    *first.leads_to.lock().unwrap() = second.url();
+    api.set_secret("CHAT_URL", &first.url()).await;
+    api.set_channel("chat", json!({ "provider": "slack", "url": "${CHAT_URL}" })).await;
+    let run = Run::of(&api, "writer").await;
+    let said = json!({ "channel": "chat", "text": "x" });
+    let posted = run.called("post_message", said.clone()).await;
+    // It is tried again, as what may go better.
+    assert_eq!(posted["ok"], true, "{posted}");
+    for _ in 0..3 {
+        first.next().await;
+    }
+    assert!(second.letters.try_recv().is_err(), "it went there");
 }
 
 /// What is wrong with a channel or a webhook is told as a whole, and no value is told back.

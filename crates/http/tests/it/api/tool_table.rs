@@ -307,7 +307,7 @@ async fn x_e113_a_stale_secret_is_an_event_of_the_session() {
     let path = format!("{HERE}/agents/reader/mcp-attachments");
     let attached = api.send("PUT", &path, attached).await;
     assert!(attached.status.is_success(), "{}", attached.text());
-    let cleared = api.ask("DELETE", &format!("{HERE}/secrets/DOCS_KEY?force=true")).send().await;
+    let cleared = api.ask("DELETE", &format!("{HERE}/secrets/DOCS_KEY")).send().await;
     assert!(cleared.status.is_success(), "{}", cleared.text());
 
     let run = Run::of(&api, "lead").await;
