@@ -96,7 +96,6 @@ impl FinishParts {
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
                 origin: None,
-                shown: None,
             }),
             server_info: shared.options.server_info.clone(),
             item: request.item.clone(),

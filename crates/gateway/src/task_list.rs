@@ -147,7 +147,6 @@ impl Shared {
             run: caller.run.id,
             is_aggregated: caller.endpoint == Endpoint::Aggregated,
             origin: None,
-            shown: None,
         };
         let all = answer.get("tasks").map(Raw::items).unwrap_or_default();
         let own = owner.own(&all).into_iter();

@@ -11,7 +11,7 @@ use narthex_model::{
     RunScope, Secret, SecretName, ServerId, SessionId,
 };
 use narthex_registry::{HeldNames, KeptFurther, KeptLists};
-use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
+use narthex_resolve::{Agent, Capability, Catalog, EndSession, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -145,7 +145,7 @@ impl Runs {
             None => store.create(&row, &files, BOUNDS).await,
         };
         if !is_kept.map_err(ControlError::Store)? {
-            return Err(self.not_kept(&row, earlier.is_some()).await?.into());
+            return Err(self.not_stored(&row, earlier.is_some()).await?.into());
         }
         drop(taken);
         noted.done().await;
@@ -168,7 +168,7 @@ impl Runs {
     }
 
     /// Why a share was not stored.
-    async fn not_kept(&self, row: &ShareRow, is_earlier: bool) -> Result<SharingError, RunError> {
+    async fn not_stored(&self, row: &ShareRow, is_earlier: bool) -> Result<SharingError, RunError> {
         let store = self.store()?.shares();
         let counts = store.counts(&row.workspace, row.session).await;
         let counts = counts.map_err(ControlError::Store)?;

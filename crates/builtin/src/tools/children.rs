@@ -47,7 +47,7 @@ fn spawnable() -> Tool {
 async fn list(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let names = called.platform.runs.spawnable(called.run).await;
     let names = names.map_err(|error| of_runs(&error))?;
-    let agents: Vec<_> = names.iter().map(|name| json!({ "id": name, "slug": name, "name": name }));
+    let agents = names.iter().map(|name| json!({ "id": name, "slug": name, "name": name }));
     let agents: Vec<_> = agents.collect();
     let text = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let text = if text.is_empty() { "none".to_owned() } else { text };

@@ -72,7 +72,6 @@ impl Session {
             run: self.run.id,
             is_aggregated: self.endpoint == Endpoint::Aggregated,
             origin: None,
-            shown: None,
         }
     }
 
