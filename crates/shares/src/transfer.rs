@@ -24,7 +24,7 @@ const REMOVED_NAMES: usize = 1_000_000;
 /// Of new files and folders: the daemon's own, and read by whoever the agent runs as.
 const FILE: Mode = Mode::from_raw_mode(0o644);
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
-/// How many names of hidden folders are tried: earlier ones may be left of a daemon that was killed.
+/// How many names of hidden folders are tried: some may be left of a daemon that was killed.
 const NAMES_TRIED: usize = 1000;
 
 /// Where something is copied to.

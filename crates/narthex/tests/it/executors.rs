@@ -419,6 +419,39 @@ fn executors_are_the_operators_alone() {
     world.place.run(["status"]).failed(2, &["`executors`", "chmod 600"]);
 }
 
+/// What is handed to no child, and fetched from none.
+fn refused_handings() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
+        ("pull_from_child", json!({ "paths": ["nothing"] }), "file_not_found"),
+        ("pull_from_child", json!({ "paths": ["out", "large"] }), "workspace_too_large"),
+        ("pull_from_child", json!({ "paths": [".netrc"] }), "hidden_path"),
+        ("share_to_child", json!({ "source_path": "in/.env/x" }), "hidden_path"),
+        (
+            "share_to_child",
+            json!({ "source_path": "in", "dest_path": ".git/hooks" }),
+            "hidden_path",
+        ),
+        ("share_to_child", json!({ "source_path": "in/link" }), "path_outside_folder"),
+        (
+            "share_to_child",
+            json!({ "source_path": "in", "dest_path": "/x" }),
+            "path_outside_folder",
+        ),
+    ]
+}
+
+/// A file, and five things that are not handed on.
+fn fill(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("a.txt"), "for you").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
+    for hidden in [".env", ".git", "node_modules", "__pycache__"] {
+        fs::create_dir(folder.join(hidden)).unwrap();
+        fs::write(folder.join(hidden).join("x"), "hidden").unwrap();
+    }
+}
+
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -449,13 +482,7 @@ async fn x_m3_files_go_to_children_and_come_back() {
     let child = text(&child["session"]["id"]);
     assert_eq!(world.hears("begun"), "1");
     let theirs = own.with_file_name(&child);
-    fs::create_dir(own.join("in")).unwrap();
-    fs::write(own.join("in/a.txt"), "for you").unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", own.join("in/link")).unwrap();
-    for hidden in [".env", ".git", "node_modules", "__pycache__"] {
-        fs::create_dir(own.join("in").join(hidden)).unwrap();
-        fs::write(own.join("in").join(hidden).join("x"), "hidden").unwrap();
-    }
+    fill(&own.join("in"));
     let given = json!({ "child_session_id": child, "source_path": "in", "dest_path": "todo" });
     let handed = call("share_to_child", given).await;
     assert_eq!((&handed["files"], &handed["skipped_count"]), (&json!(1), &json!(5)), "{handed}");
@@ -482,24 +509,7 @@ async fn x_m3_files_go_to_children_and_come_back() {
     let large = fs::File::create(theirs.join("large")).unwrap();
     large.set_len(50 * 1024 * 1024).unwrap();
 
-    for (tool, arguments, code) in [
-        ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
-        ("pull_from_child", json!({ "paths": ["nothing"] }), "file_not_found"),
-        ("pull_from_child", json!({ "paths": ["out", "large"] }), "workspace_too_large"),
-        ("pull_from_child", json!({ "paths": [".netrc"] }), "hidden_path"),
-        ("share_to_child", json!({ "source_path": "in/.env/x" }), "hidden_path"),
-        (
-            "share_to_child",
-            json!({ "source_path": "in", "dest_path": ".git/hooks" }),
-            "hidden_path",
-        ),
-        ("share_to_child", json!({ "source_path": "in/link" }), "path_outside_folder"),
-        (
-            "share_to_child",
-            json!({ "source_path": "in", "dest_path": "/x" }),
-            "path_outside_folder",
-        ),
-    ] {
+    for (tool, arguments, code) in refused_handings() {
         let mut arguments = arguments;
         arguments["child_session_id"] = child.clone().into();
         let error = call(tool, arguments).await["error"].take();

@@ -68,8 +68,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Tells one what has happened, until there is no more or an attempt fails. It is looked at anew
-    /// before each: what it is set to may be another by then, or it may be gone.
+    /// Tells one what has happened, until there is no more or an attempt fails. It is looked at
+    /// anew before each: what it is set to may be another by then, or it may be gone.
     async fn tell(
         &self,
         (workspace, name): &(WorkspaceId, ChannelName),

@@ -31,8 +31,8 @@ impl Default for Copying {
 }
 
 impl Copying {
-    /// Does what waits for the disk when it is its turn, and keeps the turn until it has ended, also
-    /// if nobody waits any more.
+    /// Does what waits for the disk when it is its turn, and keeps the turn until it has ended,
+    /// also if nobody waits any more.
     ///
     /// # Errors
     /// When it takes too long: nothing comes of it then. And what `work` says.

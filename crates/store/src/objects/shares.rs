@@ -29,7 +29,8 @@ const REPLACE: Statement = Statement {
     sql: "UPDATE shares SET run = $4, title = $5, kind = $6, entry_point = $7, total_size = $8, \
           revision = revision + 1, updated_at = $9 \
           WHERE workspace = $1 AND id = $2 AND session = $3 \
-          AND (SELECT COUNT(*) FROM shared_files WHERE workspace = $1 AND share <> $2) + $10 <= $11",
+          AND (SELECT COUNT(*) FROM shared_files WHERE workspace = $1 AND share <> $2) + $10 \
+          <= $11",
 };
 const COUNTS: Statement = Statement {
     name: "shares.counts",

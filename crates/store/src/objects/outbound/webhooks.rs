@@ -209,8 +209,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(DELETE, place(workspace, name))]).await
     }
 
-    /// Has nobody else tell a webhook until `until`. `false` if somebody else does, or has, or it is
-    /// set otherwise meanwhile.
+    /// Has nobody else tell a webhook until `until`. `false` if somebody else does, or has, or it
+    /// is set otherwise meanwhile.
     ///
     /// # Errors
     /// When the statement fails.
@@ -255,8 +255,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Has the next event of a webhook be tried again later. `false` if somebody else was faster, or
-    /// it is set otherwise meanwhile: then it may go better at once.
+    /// Has the next event of a webhook be tried again later. `false` if somebody else was faster,
+    /// or it is set otherwise meanwhile: then it may go better at once.
     ///
     /// # Errors
     /// When the statement fails.
