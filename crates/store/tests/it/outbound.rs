@@ -121,7 +121,7 @@ async fn a_webhook_goes_on_event_by_event() {
     }
 }
 
-/// Set anew a webhook goes on from where it was, and who knows it as it was before tells it nothing.
+/// Set anew a webhook goes on from where it was, and who knows it as it was tells it nothing.
 async fn set_otherwise(store: &Store, row: WebhookRow, new: NewWebhook<'_>) -> WebhookRow {
     let (other, webhooks) = (secret("OTHER_URL"), store.webhooks());
     webhooks.set(NewWebhook { url: &other, ..new }).await.unwrap();
