@@ -322,11 +322,11 @@ async fn a_thread_has_an_end() {
     let id = text(&run.called("share", json!({ "path": "a" })).await, "share_id");
     let thread = text(&place.comment(&id, json!({ "text": "first" })).await, "thread_id");
     let store = place.api.control.store().ok_or(CatalogError::NoStore).unwrap();
-    let row = store.shares().thread(&WorkspaceId::default(), ThreadId::parse(&thread).unwrap());
-    let row = row.await.unwrap().unwrap();
+    let (home, id_of) = (WorkspaceId::default(), ThreadId::parse(&thread).unwrap());
+    let row = store.shares().thread(&home, id_of).await.unwrap().unwrap();
     let room = CommentBounds { threads: 1, of_thread: 1000, of_share: 1000 };
     for _ in 1..499 {
-        let said = store.shares().comment(&WorkspaceId::default(), &row, ("ada", "x"), room).await;
+        let said = store.shares().comment(&home, &row, ("ada", "x"), room).await;
         assert!(said.unwrap());
     }
     other.called("share_comment", json!({ "thread_id": thread, "text": "last" })).await;

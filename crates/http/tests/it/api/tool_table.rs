@@ -226,7 +226,7 @@ async fn x_m2_people_may_end_sessions_themselves() {
     let api = daemon(&place, &agents).await;
     let wrong = json!({ "end_session": "later" }).to_string();
     let answer = api.send("PUT", &format!("{HERE}/agents/guide"), wrong).await;
-    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(answer.status.is_client_error(), "{}", answer.text());
     assert!(answer.text().contains("end_session"), "{}", answer.text());
     let run = Run::of(&api, "guide").await;
     let error = run.refused("end_session", json!({ "summary": "done" })).await;
