@@ -342,7 +342,7 @@ async fn x_m56_all_who_wait_for_a_request_hear_of_it() {
         let request = request.header("mcp-session-id", &session.id);
         assert!(request.header("authorization", &bearer).send().await.status.is_success());
         while let Some(event) = stream.next().await {
-            assert!(event.data.is_empty(), "it is told once: {}", event.data);
+            assert!(event.data.is_empty(), "it is told once: {:?}", event.data);
         }
     }
 }

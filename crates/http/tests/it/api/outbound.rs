@@ -416,7 +416,7 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
     }
     let rule = r#"@id("quiet") forbid(principal, action, resource == Tool::"narthex/post_message")
         when { context.arguments.channel == "general" };"#;
-    let rules = json!({ "rules": rules }).to_string();
+    let rules = json!({ "rules": rule }).to_string();
     api.send("PUT", &format!("{HERE}/policy"), rules).await.succeeded();
     let run = Run::of(&api, "writer").await;
     for spelling in
