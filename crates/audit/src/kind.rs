@@ -139,6 +139,8 @@ kinds! {
     TOOLS_SEEN = "session.mcp.tools_seen";
     /// A run has begun.
     RUN_CREATED = "session.run.created";
+    /// A run of an agent was refused before it began; `details.faults` says what is wrong.
+    RUN_REFUSED = "session.run.refused";
     /// Who created a run was told the values of its configuration, to start its servers itself.
     RUN_DIRECT = "session.run.direct";
     /// Who created a run was told values for the agent's own environment.

@@ -117,6 +117,18 @@ impl BuiltInTools for Tools {
         self.all.iter().map(|(tool, definition, _)| (tool.name, definition.clone())).collect()
     }
 
+    fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
+        let (tool, ..) = self.by_name.get(name).map(|index| &self.all[*index])?;
+        let spelling = tool.spelling?;
+        let sent = arguments?.as_bytes();
+        // What is too long or no object is refused, whatever rules say.
+        let value = Some(sent).filter(|sent| sent.len() <= ARGUMENTS_MAX);
+        let mut value: Map<String, Value> = serde_json::from_slice(value?).ok()?;
+        let before = value.clone();
+        spelling(&mut value);
+        (value != before).then(|| Value::Object(value).to_string().into_bytes())
+    }
+
     fn instructions(&self) -> &str {
         tools::INSTRUCTIONS
     }

@@ -5,7 +5,7 @@ use std::{fmt, pin::Pin};
 use jsonschema::Validator;
 use narthex_gateway::BuiltInResult;
 use narthex_model::CallError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::Called;
 
@@ -92,6 +92,8 @@ pub struct Tool {
     pub schema_version: u32,
     /// The longest result, in bytes.
     pub result_max: usize,
+    /// Writes its arguments in the one spelling that rules see, where there are several.
+    pub(crate) spelling: Option<fn(&mut Map<String, Value>)>,
     pub(crate) handler: Handler,
 }
 
@@ -123,6 +125,7 @@ impl Tool {
             is_sandbox_eligible: effect == Effect::Reads,
             schema_version: 1,
             result_max: 1024 * 1024,
+            spelling: None,
             handler,
         }
     }

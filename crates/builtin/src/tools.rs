@@ -10,7 +10,8 @@ mod session;
 mod shares;
 mod status;
 
-use serde_json::{Value, json};
+use narthex_runs::path_spelling;
+use serde_json::{Map, Value, json};
 
 use crate::Tool;
 
@@ -42,6 +43,22 @@ pub(crate) fn all() -> Vec<Tool> {
 
 /// By what an agent knows an answer: short enough to be part of a message's id.
 const REQUEST_ID: &str = "^[!-~]{1,100}$";
+
+/// Writes the paths among arguments in their one spelling: texts, and lists of texts.
+pub(crate) fn spell_paths(arguments: &mut Map<String, Value>, names: &[&str]) {
+    let spell = |value: &mut Value| {
+        if let Some(path) = value.as_str().and_then(path_spelling) {
+            *value = path.into();
+        }
+    };
+    for name in names {
+        match arguments.get_mut(*name) {
+            Some(Value::Array(paths)) => paths.iter_mut().for_each(spell),
+            Some(path) => spell(path),
+            None => {}
+        }
+    }
+}
 
 /// The schema of an object of these members.
 pub(crate) fn object(members: Value, required: &[&str]) -> Value {

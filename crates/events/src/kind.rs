@@ -50,6 +50,8 @@ kinds! {
     SessionCreated = "session.created";
     /// A further run begins in the session.
     SessionResumed = "session.resumed";
+    /// A run that was to begin in the session, or to be started by it, was refused.
+    SessionRunRefused = "session.run_refused";
     /// The agent is done, in its own words.
     SessionCompleted = "session.completed";
     /// What carried the session out did not come to a good end; the platform says so.

@@ -48,6 +48,10 @@ pub trait BuiltInTools: fmt::Debug + Send + Sync {
     /// What a model should know before it calls any of them.
     fn instructions(&self) -> &str;
 
+    /// The arguments of one as rules are to see them, where what is sent can be written otherwise
+    /// and mean the same: else a rule for one spelling would not count for another.
+    fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>>;
+
     /// Calls one of them. What was begun goes on to its end if nobody waits for it.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
 }
@@ -201,7 +205,11 @@ impl Shared {
         let open = Some(self.calls.token());
         let record = self.begin_record(caller, Some(alias.clone()), &request, item.clone(), open);
         let mut record = record.map_err(unrecorded)?;
-        let asked = Request::new(alias, request, item);
+        let mut asked = Request::new(alias, request, item);
+        let (name, arguments) = (asked.item.name(), asked.message.get("arguments"));
+        let built_in = self.built_in.get();
+        let shown = built_in.and_then(|built_in| built_in.tools.shown(name, arguments));
+        asked.shown = shown.map(Into::into);
         let calling = self.built_in_answer(caller, asked, &mut record);
         match unless_given_up(open_call.as_ref(), calling).await {
             Ok(answering) => Ok(answering),
@@ -232,7 +240,8 @@ impl Shared {
         let call = BuiltInCall {
             caller,
             name: &name,
-            arguments: request.get("arguments"),
+            // What rules have seen is what is done.
+            arguments: permitted.shown.as_deref().map(Raw::new).or(request.get("arguments")),
             leads_to_pages: leads_to_pages(caller, request),
             asked: request.get("requestState"),
         };
@@ -242,9 +251,8 @@ impl Shared {
         let (body, first) = match (to_page, &caller.session) {
             (Some(page), None) => (page.result(), None),
             (Some(page), Some(session)) => {
-                let first = page.question(session);
-                self.tell_when_done(session, page);
-                (rpc::tool_result(&text, &structured, is_modern), Some(first))
+                let first = self.lead_to(session, page);
+                (rpc::tool_result(&text, &structured, is_modern), first)
             }
             (None, _) => (rpc::tool_result(&text, &structured, is_modern), None),
         };

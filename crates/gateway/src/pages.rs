@@ -2,7 +2,12 @@
 //!
 //! What the client answers decides nothing: it says that somebody has opened the page, at most.
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use narthex_wire::{Era, Message, Payload, Raw, Revision, meta_key, method, rpc};
 use serde_json::{Value, json};
@@ -12,6 +17,46 @@ use crate::{Caller, Session, gateway::Shared};
 /// The key of the question in a result that asks for input.
 const KEY: &str = "narthex_page";
 
+/// How many pages of a session are waited for at a time.
+const PAGES_MAX: usize = 32;
+
+/// The pages that a session is told the end of, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Pages(Mutex<HashSet<String>>);
+
+/// How a page of a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    /// It is waited for from now on.
+    New,
+    /// It was before: it ends once.
+    Already,
+    /// There is no room to wait for it.
+    Full,
+}
+
+impl Pages {
+    fn wait_for(&self, id: &str) -> Waited {
+        let mut all = self.lock();
+        if all.contains(id) {
+            return Waited::Already;
+        }
+        if all.len() == PAGES_MAX {
+            return Waited::Full;
+        }
+        all.insert(id.to_owned());
+        Waited::New
+    }
+
+    fn done(&self, id: &str) {
+        self.lock().remove(id);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// Where a client shall lead its user, and why.
 pub struct ToPage {
     /// By which the client knows it; shown to it.
@@ -20,8 +65,9 @@ pub struct ToPage {
     pub url: String,
     /// For the user.
     pub message: String,
-    /// Is over when what the page is for is done, or never will be.
-    pub done: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Is over when what the page is for is done or never will be, with `true`, or when nobody
+    /// knows, with `false`.
+    pub done: Pin<Box<dyn Future<Output = bool> + Send>>,
 }
 
 impl ToPage {
@@ -59,20 +105,37 @@ impl fmt::Debug for ToPage {
 }
 
 impl Shared {
-    /// Tells a legacy client when what the page is for is done, as long as it is there.
-    pub(crate) fn tell_when_done(self: &Arc<Self>, session: &Arc<Session>, page: ToPage) {
+    /// What leads the user of a legacy client to a page; the client is told when that is done, as
+    /// long as it is there. `None`, and it is not led there, if it has as many as it may have.
+    pub(crate) fn lead_to(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        page: ToPage,
+    ) -> Option<Payload> {
+        let waited = session.pages.wait_for(&page.id);
+        let question = (waited != Waited::Full).then(|| page.question(session));
+        if waited == Waited::New {
+            self.tell_when_done(session, page);
+        }
+        question
+    }
+
+    fn tell_when_done(self: &Arc<Self>, session: &Arc<Session>, page: ToPage) {
         let (shared, session) = (self.clone(), session.clone());
         self.spawn(async move {
             let ToPage { id, done, .. } = page;
-            tokio::select! {
+            let is_done = tokio::select! {
                 biased;
-                () = shared.stopping.cancelled() => return,
-                () = session.closed().cancelled() => return,
-                () = done => {}
+                () = shared.stopping.cancelled() => false,
+                () = session.closed().cancelled() => false,
+                is_done = done => is_done,
+            };
+            session.pages.done(&id);
+            if is_done {
+                let params = json!({"elicitationId": id}).to_string();
+                let notice = method::ELICITATION_COMPLETE;
+                session.deliver(rpc::notification(notice, Some(params.as_bytes())));
             }
-            let params = json!({"elicitationId": id}).to_string();
-            let notice = method::ELICITATION_COMPLETE;
-            session.deliver(rpc::notification(notice, Some(params.as_bytes())));
         });
     }
 }
@@ -90,5 +153,22 @@ pub(crate) fn leads_to_pages(caller: &Caller, request: &Message) -> bool {
             let is_first = answers.and_then(|answers| answers.get(KEY)).is_none();
             is_first && request.meta_value(meta_key::CLIENT_CAPABILITIES).is_some_and(by_url)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A session is told once of the end of a page, and of so many pages at a time.
+    #[test]
+    fn a_session_waits_for_so_many_pages() {
+        let pages = Pages::default();
+        for number in 0..PAGES_MAX {
+            assert_eq!(pages.wait_for(&number.to_string()), Waited::New);
+        }
+        assert_eq!((pages.wait_for("0"), pages.wait_for("more")), (Waited::Already, Waited::Full));
+        pages.done("0");
+        assert_eq!((pages.wait_for("more"), pages.wait_for("0")), (Waited::New, Waited::Full));
     }
 }

@@ -30,6 +30,7 @@ use self::asks::Ask;
 use crate::{
     Endpoint, RunView,
     hub::{FollowKey, Following},
+    pages::Pages,
     run::Held,
     tasks::TaskRoutes,
 };
@@ -58,6 +59,7 @@ pub struct Session {
     pub revision: Revision,
     pub(crate) client: ClientIdentity,
     pub(crate) tasks: Arc<TaskRoutes>,
+    pub(crate) pages: Pages,
     pub(crate) outbox: mpsc::Sender<Payload>,
     outbox_reader: Mutex<Option<mpsc::Receiver<Payload>>>,
     pub(crate) closed: CancellationToken,
@@ -136,6 +138,7 @@ impl Session {
             revision: client.revision,
             client,
             tasks,
+            pages: Pages::default(),
             outbox,
             outbox_reader: Mutex::new(Some(reader)),
             closed: CancellationToken::new(),

@@ -24,7 +24,7 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// What an agent wants to say.
 #[derive(Debug, Clone)]
 pub struct Message {
-    /// The channel, with or without `#`.
+    /// The channel, as [`channel_spelling`] reads it.
     pub channel: String,
     /// The words.
     pub text: String,
@@ -79,6 +79,13 @@ impl Outgoing {
             "posted_at": Timestamp::new(self.at).to_string(),
         })
     }
+}
+
+/// The one spelling of a channel's name: agents write it with `#`, capitals or spaces, too. Rules
+/// see this one, and by it the channel is found.
+#[must_use]
+pub fn channel_spelling(text: &str) -> String {
+    text.trim().trim_start_matches('#').trim_start().to_ascii_lowercase()
 }
 
 impl Outbound {
@@ -193,8 +200,8 @@ impl Outbound {
         said: Message,
     ) -> Result<Posted, MessageFailure> {
         let deadline = Instant::now() + WITHIN;
-        let name = said.channel.trim_start_matches('#');
-        let row = self.channel(workspace, name).await.map_err(|error| match error {
+        let name = channel_spelling(&said.channel);
+        let row = self.channel(workspace, &name).await.map_err(|error| match error {
             OutboundError::NoChannel(name) | OutboundError::NoWebhook(name) => {
                 MessageFailure::NoChannel(name)
             }

@@ -21,7 +21,7 @@ use std::{
 use narthex_control::Control;
 
 pub use self::{
-    channels::{Message, Posted, Sender},
+    channels::{Message, Posted, Sender, channel_spelling},
     error::{MessageFailure, OutboundError},
     provider::ProviderKind,
     webhooks::{WEBHOOK_EVENTS, is_retrying},

@@ -103,7 +103,7 @@ impl Provider for Slack<'_> {
     fn send<'a>(&'a self, message: &'a Outgoing, deadline: Instant) -> Sending<'a> {
         let mut body = json!({ "text": plain(&message.said.text) });
         if let Some(username) = &message.said.username {
-            body["username"] = json!(username);
+            body["username"] = json!(plain(&username.replace(['\n', '\t'], " ")));
         }
         if let Some(thread) = &message.said.thread_id {
             body["thread_ts"] = json!(thread);
@@ -139,9 +139,34 @@ fn json_headers() -> HeaderMap {
     HeaderMap::from_iter([(header::CONTENT_TYPE, json), (header::USER_AGENT, agent)])
 }
 
-/// Text in which nothing has a meaning of Slack's: an agent must not call everybody.
+/// Text in which nothing has a meaning for a chat: an agent must not call everybody, nor have its
+/// words read otherwise than they are written.
 fn plain(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+    let mut plain = String::with_capacity(text.len());
+    let mut before = ' ';
+    for c in text.chars().filter(|c| !is_unseen(*c)) {
+        match c {
+            '&' => plain.push_str("&amp;"),
+            '<' => plain.push_str("&lt;"),
+            '>' => plain.push_str("&gt;"),
+            // `@all` calls everybody in some chats, an address of mail nobody.
+            '@' if !before.is_alphanumeric() => plain.extend(['@', NO_WORD]),
+            c => plain.push(c),
+        }
+        before = c;
+    }
+    plain
+}
+
+/// A space of no width: what follows it belongs to no word before it.
+const NO_WORD: char = '\u{200b}';
+
+/// What nobody sees and what changes how the rest is shown: controls but for line ends and tabs,
+/// and those that turn the direction of writing.
+fn is_unseen(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
 #[cfg(test)]
@@ -150,6 +175,16 @@ mod tests {
 
     #[test]
     fn an_agent_calls_nobody() {
-        assert_eq!(plain("<!channel> a & b"), "&lt;!channel&gt; a &amp; b");
+        for (said, shown) in [
+            ("<!channel> a & b", "&lt;!channel&gt; a &amp; b"),
+            ("<@U024BE7LH|ada> &lt;", "&lt;@\u{200b}U024BE7LH|ada&gt; &amp;lt;"),
+            ("@all (@here) ada@example.com", "@\u{200b}all (@\u{200b}here) ada@example.com"),
+            ("a\0b\x1b[2J\r\nc\td", "ab[2J\nc\td"),
+            ("exe.\u{202e}gpj\u{2069}", "exe.gpj"),
+        ] {
+            assert_eq!(plain(said), shown, "{said:?}");
+        }
+        // What is left out cannot hide an `@` behind a letter.
+        assert_eq!(plain("a \u{202d}@all"), "a @\u{200b}all");
     }
 }

@@ -58,6 +58,9 @@ pub struct Request {
     pub rewrite: Rewrite<'static>,
     /// The call that made what it is about, if that is a task.
     pub origin: Option<Arc<Origin>>,
+    /// What rules see in place of the arguments: the same, in the one spelling that counts. Grants
+    /// for exact arguments are for those that are sent.
+    pub shown: Option<Arc<[u8]>>,
 }
 
 /// The call of a tool that made a task.
@@ -75,6 +78,6 @@ impl Request {
     /// A request that goes as it is.
     #[must_use]
     pub fn new(alias: Alias, message: Message, item: Item) -> Self {
-        Self { alias, message, item, rewrite: Rewrite::default(), origin: None }
+        Self { alias, message, item, rewrite: Rewrite::default(), origin: None, shown: None }
     }
 }

@@ -136,9 +136,13 @@ impl WorkspaceRules {
         let made_by = request.origin.as_ref().map(|origin| Item::Tool(origin.tool.clone()));
         let arguments = match request.origin {
             Some(_) => Arguments::Judged,
-            None => Arguments::Json(
-                request.message.get("arguments").map_or(&b"{}"[..], narthex_wire::Raw::as_bytes),
-            ),
+            None => Arguments::Json(match &request.shown {
+                Some(shown) => shown,
+                None => {
+                    let sent = request.message.get("arguments");
+                    sent.map_or(&b"{}"[..], narthex_wire::Raw::as_bytes)
+                }
+            }),
         };
         let question = Question {
             actors,

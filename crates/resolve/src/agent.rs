@@ -53,6 +53,9 @@ pub struct Agent {
     /// `None`: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat_minutes: Option<u16>,
+    /// What its runs get that call `end_session`.
+    #[serde(skip_serializing_if = "EndSession::is_accept")]
+    pub end_session: EndSession,
     /// How much traffic all runs of it together may have (O100); never frozen with one.
     #[serde(skip_serializing_if = "TrafficLimits::is_none")]
     pub limits: TrafficLimits,
@@ -60,8 +63,34 @@ pub struct Agent {
 
 /// The longest time between heartbeats, in minutes.
 const HEARTBEAT_MAX: u16 = 1440;
+/// What a run gets that wants to end its session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndSession {
+    /// The session ends.
+    #[default]
+    Accept,
+    /// It goes on: people end it.
+    Reject,
+}
 
-const KEYS: [&str; 13] = [
+impl EndSession {
+    /// The one of this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        ENDINGS.into_iter().find(|(one, _)| *one == word).map(|(_, one)| one)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+    fn is_accept(&self) -> bool {
+        *self == Self::Accept
+    }
+}
+
+const ENDINGS: [(&str, EndSession); 2] =
+    [("accept", EndSession::Accept), ("reject", EndSession::Reject)];
+
+const KEYS: [&str; 14] = [
     "name",
     "description",
     "agent_type",
@@ -74,6 +103,7 @@ const KEYS: [&str; 13] = [
     "spawnable_agents",
     "executor",
     "heartbeat_minutes",
+    "end_session",
     "limits",
 ];
 
@@ -119,6 +149,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
     let limits = reader.traffic(object, "limits");
     let agent_type = word(reader, object, "agent_type", &types());
     let heartbeat_minutes = heartbeat(reader, object, agent_type.unwrap_or_default());
+    let end_session = word(reader, object, "end_session", &ENDINGS);
     let description = reader.owned(object, "description");
     let active = reader.flag(object, "active").unwrap_or(true);
     Some(Agent {
@@ -133,6 +164,7 @@ fn read(reader: &mut Reader, object: &Object<'_>, wanted: Option<&AgentName>) ->
         spawnable_agents,
         executor,
         heartbeat_minutes,
+        end_session: end_session.unwrap_or_default(),
         limits,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use narthex_model::{Alias, ErrorKind, ServerId};
+use narthex_model::{Alias, ErrorKind, SecretName, ServerId};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -84,6 +84,9 @@ pub struct Fault {
     /// The server that was referred to, where that is what failed.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<ServerId>,
+    /// The secret that is not set, where that is what failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<SecretName>,
 }
 
 impl Fault {
@@ -101,6 +104,7 @@ impl Fault {
             alias: None,
             field: None,
             reference: None,
+            secret: None,
         }
     }
 

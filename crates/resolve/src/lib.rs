@@ -44,7 +44,7 @@ mod template;
 mod variables;
 
 pub use acknowledgement::Acknowledgement;
-pub use agent::Agent;
+pub use agent::{Agent, EndSession};
 pub use attachment::{AttachRequest, Attachment, Attachments};
 pub use capability::{Capability, CapabilityKind};
 pub use carrier::Carrier;

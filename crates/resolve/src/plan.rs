@@ -135,7 +135,8 @@ impl<'a> Plan<'a> {
                      `narthex env-bindings remove`"
                 );
                 let code = FaultCode::SecretNotSet;
-                self.faults.push(Fault::new(at.key(name.as_str()), code, message, remedy));
+                let fault = Fault::new(at.key(name.as_str()), code, message, remedy);
+                self.faults.push(Fault { secret: Some(secret.clone()), ..fault });
             }
         }
         self

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use narthex_audit::{Actor, ActorKind};
 use narthex_events::EventKind;
 use narthex_gateway::RunView;
-use narthex_model::{AgentName, RunEnd, SessionId, json::shortened};
+use narthex_model::{AgentName, AgentType, RunEnd, SessionId, json::shortened};
+use narthex_resolve::EndSession;
 use narthex_store::{RunRow, SessionRow};
 use serde_json::{Value, json};
 
 use crate::{
     RunError, RunStatus, Runs,
     driver::{Awaited, Creator},
+    frozen::FrozenAgent,
     seen::Ending,
 };
 
@@ -39,6 +41,8 @@ pub struct Started {
 pub struct Caller {
     /// Which one.
     pub session: SessionId,
+    /// Whether its agent is an orchestrator: others hear nothing of their children.
+    pub is_orchestrator: bool,
     /// The session that it began.
     pub child: SessionId,
 }
@@ -161,9 +165,23 @@ impl Runs {
         let parent = session.parent.ok_or(RunError::NoCaller)?;
         let parent = self.stored(&run.workspace, parent).await?.ok_or(RunError::CallerOver)?;
         let (above, _) = self.session(&run.workspace, &parent.session.to_text()).await?;
-        match above.ended_at {
-            None => Ok(Caller { session: above.id, child: own }),
-            Some(_) => Err(RunError::CallerOver),
+        if above.ended_at.is_some() {
+            return Err(RunError::CallerOver);
         }
+        let agent_type = self.agent_type(&run.workspace, &above.agent).await?;
+        let is_orchestrator = agent_type == AgentType::Orchestrator;
+        Ok(Caller { session: above.id, is_orchestrator, child: own })
+    }
+
+    /// Whether the document of a run's agent lets its runs end their session. A run without one
+    /// may.
+    ///
+    /// # Errors
+    /// When what the run is frozen with cannot be read, or the store fails.
+    pub async fn may_end_session(&self, run: &RunView) -> Result<bool, RunError> {
+        let Some(row) = self.stored(&run.workspace, run.id).await? else { return Ok(true) };
+        let frozen = self.frozen(&row).await?;
+        let policy = frozen.of.agent().map(FrozenAgent::end_session).unwrap_or_default();
+        Ok(policy == EndSession::Accept)
     }
 }

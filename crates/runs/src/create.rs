@@ -131,7 +131,13 @@ impl Runs {
         let draft = self.draft(workspace, request, text, by).await?;
         for _ in 0..ATTEMPTS {
             let cuts = self.control().cuts();
-            let making = self.making(&draft).await?;
+            let making = match self.making(&draft).await {
+                Ok(making) => making,
+                Err(error) => {
+                    self.note_refused(&draft, &error).await;
+                    return Err(error);
+                }
+            };
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
                 let warnings = warnings.iter().map(|one| one.message.clone());

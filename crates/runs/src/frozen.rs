@@ -11,7 +11,7 @@ use narthex_model::{
     RunScope, Secret, SecretName, ServerId, SessionId,
 };
 use narthex_registry::{HeldNames, KeptFurther, KeptLists};
-use narthex_resolve::{Agent, Capability, Catalog, Parsed, ServerEntry};
+use narthex_resolve::{Agent, Capability, Catalog, EndSession, Parsed, ServerEntry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -94,6 +94,12 @@ impl FrozenAgent {
         let word = self.agent.get("agent_type").and_then(Value::as_str);
         let named = AgentType::ALL.into_iter().find(|kind| Some(kind.as_str()) == word);
         named.unwrap_or_default()
+    }
+
+    /// What its runs get that call `end_session`.
+    pub(crate) fn end_session(&self) -> EndSession {
+        let word = self.agent.get("end_session").and_then(Value::as_str);
+        word.and_then(EndSession::parse).unwrap_or_default()
     }
 
     /// What of the daemon carries its runs out.

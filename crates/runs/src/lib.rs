@@ -22,6 +22,7 @@ mod inbox;
 mod keep;
 mod kept;
 mod prepare;
+mod refused;
 mod resuming;
 mod seen;
 mod shares;
@@ -46,6 +47,7 @@ use narthex_store::{NewRest, Store};
 use narthex_vault::Vault;
 use tokio::{sync::watch, time::Instant};
 
+pub use narthex_shares::path_spelling;
 pub use narthex_store::{
     CommentRow, Cost, CostSum, DefinitionHead, DefinitionState, RunFilter, RunRow, SessionRow,
     ShareRow, SharedFileRow, ThreadRow, Waiting,

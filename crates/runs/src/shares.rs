@@ -4,8 +4,10 @@
 //! ([`narthex_shares`]), which go when no share has them any more.
 
 mod comments;
+mod copying;
 mod error;
 mod handing;
+mod rows;
 mod upkeep;
 
 use std::{
@@ -14,27 +16,26 @@ use std::{
     sync::Arc,
 };
 
-use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, ControlError};
-use narthex_events::EventKind;
-use narthex_gateway::RunView;
-use narthex_model::{ErrorKind, RunId, SessionId, ShareId, WorkspaceId, with_causes};
-use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
-use narthex_store::{RunRow, ShareRow, SharedFileRow};
-use serde_json::json;
-use tokio::sync::Semaphore;
-
+pub(crate) use self::copying::Copying;
+use self::rows::{file_row, new_row};
 pub use self::{
     comments::{CommentOn, Commenter, SeenThread, ThreadPage},
     error::SharingError,
     handing::Handed,
 };
 use crate::{RunError, Runs};
+use narthex_audit::{AuditEvent, kind};
+use narthex_control::{By, ControlError};
+use narthex_events::EventKind;
+use narthex_gateway::RunView;
+use narthex_model::{ErrorKind, RunId, SessionId, ShareId, WorkspaceId, with_causes};
+use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
+use narthex_store::{RunRow, ShareBounds, ShareRow, SharedFileRow};
+use serde_json::json;
 
-/// How many shares a session may have.
-const OF_SESSION_MAX: u64 = 1000;
-/// How many are copied at a time: disks do not get faster by more.
-const COPYING_MAX: usize = 2;
+/// How much a session and a workspace may have: each row costs, also one of an empty file.
+const BOUNDS: ShareBounds =
+    ShareBounds { of_session: 1000, of_workspace: 10_000, files_of_workspace: 200_000 };
 
 /// Where copies are kept, and how many bytes of them.
 #[derive(Debug, Clone)]
@@ -74,10 +75,6 @@ pub struct SharePage {
     pub next: Option<ShareId>,
 }
 
-/// What copies are made with.
-#[derive(Debug)]
-pub(crate) struct Copying(Semaphore);
-
 /// Who shares.
 struct Sharer {
     workspace: WorkspaceId,
@@ -96,20 +93,15 @@ impl ShareOptions {
     }
 }
 
-impl Default for Copying {
-    fn default() -> Self {
-        Self(Semaphore::new(COPYING_MAX))
-    }
-}
-
 impl Runs {
     /// Shares a file or folder of a run's folder with its workspace (X-E94 to X-E96). What of a
     /// folder is not in the share is in the snapshot.
     ///
     /// # Errors
     /// When the run has no folder or no session, the path leads out of it or to nothing that can
-    /// be shared, a limit is reached, the share that is to be replaced is not there or another
-    /// session's, or the disk or the store fails. Then nothing is shared.
+    /// be shared, a limit is reached, copying takes longer than 90 s, the share that is to be
+    /// replaced is not there or another session's, or the disk or the store fails. Then nothing is
+    /// shared.
     pub async fn share(
         &self,
         run: &RunView,
@@ -149,15 +141,11 @@ impl Runs {
         let noted = self.control().note(event.on("share", row.id.to_text())).await?;
         let store = self.store()?.shares();
         let is_kept = match &earlier {
-            Some(_) => store.replace(&row, &files).await,
-            None => store.create(&row, &files, OF_SESSION_MAX).await,
+            Some(_) => store.replace(&row, &files, BOUNDS).await,
+            None => store.create(&row, &files, BOUNDS).await,
         };
         if !is_kept.map_err(ControlError::Store)? {
-            return Err(match earlier {
-                Some(_) => SharingError::NoShare(row.id.to_text()),
-                None => SharingError::TooMany(OF_SESSION_MAX),
-            }
-            .into());
+            return Err(self.not_stored(&row, earlier.is_some()).await?.into());
         }
         drop(taken);
         noted.done().await;
@@ -179,6 +167,24 @@ impl Runs {
         Ok((share, snapshot))
     }
 
+    /// Why a share was not stored.
+    async fn not_stored(&self, row: &ShareRow, is_earlier: bool) -> Result<SharingError, RunError> {
+        let store = self.store()?.shares();
+        let counts = store.counts(&row.workspace, row.session).await;
+        let counts = counts.map_err(ControlError::Store)?;
+        let is_there = store.find(&row.workspace, row.id).await.map_err(ControlError::Store)?;
+        Ok(match is_earlier {
+            true if is_there.is_none() => SharingError::NoShare(row.id.to_text()),
+            false if counts.of_session >= BOUNDS.of_session => {
+                SharingError::TooMany("session", BOUNDS.of_session)
+            }
+            false if counts.of_workspace >= BOUNDS.of_workspace => {
+                SharingError::TooMany("workspace", BOUNDS.of_workspace)
+            }
+            _ => SharingError::TooManyFiles(BOUNDS.files_of_workspace),
+        })
+    }
+
     async fn copies(
         &self,
         workspace: WorkspaceId,
@@ -186,15 +192,20 @@ impl Runs {
         folder: PathBuf,
     ) -> Result<Taken, RunError> {
         let ShareOptions { depot, quota } = self.depot()?.clone();
-        let _turn = self.shared.copying.0.acquire().await;
-        let taken = blocking(move || {
+        let place = workspace.clone();
+        let taken = self.shared.copying.copied(move |stop| {
             let folder = Folder::open(&folder).map_err(|error| {
                 tracing::warn!("nothing is shared: {}", with_causes(&error));
                 SharingError::FolderGone(error)
             })?;
-            depot.take(&workspace, &folder, &path, quota).map_err(of_files)
+            depot.take(&workspace, &folder, &path, quota, stop).map_err(of_files)
         });
-        Ok(taken.await??)
+        let taken = taken.await;
+        if matches!(&taken, Err(RunError::Sharing(SharingError::Files(ShareError::Stopped)))) {
+            // Some of it may be kept already.
+            self.sweep_later(&place);
+        }
+        taken
     }
 
     /// The first `limit` shares of a workspace whose ids come after `after`.
@@ -348,48 +359,4 @@ fn read_id(id: &str) -> Result<ShareId, SharingError> {
 
 fn by_run(run: RunId) -> By {
     By::new(narthex_audit::ActorKind::Run, run.to_text())
-}
-
-fn new_row(
-    sharer: &Sharer,
-    title: Option<String>,
-    earlier: Option<&ShareRow>,
-    snapshot: &Snapshot,
-) -> Result<ShareRow, RunError> {
-    let id = match earlier {
-        Some(earlier) => earlier.id,
-        None => {
-            let mut bytes = [0; ShareId::BYTES];
-            getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
-            ShareId::new(bytes)
-        }
-    };
-    let named = || match &*snapshot.name {
-        "." => "Files".to_owned(),
-        name => name.to_owned(),
-    };
-    let title = title.or_else(|| earlier.map(|earlier| earlier.title.clone()));
-    let now = std::time::SystemTime::now();
-    Ok(ShareRow {
-        workspace: sharer.workspace.clone(),
-        id,
-        session: sharer.session,
-        run: sharer.run,
-        title: title.unwrap_or_else(named),
-        kind: snapshot.kind.as_str().to_owned(),
-        entry_point: snapshot.entry_point.clone(),
-        total_size: snapshot.total_size,
-        revision: 0,
-        created_at: now,
-        updated_at: now,
-    })
-}
-
-fn file_row(file: &narthex_shares::SharedFile) -> SharedFileRow {
-    SharedFileRow {
-        path: file.path.clone(),
-        size: file.size,
-        content_type: file.content_type.to_owned(),
-        hash: file.hash.to_string(),
-    }
 }

@@ -10,9 +10,9 @@ use fs_err as fs;
 use narthex_model::WorkspaceId;
 
 use crate::error::io_error;
-use crate::snapshot::{FileCopy, copy_out};
-use crate::transfer::{Destination, transfer};
-use crate::{ContentHash, Folder, Limits, ShareError, Snapshot};
+use crate::snapshot::{Copying, FileCopy, copy_out};
+use crate::transfer::{Destination, Transferred, transfer};
+use crate::{ContentHash, Folder, Limits, ShareError, Snapshot, Stop};
 
 /// Copies of shared files, in a folder that only one depot of one process has.
 #[derive(Debug)]
@@ -86,35 +86,39 @@ impl Depot {
     /// would keep more than `quota` bytes.
     ///
     /// # Errors
-    /// When the path leads out of the folder or to nothing that can be shared, a limit is reached
-    /// or the disk fails. Then nothing is kept.
+    /// When the path leads out of the folder or to nothing that can be shared, a limit is reached,
+    /// it is stopped or the disk fails. Then nothing is kept.
     pub fn take(
         &self,
         workspace: &WorkspaceId,
         folder: &Folder,
         path: &str,
         quota: u64,
+        stop: &Stop,
     ) -> Result<Taken, ShareError> {
         let shelf = self.shelf(workspace)?;
-        let (snapshot, copies) = copy_out(folder, path, &self.limits, &self.temporary)?;
-        let hashes = lock(&shelf).keep(copies, quota)?;
+        let copying = Copying { limits: &self.limits, temporary: &self.temporary, stop };
+        let (snapshot, copies) = copy_out(folder, path, copying)?;
+        let hashes = lock(&shelf).keep(copies, quota, stop)?;
         Ok(Taken { snapshot, hashes, shelf })
     }
 
     /// Copies files and folders of one run's folder into another's, within `limits` together;
-    /// nothing of it is kept.
+    /// nothing of it is kept. What is hidden is passed over.
     ///
     /// # Errors
-    /// When a path leads out of its folder or to nothing, a limit is reached, or the disk fails.
-    /// Nothing is changed then, but by a disk that fails while files are put in place.
+    /// When a path leads out of its folder or to nothing, all of it is hidden, a limit is reached,
+    /// it is stopped or the disk fails. Nothing is changed then, but by a disk that fails while
+    /// files are put in place.
     pub fn transfer(
         &self,
         from: &Folder,
         paths: &[&str],
         to: Destination<'_>,
         limits: &Limits,
-    ) -> Result<Vec<Snapshot>, ShareError> {
-        transfer(from, paths, to, limits, &self.temporary)
+        stop: &Stop,
+    ) -> Result<Transferred, ShareError> {
+        transfer(from, paths, to, Copying { limits, temporary: &self.temporary, stop })
     }
 
     /// The copy of a content, to be read from its beginning.
@@ -241,7 +245,12 @@ impl Shelf {
     }
 
     /// Keeps copies, all or none of them, and holds each.
-    fn keep(&mut self, copies: Vec<FileCopy>, quota: u64) -> Result<Vec<ContentHash>, ShareError> {
+    fn keep(
+        &mut self,
+        copies: Vec<FileCopy>,
+        quota: u64,
+        stop: &Stop,
+    ) -> Result<Vec<ContentHash>, ShareError> {
         if self.is_gone {
             return Err(ShareError::WorkspaceGone);
         }
@@ -260,6 +269,7 @@ impl Shelf {
         let is_new = !new.is_empty();
         // What is put down before a failure is held by nobody: the next sweep finds it.
         for copy in new.into_values() {
+            stop.check()?;
             self.put(copy)?;
         }
         if is_new {

@@ -85,6 +85,15 @@ pub enum ShareError {
         /// The most bytes of the workspace.
         max: u64,
     },
+    /// What is hidden is not handed on, nor is anything put there.
+    #[error("`{path}` is hidden, or made again by tools: neither is copied")]
+    Hidden {
+        /// As it was asked for.
+        path: String,
+    },
+    /// It was stopped before it was done.
+    #[error("copying took too long, and nothing came of it; ask for less at a time")]
+    Stopped,
     /// The workspace was deleted meanwhile.
     #[error("the workspace was deleted meanwhile")]
     WorkspaceGone,
@@ -117,7 +126,9 @@ impl ShareError {
             | Self::FileTooLarge { .. }
             | Self::ShareTooLarge { .. }
             | Self::TooMany { .. }
+            | Self::Hidden { .. }
             | Self::Nothing { .. } => ErrorKind::Invalid,
+            Self::Stopped => ErrorKind::Timeout,
             Self::NotFound { .. } | Self::CopyGone | Self::WorkspaceGone => ErrorKind::NotFound,
             Self::Quota { .. } => ErrorKind::Exhausted,
             Self::Unsupported | Self::Io { .. } => ErrorKind::Unavailable,
@@ -137,6 +148,8 @@ impl ShareError {
             Self::TooMany { .. } => "too_many_files",
             Self::Nothing { .. } => "nothing_to_share",
             Self::Quota { .. } => "share_quota_exceeded",
+            Self::Hidden { .. } => "hidden_path",
+            Self::Stopped => "copy_timed_out",
             Self::WorkspaceGone => "workspace_not_found",
             Self::Unsupported => "sharing_unsupported",
             Self::Io { .. } => "share_storage_failed",

@@ -114,6 +114,22 @@ pub(crate) fn clean(path: &str) -> Result<String, ShareError> {
     Ok(if parts.is_empty() { ".".to_owned() } else { parts.join("/") })
 }
 
+/// The one spelling of a path: without `.`, and without `/` twice or at its end. What is no path
+/// within a folder has none.
+#[must_use]
+pub fn path_spelling(path: &str) -> Option<String> {
+    clean(path).ok()
+}
+
+/// Folders in which tools put what can be made again.
+pub(crate) const MADE_AGAIN: [&[u8]; 2] = [b"node_modules", b"__pycache__"];
+
+/// Whether a path that [`clean`] has made leads to, or through, what is passed over in folders.
+pub(crate) fn is_passed_over(path: &str) -> bool {
+    let is_hidden = |part: &str| part != "." && part.starts_with('.');
+    path.split('/').any(|part| is_hidden(part) || MADE_AGAIN.contains(&part.as_bytes()))
+}
+
 /// The one place where anything of a run's folder is opened.
 fn open(from: impl AsFd, path: &[u8], more: ResolveFlags) -> Result<Opened, Refused> {
     // A pipe without a writer must not hold us, and a terminal not become ours.

@@ -14,12 +14,14 @@ mod folder;
 mod hash;
 mod kind;
 mod snapshot;
+mod stop;
 mod transfer;
 
 pub use depot::{Depot, Sweep, Taken};
 pub use error::ShareError;
-pub use folder::Folder;
+pub use folder::{Folder, path_spelling};
 pub use hash::ContentHash;
 pub use kind::{ShareKind, content_type};
 pub use snapshot::{Limits, SharedFile, Skipped, Snapshot, Why};
-pub use transfer::Destination;
+pub use stop::Stop;
+pub use transfer::{Destination, Transferred};

@@ -9,14 +9,12 @@ use sha2::{Digest, Sha256};
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::error::io_error;
-use crate::folder::{self, Opened, Refused};
+use crate::folder::{self, MADE_AGAIN, Opened, Refused};
 use crate::kind::INDEX;
-use crate::{ContentHash, Folder, ShareError, ShareKind, content_type};
+use crate::{ContentHash, Folder, ShareError, ShareKind, Stop, content_type};
 
 /// How many of the things that were passed over are named.
 const SKIPPED_MAX: usize = 100;
-/// Folders in which tools put what can be made again.
-const MADE_AGAIN: [&[u8]; 2] = [b"node_modules", b"__pycache__"];
 
 /// The most of one share.
 #[derive(Debug, Clone, Copy)]
@@ -131,16 +129,25 @@ pub(crate) struct FileCopy {
     pub(crate) at: TempPath,
 }
 
-/// Copies what is at `path` of the folder into `temporary`.
+/// How something is copied.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copying<'a> {
+    pub(crate) limits: &'a Limits,
+    /// Where copies lie until they are kept.
+    pub(crate) temporary: &'a Path,
+    pub(crate) stop: &'a Stop,
+}
+
+/// Copies what is at `path` of the folder.
 pub(crate) fn copy_out(
     folder: &Folder,
     path: &str,
-    limits: &Limits,
-    temporary: &Path,
+    copying: Copying<'_>,
 ) -> Result<(Snapshot, Vec<FileCopy>), ShareError> {
+    let limits = copying.limits;
     let path = folder::clean(path)?;
     let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
-    let mut walk = Walk::new(&path, limits, temporary);
+    let mut walk = Walk::new(&path, copying);
     let is_file = match folder.at(&path)? {
         Opened::File(file, size) => {
             let is_copied = size <= limits.file_bytes && walk.file(file, &name)?;
@@ -171,7 +178,7 @@ pub(crate) fn copy_out(
 struct Walk<'a> {
     asked: &'a str,
     limits: &'a Limits,
-    temporary: &'a Path,
+    copying: Copying<'a>,
     files: Vec<SharedFile>,
     copies: Vec<FileCopy>,
     skipped: Vec<Skipped>,
@@ -181,11 +188,12 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn new(asked: &'a str, limits: &'a Limits, temporary: &'a Path) -> Self {
+    fn new(asked: &'a str, copying: Copying<'a>) -> Self {
+        let limits = copying.limits;
         Self {
             asked,
             limits,
-            temporary,
+            copying,
             files: Vec::new(),
             copies: Vec::new(),
             skipped: Vec::new(),
@@ -202,6 +210,7 @@ impl<'a> Walk<'a> {
         };
         self.names_left -= names.len();
         for name in names {
+            self.copying.stop.check()?;
             let (path, why) = look_at(at, &name);
             match why {
                 Some(why) => self.skip(path, why),
@@ -244,7 +253,7 @@ impl<'a> Walk<'a> {
         }
         let left = self.limits.share_bytes - self.total_size;
         let max = self.limits.file_bytes.min(left);
-        let Some(copy) = copy(File::from(file), max, self.temporary)? else {
+        let Some(copy) = copy(File::from(file), max, self.copying)? else {
             if left < self.limits.file_bytes {
                 let (path, max) = (self.asked.to_owned(), self.limits.share_bytes);
                 return Err(ShareError::ShareTooLarge { path, max });
@@ -286,12 +295,13 @@ fn look_at(folder: &str, name: &[u8]) -> (String, Option<Why>) {
 }
 
 /// A copy of a file of at most `max` bytes; `None` when it has more.
-fn copy(mut file: File, max: u64, temporary: &Path) -> Result<Option<FileCopy>, ShareError> {
+fn copy(mut file: File, max: u64, by: Copying<'_>) -> Result<Option<FileCopy>, ShareError> {
     let copying = "copy a file";
-    let mut target = NamedTempFile::new_in(temporary).map_err(io_error(copying))?;
+    let mut target = NamedTempFile::new_in(by.temporary).map_err(io_error(copying))?;
     let (mut sha256, mut size) = (Sha256::new(), 0);
     let mut buffer = vec![0; 64 * 1024];
     loop {
+        by.stop.check()?;
         let read = match file.read(&mut buffer) {
             Ok(0) => break,
             Ok(read) => read,

@@ -1,18 +1,21 @@
 //! Files of one run's folder copied into another's.
+//!
+//! What is copied is first put into a hidden folder of the destination, and moved from there when
+//! all of it is there: moving is quick, so that hardly ever a part of it is in place.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{self, AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::io_error;
-use crate::folder::{self, Opened};
-use crate::snapshot::{FileCopy, copy_out};
-use crate::{Folder, Limits, ShareError, Snapshot};
+use crate::folder::{self, Opened, is_passed_over};
+use crate::snapshot::{Copying, FileCopy, copy_out};
+use crate::{Folder, ShareError, Snapshot};
 
 /// How deep a folder may be that is removed: agents make deeper ones than a stack holds.
 const REMOVED_DEPTH: usize = 256;
@@ -21,55 +24,226 @@ const REMOVED_NAMES: usize = 1_000_000;
 /// Of new files and folders: the daemon's own, and read by whoever the agent runs as.
 const FILE: Mode = Mode::from_raw_mode(0o644);
 const FOLDER: Mode = Mode::from_raw_mode(0o755);
+/// How many names of hidden folders are tried: some may be left of a daemon that was killed.
+const NAMES_TRIED: usize = 1000;
 
 /// Where something is copied to.
 #[derive(Debug, Clone, Copy)]
 pub struct Destination<'a> {
     /// The folder of a run.
     pub folder: &'a Folder,
-    /// The path within it, below which the files come. Links on it are refused.
+    /// The path within it, below which the files come. Links on it are refused, and so is what is
+    /// hidden.
     pub path: &'a str,
-    /// Whether what is there is removed before.
+    /// Whether it takes the place of what is there; else it comes beside that, and only files of
+    /// the same names are replaced. Not for the whole folder.
     pub is_emptied: bool,
     /// Whether files have the paths there that they have in their own folder; else a file has its
     /// name, and what is in a folder its path within that.
     pub keeps_paths: bool,
 }
 
+/// What was copied.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Transferred {
+    /// How many files.
+    pub files: usize,
+    /// How many bytes they have.
+    pub bytes: u64,
+    /// How much was passed over: what is hidden, links, and the like.
+    pub skipped: usize,
+}
+
+/// What is put somewhere below the destination.
+struct Piece {
+    place: String,
+    snapshot: Snapshot,
+    copies: Vec<FileCopy>,
+}
+
 /// Copies files and folders of `from` as they are at one time, and puts them below the
-/// destination. What is there under the same names is replaced; nothing is written through a link.
+/// destination; nothing is written through a link.
 pub(crate) fn transfer(
     from: &Folder,
     paths: &[&str],
     to: Destination<'_>,
-    limits: &Limits,
-    temporary: &Path,
-) -> Result<Vec<Snapshot>, ShareError> {
+    copying: Copying<'_>,
+) -> Result<Transferred, ShareError> {
     let within = folder::clean(to.path)?;
-    let (mut left, mut all) = (*limits, Vec::with_capacity(paths.len()));
+    if is_passed_over(&within) {
+        return Err(ShareError::Hidden { path: within });
+    }
+    if to.is_emptied && within == "." {
+        let why = "it is the whole folder, which is not emptied";
+        return Err(ShareError::Path { path: within, why });
+    }
+    // What takes the place of a folder is made beside it under its own paths.
+    let below = if to.is_emptied { "." } else { &within };
+    let (pieces, skipped) = collect(from, paths, (below, to.keeps_paths), copying)?;
+    let stage = Stage::new(to.folder, ".narthex-incoming")?;
+    let moved = put_all(&stage, &pieces, copying).and_then(|()| match to.is_emptied {
+        true => stage.replace(&within, copying),
+        false => stage.merge(&pieces, copying),
+    });
+    // Of both failures the first says why.
+    let removed = stage.remove();
+    moved.and(removed)?;
+    let snapshots = || pieces.iter().map(|piece| &piece.snapshot);
+    Ok(Transferred {
+        files: snapshots().map(|one| one.files.len()).sum(),
+        bytes: snapshots().map(|one| one.total_size).sum(),
+        skipped: skipped + snapshots().map(|one| one.skipped_count).sum::<usize>(),
+    })
+}
+
+/// Copies what is at each path that is not hidden, and says how many are.
+fn collect(
+    from: &Folder,
+    paths: &[&str],
+    (below, keeps_paths): (&str, bool),
+    copying: Copying<'_>,
+) -> Result<(Vec<Piece>, usize), ShareError> {
+    let (mut left, mut pieces, mut skipped) = (*copying.limits, Vec::new(), 0);
     for path in paths {
-        let place = match to.keeps_paths {
-            true => place(from, path, &within)?,
-            false => within.clone(),
+        let path = folder::clean(path)?;
+        if is_passed_over(&path) {
+            skipped += 1;
+            continue;
+        }
+        let place = match keeps_paths {
+            true => place(from, &path, below)?,
+            false => below.to_owned(),
         };
-        let (snapshot, copies) = copy_out(from, path, &left, temporary)?;
+        let (snapshot, copies) = copy_out(from, &path, Copying { limits: &left, ..copying })?;
         left.share_bytes = left.share_bytes.saturating_sub(snapshot.total_size);
         left.files = left.files.saturating_sub(snapshot.files.len());
-        all.push((place, snapshot, copies));
+        pieces.push(Piece { place, snapshot, copies });
     }
-    if to.is_emptied {
-        empty(to.folder, &within)?;
+    match paths.first() {
+        Some(path) if pieces.is_empty() => Err(ShareError::Hidden { path: (*path).to_owned() }),
+        _ => Ok((pieces, skipped)),
     }
-    let mut snapshots = Vec::with_capacity(all.len());
-    for (place, snapshot, copies) in all {
-        let base = folder_at(to.folder.fd(), &place, &place)?;
+}
+
+fn put_all(stage: &Stage<'_>, pieces: &[Piece], copying: Copying<'_>) -> Result<(), ShareError> {
+    for Piece { place, snapshot, copies } in pieces {
+        let base = folder_at(stage.folder.as_fd(), place, place)?;
         let by_hash: HashMap<_, _> = copies.iter().map(|copy| (copy.hash, copy)).collect();
         for file in &snapshot.files {
-            put(&base, &place, &file.path, by_hash[&file.hash])?;
+            copying.stop.check()?;
+            put(&base, place, &file.path, by_hash[&file.hash])?;
         }
-        snapshots.push(snapshot);
     }
-    Ok(snapshots)
+    Ok(())
+}
+
+/// A hidden folder of a destination.
+struct Stage<'a> {
+    of: &'a Folder,
+    name: String,
+    folder: OwnedFd,
+}
+
+impl<'a> Stage<'a> {
+    fn new(of: &'a Folder, prefix: &str) -> Result<Self, ShareError> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        for _ in 0..NAMES_TRIED {
+            let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{prefix}-{}-{number}", std::process::id());
+            match fs::mkdirat(of.fd(), &name, FOLDER) {
+                Ok(()) => {
+                    let folder = open_folder(of.fd(), &name, &name)?;
+                    return Ok(Self { of, name, folder });
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(refused(error, ".")),
+            }
+        }
+        Err(ShareError::Outside { path: prefix.to_owned() })
+    }
+
+    /// Puts it in the place of what is at `within`.
+    fn replace(&self, within: &str, copying: Copying<'_>) -> Result<(), ShareError> {
+        let (above, name) = within.rsplit_once('/').unwrap_or((".", within));
+        let above = folder_at(self.of.fd(), above, within)?;
+        let is_there = match open_folder(above.as_fd(), name, within) {
+            Ok(_) => true,
+            Err(ShareError::NotFound { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        let old = Self::new(self.of, ".narthex-replaced")?;
+        let replaced = copying.stop.settle().and_then(|()| {
+            if is_there {
+                rename((above.as_fd(), name), (old.folder.as_fd(), name), within)?;
+            }
+            rename((self.of.fd(), &self.name), (above.as_fd(), name), within).or_else(|error| {
+                if is_there {
+                    rename((old.folder.as_fd(), name), (above.as_fd(), name), within)?;
+                }
+                Err(error)
+            })
+        });
+        let removed = old.remove();
+        replaced.and(removed)
+    }
+
+    /// Moves the files of it to where they belong, once it is known that nothing is in their way.
+    fn merge(&self, pieces: &[Piece], copying: Copying<'_>) -> Result<(), ShareError> {
+        let mut paths = BTreeSet::new();
+        for Piece { place, snapshot, .. } in pieces {
+            paths.extend(snapshot.files.iter().map(|file| match &**place {
+                "." => file.path.clone(),
+                place => format!("{place}/{}", file.path),
+            }));
+        }
+        for path in &paths {
+            self.check_place(path)?;
+        }
+        copying.stop.settle()?;
+        for path in &paths {
+            let (above, name) = path.rsplit_once('/').unwrap_or((".", path));
+            let from = folder_at(self.folder.as_fd(), above, path)?;
+            let to = folder_at(self.of.fd(), above, path)?;
+            rename((from.as_fd(), name), (to.as_fd(), name), path)?;
+        }
+        Ok(())
+    }
+
+    /// That a file can come to a path: no link leads to it, and no folder is there.
+    fn check_place(&self, path: &str) -> Result<(), ShareError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+        for above in path.match_indices('/').map(|(at, _)| &path[..at]) {
+            match open_folder(self.of.fd(), above, path) {
+                Ok(_) => {}
+                Err(ShareError::NotFound { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        let there = match fs::openat2(self.of.fd(), path, flags, Mode::empty(), resolve) {
+            Ok(there) => there,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(refused(error, path)),
+        };
+        let stat = fs::fstat(&there).map_err(|error| refused(error, path))?;
+        match fs::FileType::from_raw_mode(stat.st_mode) {
+            fs::FileType::Directory => Err(ShareError::NotAFile { path: path.to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes it, if it is still where it was.
+    fn remove(self) -> Result<(), ShareError> {
+        match open_folder(self.of.fd(), &self.name, &self.name) {
+            Ok(folder) => empty_all(&folder, &self.name, 0)?,
+            Err(ShareError::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+        match fs::unlinkat(self.of.fd(), &self.name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(io_error("empty a folder")(error.into())),
+        }
+    }
 }
 
 /// Where something comes that keeps its path below another.
@@ -105,31 +279,33 @@ fn put(base: &OwnedFd, within: &str, path: &str, copy: &FileCopy) -> Result<(), 
 
 /// The folder at `path`, each part of which is made if it is not there.
 fn folder_at(from: BorrowedFd<'_>, path: &str, shown: &str) -> Result<OwnedFd, ShareError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let open = |at: BorrowedFd<'_>, name: &str| {
-        let opened = fs::openat2(at, name, flags, Mode::empty(), within_alone());
-        opened.map_err(|error| refused(error, shown))
-    };
-    let mut at = open(from, ".")?;
+    let mut at = open_folder(from, ".", shown)?;
     for part in path.split('/').filter(|part| *part != ".") {
         match fs::mkdirat(&at, part, FOLDER) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(refused(error, shown)),
         }
-        at = open(at.as_fd(), part)?;
+        at = open_folder(at.as_fd(), part, shown)?;
     }
     Ok(at)
 }
 
-/// Removes what is at a path of a folder; the folder itself stays, whatever the path.
-fn empty(folder: &Folder, path: &str) -> Result<(), ShareError> {
+fn open_folder(from: BorrowedFd<'_>, path: &str, shown: &str) -> Result<OwnedFd, ShareError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let at = match fs::openat2(folder.fd(), path, flags, Mode::empty(), within_alone()) {
-        Ok(at) => at,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(refused(error, path)),
-    };
-    empty_all(&at, path, 0)
+    let opened = fs::openat2(from, path, flags, Mode::empty(), within_alone());
+    opened.map_err(|error| refused(error, shown))
+}
+
+/// Moves something to a name, in the place of a file that has it.
+fn rename(
+    from: (BorrowedFd<'_>, &str),
+    to: (BorrowedFd<'_>, &str),
+    shown: &str,
+) -> Result<(), ShareError> {
+    fs::renameat(from.0, from.1, to.0, to.1).map_err(|error| match error {
+        Errno::ISDIR => ShareError::NotAFile { path: shown.to_owned() },
+        error => refused(error, shown),
+    })
 }
 
 fn empty_all(folder: &OwnedFd, path: &str, depth: usize) -> Result<(), ShareError> {
@@ -164,6 +340,7 @@ fn refused(error: Errno, path: &str) -> ShareError {
     match error {
         Errno::XDEV | Errno::LOOP => ShareError::Outside { path },
         Errno::NOTDIR => ShareError::NotAFile { path },
+        Errno::NOENT => ShareError::NotFound { path },
         Errno::ACCESS | Errno::PERM => ShareError::Unreadable { path },
         Errno::NOSYS => ShareError::Unsupported,
         error => io_error("write into a folder")(error.into()),
@@ -171,122 +348,4 @@ fn refused(error: Errno, path: &str) -> ShareError {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
-    use std::path::PathBuf;
-
-    use fs_err as fs;
-    use tempfile::TempDir;
-
-    use super::*;
-
-    struct World {
-        dir: TempDir,
-        from: Folder,
-        to: Folder,
-    }
-
-    impl World {
-        fn new() -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            for name in ["from/out/deep", "to", "temporary", "outside"] {
-                fs::create_dir_all(dir.path().join(name)).unwrap();
-            }
-            fs::write(dir.path().join("from/out/a.txt"), "a").unwrap();
-            fs::write(dir.path().join("from/out/deep/b.txt"), "bb").unwrap();
-            let open = |name: &str| Folder::open(&dir.path().join(name)).unwrap();
-            let (from, to) = (open("from"), open("to"));
-            Self { dir, from, to }
-        }
-
-        fn path(&self, name: &str) -> PathBuf {
-            self.dir.path().join(name)
-        }
-
-        fn put(&self, path: &str, is_emptied: bool) -> Result<Snapshot, ShareError> {
-            let to = Destination { folder: &self.to, path, is_emptied, keeps_paths: false };
-            self.all(&["out"], to).map(|mut all| all.remove(0))
-        }
-
-        fn all(&self, paths: &[&str], to: Destination<'_>) -> Result<Vec<Snapshot>, ShareError> {
-            transfer(&self.from, paths, to, &Limits::default(), &self.path("temporary"))
-        }
-    }
-
-    #[test]
-    fn files_are_put_in_place_of_others() {
-        let world = World::new();
-        let snapshot = world.put("in/here", false).unwrap();
-        assert_eq!((snapshot.files.len(), snapshot.total_size), (2, 3));
-        let read = |name: &str| fs::read_to_string(world.path(name)).unwrap();
-        assert_eq!(read("to/in/here/a.txt"), "a");
-        assert_eq!(read("to/in/here/deep/b.txt"), "bb");
-        fs::write(world.path("to/in/here/a.txt"), "changed").unwrap();
-        fs::write(world.path("to/in/here/old.txt"), "old").unwrap();
-        world.put("in/here", false).unwrap();
-        assert_eq!(read("to/in/here/a.txt"), "a");
-        assert_eq!(read("to/in/here/old.txt"), "old");
-        world.put("in/here", true).unwrap();
-        assert!(!world.path("to/in/here/old.txt").exists());
-        assert_eq!(fs::read_dir(world.path("temporary")).unwrap().count(), 0, "nothing is left");
-    }
-
-    /// S29: nothing is written, or removed, through a link or outside.
-    #[test]
-    fn s29_nothing_is_put_outside() {
-        let world = World::new();
-        fs::write(world.path("outside/a.txt"), "theirs").unwrap();
-        symlink(world.path("outside"), world.path("to/link")).unwrap();
-        fs::create_dir(world.path("to/real")).unwrap();
-        symlink(world.path("outside"), world.path("to/real/deep")).unwrap();
-        symlink(world.path("outside/a.txt"), world.path("to/real/a.txt")).unwrap();
-        for path in ["..", "/etc", "a/../../b", "", "link", "link/x"] {
-            for is_emptied in [false, true] {
-                assert!(world.put(path, is_emptied).is_err(), "{path}");
-            }
-        }
-        assert!(world.put("real", false).is_err(), "`real/deep` is a link");
-        assert!(!fs::symlink_metadata(world.path("to/real/a.txt")).unwrap().is_symlink());
-        world.put("real", true).unwrap();
-        let outside: Vec<_> = fs::read_dir(world.path("outside")).unwrap().collect();
-        assert_eq!(outside.len(), 1);
-        assert_eq!(fs::read_to_string(world.path("outside/a.txt")).unwrap(), "theirs");
-        assert_eq!(fs::read_to_string(world.path("to/real/deep/b.txt")).unwrap(), "bb");
-    }
-
-    #[test]
-    fn the_whole_folder_can_be_emptied_and_stays() {
-        let world = World::new();
-        fs::create_dir_all(world.path("to/x/y/z")).unwrap();
-        world.put(".", true).unwrap();
-        assert!(!world.path("to/x").exists());
-        assert!(world.path("to/a.txt").exists());
-    }
-
-    #[test]
-    fn several_keep_their_paths_or_nothing_happens() {
-        let world = World::new();
-        let to = |is_emptied| Destination {
-            folder: &world.to,
-            path: "here",
-            is_emptied,
-            keeps_paths: true,
-        };
-        world.all(&["out/a.txt", "out/deep"], to(false)).unwrap();
-        for name in ["to/here/out/a.txt", "to/here/out/deep/b.txt"] {
-            assert!(world.path(name).exists(), "{name}");
-        }
-        assert!(world.all(&["out/deep", "out/nothing"], to(true)).is_err());
-        assert!(world.path("to/here/out/a.txt").exists(), "it was emptied for nothing");
-        world.all(&["."], to(true)).unwrap();
-        assert!(world.path("to/here/out/deep/b.txt").exists());
-    }
-
-    #[test]
-    fn a_folder_in_the_place_of_a_file_is_not_replaced() {
-        let world = World::new();
-        fs::create_dir_all(world.path("to/in/a.txt")).unwrap();
-        let refused = world.put("in", false);
-        assert!(matches!(refused, Err(ShareError::NotAFile { .. })), "{refused:?}");
-    }
-}
+mod tests;

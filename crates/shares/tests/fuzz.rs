@@ -11,7 +11,7 @@ use std::io::Read;
 use std::os::unix::fs::symlink;
 
 use narthex_model::{ErrorKind, WorkspaceId};
-use narthex_shares::{Depot, Folder, Limits};
+use narthex_shares::{Depot, Folder, Limits, Stop};
 
 const ROUNDS: usize = 2000;
 const CANARY: &str = "canary-4711";
@@ -64,7 +64,7 @@ fn x_e94_no_path_shares_what_is_outside() {
         if *count >= 192 {
             path.push_str(tail);
         }
-        match depot.take(&workspace, &folder, &path, u64::MAX) {
+        match depot.take(&workspace, &folder, &path, u64::MAX, &Stop::default()) {
             Ok(taken) => {
                 for file in &taken.snapshot.files {
                     let mut content = String::new();

@@ -56,7 +56,10 @@ pub use objects::seeded_defaults::SeededDefaults;
 pub use objects::server_flags::ServerFlags;
 pub use objects::service_tokens::{ServiceTokenRow, ServiceTokens};
 pub use objects::sessions::{QuietChild, SessionRow, SessionRows};
-pub use objects::shares::{CommentRow, ShareRow, SharedFileRow, Shares, ThreadRow};
+pub use objects::shares::{
+    CommentBounds, CommentCounts, CommentRow, ShareBounds, ShareCounts, ShareRow, SharedFileRow,
+    Shares, ThreadRow,
+};
 pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};

@@ -184,7 +184,8 @@ impl Link {
     /// # Errors
     /// When the request cannot be sent, or fails before the first frame.
     pub fn forward(&self, permitted: Permitted<Request>, hop: Hop) -> Forwarding<'_> {
-        let Request { message, item, rewrite, alias: _, origin: _ } = permitted.into_inner();
+        let Request { message, item, rewrite, alias: _, origin: _, shown: _ } =
+            permitted.into_inner();
         match self.headers_for(&message, &item, &hop) {
             Ok(headers) => self.start(self.outgoing(&message, rewrite, headers)),
             Err(error) => Box::pin(std::future::ready(Err(error))),
@@ -196,7 +197,8 @@ impl Link {
     /// # Errors
     /// When it cannot be sent.
     pub async fn notify(&self, permitted: Permitted<Request>) -> Result<(), LinkError> {
-        let Request { message, item, rewrite, alias: _, origin: _ } = permitted.into_inner();
+        let Request { message, item, rewrite, alias: _, origin: _, shown: _ } =
+            permitted.into_inner();
         let headers = self.headers_for(&message, &item, &Hop::default())?;
         self.send(rewrite.apply(&message), headers).await
     }

@@ -47,7 +47,8 @@ fn spawnable() -> Tool {
 async fn list(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let names = called.platform.runs.spawnable(called.run).await;
     let names = names.map_err(|error| of_runs(&error))?;
-    let agents: Vec<_> = names.iter().map(|name| json!({ "id": name, "name": name })).collect();
+    let agents = names.iter().map(|name| json!({ "id": name, "slug": name, "name": name }));
+    let agents: Vec<_> = agents.collect();
     let text = names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let text = if text.is_empty() { "none".to_owned() } else { text };
     Ok(said(text, json!({ "spawnable": agents })))
@@ -285,7 +286,8 @@ fn ended(child: &Child) -> Value {
 fn message() -> Tool {
     Tool {
         title: "Tell your caller something",
-        description: "Sends a message to the session that started yours, while that goes on.",
+        description: "Sends a message to the session that started yours, while that goes on. Only \
+                      orchestrators take any.",
         schema: object(
             json!({
                 "summary": {"type": "string", "minLength": 1, "maxLength": 2000},
@@ -313,6 +315,22 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     let expires_at = inbox::expires_at(asked.expires_at.as_deref())?;
     let caller = called.platform.runs.caller(called.run).await;
     let caller = caller.map_err(|error| of_runs(&error))?;
+    // Whoever follows this session sees what was said of it, whoever hears it besides.
+    let mut payload = json!({
+        "summary": asked.summary,
+        "needs_response": asked.needs_response,
+        "to_session_id": caller.session.to_text(),
+        "delivered": caller.is_orchestrator,
+    });
+    if let Some(body) = &asked.body {
+        payload["body"] = json!(body);
+    }
+    called.tell(EventKind::AgentMessage, payload, None).await?;
+    if !caller.is_orchestrator {
+        let reason = "parent_not_orchestrator";
+        let text = "the agent that started you takes no messages; it reads what you tell people";
+        return Ok(said(text, json!({ "ok": true, "delivered": false, "reason": reason })));
+    }
     let mut more = vec![
         ("from_session_id", json!(caller.child.to_text())),
         ("needs_response", json!(asked.needs_response)),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     children::{child_argument, of_runs},
-    object,
+    object, spell_paths,
 };
 use crate::{Called, Effect, Tool, said};
 
@@ -38,6 +38,7 @@ fn share_to_child() -> Tool {
             }),
             &["child_session_id", "source_path"],
         ),
+        spelling: Some(|arguments| spell_paths(arguments, &["source_path", "dest_path"])),
         ..Tool::new("share_to_child", Effect::Settles, |called| Box::pin(hand(called)))
     }
 }
@@ -54,7 +55,10 @@ async fn hand(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let runs = &called.platform.runs;
     let done = runs.hand_to_child(called.run, &child_session_id, source_path, dest_path).await;
     let handed = done.map_err(|error| of_runs(&error))?;
-    Ok(copied(&handed, "the child's folder"))
+    let (text, mut answer) = copied(&handed, "the child's folder");
+    answer["stage_id"] = handed.stage.into();
+    answer["total_size"] = handed.bytes.into();
+    Ok(said(text, answer))
 }
 
 fn pull_from_child() -> Tool {
@@ -71,6 +75,7 @@ fn pull_from_child() -> Tool {
             }),
             &["child_session_id"],
         ),
+        spelling: Some(|arguments| spell_paths(arguments, &["paths"])),
         ..Tool::new("pull_from_child", Effect::Settles, |called| Box::pin(fetch(called)))
     }
 }
@@ -86,19 +91,20 @@ async fn fetch(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let Wanted { child_session_id, paths } = called.arguments()?;
     let done = called.platform.runs.fetch_from_child(called.run, &child_session_id, paths).await;
     let handed = done.map_err(|error| of_runs(&error))?;
-    Ok(copied(&handed, "your folder"))
+    let (text, mut answer) = copied(&handed, "your folder");
+    answer["total_bytes"] = handed.bytes.into();
+    Ok(said(text, answer))
 }
 
-fn copied(handed: &Handed, whose: &str) -> BuiltInResult {
-    let Handed { path, files, bytes, skipped } = handed;
+fn copied(handed: &Handed, whose: &str) -> (String, Value) {
+    let Handed { path, files, skipped, .. } = handed;
     let many = if *files == 1 { "file is" } else { "files are" };
     let text = format!("{files} {many} below `{path}` in {whose}; {skipped} passed over");
     let answer = json!({
         "ok": true,
         "dest_path": path,
         "files": files,
-        "total_bytes": bytes,
         "skipped_count": skipped,
     });
-    said(text, answer)
+    (text, answer)
 }

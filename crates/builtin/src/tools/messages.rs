@@ -2,9 +2,9 @@
 
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, Timestamp};
-use narthex_outbound::{Message, MessageFailure, Sender};
+use narthex_outbound::{Message, MessageFailure, Sender, channel_spelling};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::object;
 use crate::{Called, Effect, Tool, failed, said};
@@ -22,7 +22,8 @@ fn post_message() -> Tool {
         schema: object(
             json!({
                 "channel": {"type": "string", "minLength": 1, "maxLength": 100,
-                    "description": "Its name, as the admins of the workspace have set it up."},
+                    "description": "Its name, as the admins of the workspace have set it up; with \
+                                    or without `#`."},
                 "text": {"type": "string", "minLength": 1, "maxLength": 20_000},
                 "thread_id": {"type": "string", "minLength": 1, "maxLength": 200,
                     "description": "What the channel calls the thread in which it is said."},
@@ -31,7 +32,14 @@ fn post_message() -> Tool {
             }),
             &["channel", "text"],
         ),
+        spelling: Some(spell),
         ..Tool::new("post_message", Effect::Adds, |called| Box::pin(post(called)))
+    }
+}
+
+fn spell(arguments: &mut Map<String, Value>) {
+    if let Some(Value::String(channel)) = arguments.get_mut("channel") {
+        *channel = channel_spelling(channel);
     }
 }
 

@@ -2,12 +2,12 @@
 
 use narthex_events::EventKind;
 use narthex_gateway::BuiltInResult;
-use narthex_model::CallError;
+use narthex_model::{CallError, CallErrorKind};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::object;
-use crate::{Called, Effect, Tool, said};
+use super::{children::of_runs, object};
+use crate::{Called, Effect, Tool, called::coded, said};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![end_session()]
@@ -17,7 +17,8 @@ fn end_session() -> Tool {
     Tool {
         title: "End the session",
         description: "Ends this session for good, with all its runs: call it when the work is \
-                      done, after everything else. What you say here is what people read of it.",
+                      done, after everything else. What you say here is what people read of it. \
+                      Where people end the session themselves it is refused.",
         schema: object(
             json!({"summary": {"type": "string", "minLength": 1, "maxLength": 20_000}}),
             &["summary"],
@@ -34,6 +35,13 @@ struct Ending {
 async fn end(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let Ending { summary } = called.arguments()?;
     let session = called.session()?;
+    let may_end = called.platform.runs.may_end_session(called.run).await;
+    if !may_end.map_err(|error| of_runs(&error))? {
+        let text = "the people of this session end it themselves; tell them that you are done, by \
+                    `emit_status`";
+        let kind = CallErrorKind::PermissionRequired;
+        return Err(coded(kind, "end_session_rejected", text));
+    }
     // Exactly one, however often it is called while the session comes to its end.
     let payload = json!({"summary": summary});
     called.tell(EventKind::SessionCompleted, payload, Some("session-completed")).await?;

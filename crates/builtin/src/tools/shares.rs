@@ -11,7 +11,7 @@ use narthex_runs::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::object;
+use super::{object, spell_paths};
 use crate::{Called, Effect, Tool, failed, of_sharing, said};
 
 /// The longest file that a tool reads: as base64 in JSON it is a third longer.
@@ -45,6 +45,7 @@ fn share() -> Tool {
             }),
             &["path"],
         ),
+        spelling: Some(|arguments| spell_paths(arguments, &["path"])),
         ..Tool::new("share", Effect::Adds, |called| Box::pin(shared(called)))
     }
 }

@@ -2,12 +2,12 @@
 
 use narthex_events::EventKind;
 use narthex_gateway::BuiltInResult;
-use narthex_model::CallError;
+use narthex_model::{CallError, CallErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{REQUEST_ID, object};
-use crate::{Called, Effect, Tool, said};
+use crate::{Called, Effect, Tool, called::coded, said};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![emit_status(), emit_artifact(), request_input(), emit_error()]
@@ -111,7 +111,7 @@ fn request_input() -> Tool {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, PartialEq)]
 struct Input {
     question: String,
     request_id: String,
@@ -122,8 +122,15 @@ struct Input {
 async fn input(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let input: Input = called.arguments()?;
     let message = format!("input-{}", input.request_id);
-    called.tell(EventKind::AgentInputRequest, json!(input), Some(&message)).await?;
-    let id = input.request_id;
+    let told = called.tell(EventKind::AgentInputRequest, json!(input), Some(&message)).await?;
+    let id = input.request_id.clone();
+    // Of two under one id the first is what people see.
+    if Input::deserialize(&told.payload).ok() != Some(input) {
+        let text = format!(
+            "another question was asked before under the request_id `{id}`; choose another id"
+        );
+        return Err(coded(CallErrorKind::InvalidArguments, "request_id_conflict", text));
+    }
     let text = format!("asked; the answer comes as a message with the request_id `{id}`");
     Ok(said(text, json!({"ok": true, "status": "pending", "request_id": id})))
 }
@@ -136,9 +143,9 @@ fn emit_error() -> Tool {
         schema: object(
             json!({
                 "message": {"type": "string", "minLength": 1, "maxLength": 10_000},
-                "recoverable": {"type": "boolean", "default": true},
+                "recoverable": {"type": "boolean"},
             }),
-            &["message"],
+            &["message", "recoverable"],
         ),
         ..Tool::new("emit_error", Effect::Adds, |called| Box::pin(error(called)))
     }
@@ -147,12 +154,7 @@ fn emit_error() -> Tool {
 #[derive(Serialize, Deserialize)]
 struct Failure {
     message: String,
-    #[serde(default = "yes")]
     recoverable: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 async fn error(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {

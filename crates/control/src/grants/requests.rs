@@ -274,9 +274,10 @@ impl Control {
         Ok(found.map_err(ControlError::Store)?.ok_or_else(unknown)?)
     }
 
-    /// Waits until nobody waits for a request any more: it is decided, or its time is over.
-    pub async fn grant_request_settled(&self, row: &GrantRequestRow) {
-        let (Some(events), Some(session)) = (self.events(), row.session) else { return };
+    /// Waits until nobody waits for a request any more: it is decided, or its time is over. `false`
+    /// if it cannot be followed so far, so that nobody knows.
+    pub async fn grant_request_settled(&self, row: &GrantRequestRow) -> bool {
+        let (Some(events), Some(session)) = (self.events(), row.session) else { return false };
         let kinds = vec![EventKind::PermissionGranted, EventKind::PermissionDenied];
         let mut follower = events.follow(&row.workspace, session, 0, kinds);
         let left = row.expires_at.duration_since(SystemTime::now()).unwrap_or_default();
@@ -284,12 +285,17 @@ impl Control {
         loop {
             match self.grant_request(&row.workspace, &row.id.to_text()).await {
                 Ok(now) if now.status == GrantRequestStatus::Pending => {}
-                Ok(_) => return,
-                Err(error) => return tracing::debug!(%error, "a request is not followed further"),
+                Ok(_) => return true,
+                Err(error) => return not_followed(&error),
             }
             tokio::select! {
-                () = &mut late => return,
-                told = follower.next() => if !matches!(told, Ok(Some(_))) { return },
+                () = &mut late => return true,
+                told = follower.next() => match told {
+                    Ok(Some(_)) => {}
+                    // The session has ended, and with it what it asked for.
+                    Ok(None) => return true,
+                    Err(error) => return not_followed(&error),
+                },
             }
         }
     }
@@ -306,6 +312,11 @@ impl Control {
             status => Err(GrantError::Decided(found.id.to_text(), status.as_str()).into()),
         }
     }
+}
+
+fn not_followed(error: &dyn std::error::Error) -> bool {
+    tracing::warn!("a request is not followed further: {error}");
+    false
 }
 
 fn of_request(

@@ -32,6 +32,7 @@ const OF_WORKSPACE: [EventKind; 13] = [
     EventKind::SessionResumed,
     EventKind::SessionCompleted,
     EventKind::SessionFailed,
+    EventKind::SessionRunRefused,
     EventKind::SessionCancelledByParent,
     EventKind::SessionMessageUndelivered,
     EventKind::SessionEnded,

@@ -24,6 +24,7 @@ mod reading;
 mod secrets;
 mod shares;
 mod tenants;
+mod tool_table;
 mod transfer;
 mod tricks;
 mod turns;

@@ -352,3 +352,53 @@ async fn x_m56_a_legacy_client_leads_its_user_to_the_page() {
     assert_eq!(told["params"]["elicitationId"], id);
     assert_eq!(run.echo().await["content"][0]["text"], "x");
 }
+
+/// X-M56: all sessions that wait for one request hear that it is decided, each once however often
+/// it has asked; one that has gone is waited for no more.
+#[tokio::test]
+async fn x_m56_all_who_wait_for_a_request_hear_of_it() {
+    let site = Site::new().await;
+    agent_with_a_gated_tool(&site.api).await;
+    let run = Run::begin(&site.api).await;
+    let by_url = json!({ "elicitation": { "form": {}, "url": {} } });
+    let bearer = format!("Bearer {}", run.token);
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let session = Session::open(&run, "2025-11-25", by_url.clone()).await;
+        let stream = site.api.world.request(Method::GET, "/mcp/narthex");
+        let stream = stream.header("accept", "text/event-stream");
+        let stream = stream.header("mcp-session-id", &session.id).header("authorization", &bearer);
+        let stream = Stream::of(stream.open().await);
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let told = session.request_grant().await;
+            let [question, answer] = &told[..] else { panic!("{told:?}") };
+            assert_eq!(answer["result"]["structuredContent"]["status"], "pending");
+            ids.push(question["params"]["elicitationId"].as_str().unwrap().to_owned());
+        }
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        waiting.push((session, stream, ids.remove(0)));
+    }
+    let (gone, _stream, id) = waiting.remove(0);
+    let request = site.api.world.request(Method::DELETE, "/mcp/narthex");
+    let request = request.header("mcp-session-id", &gone.id).header("authorization", &bearer);
+    assert!(request.send().await.status.is_success());
+    let mut browser = site.browser("ada").await;
+    assert_eq!(decide(&mut browser, &page_of(&id), "decision=approve").await, 303);
+    for (session, mut stream, id) in waiting {
+        let told = loop {
+            let event = stream.next().await.unwrap();
+            if !event.data.is_empty() {
+                break message(&event);
+            }
+        };
+        assert_eq!(told["method"], "notifications/elicitation/complete", "{told}");
+        assert_eq!(told["params"]["elicitationId"], id);
+        let request = site.api.world.request(Method::DELETE, "/mcp/narthex");
+        let request = request.header("mcp-session-id", &session.id);
+        assert!(request.header("authorization", &bearer).send().await.status.is_success());
+        while let Some(event) = stream.next().await {
+            assert!(event.data.is_empty(), "it is told once: {:?}", event.data);
+        }
+    }
+}

@@ -1,7 +1,12 @@
 //! `narthex backup`: a copy of the store, beside a daemon that goes on.
 
-use std::process::ExitCode;
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
+use fs_err as fs;
 use narthex_cli::BackupArgs;
 use narthex_model::ErrorKind;
 use serde_json::json;
@@ -32,12 +37,56 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
     let bytes = copied?.bytes;
     let file = to.display().to_string();
     let sentence = format!("copied the store to {} ({bytes} bytes)", harmless(&file));
-    let done = output::told(&json!({ "file": file, "bytes": bytes }), &sentence, context.format)?;
+    let left_out = Shared::look(&place.shares_dir())?;
+    let folder = left_out.folder.display().to_string();
+    let shared = json!({ "folder": folder, "files": left_out.files, "bytes": left_out.bytes });
+    let told = json!({ "file": file, "bytes": bytes, "shared_files_left_out": shared });
+    let done = output::told(&told, &sentence, context.format)?;
     if !context.format.is_json() {
+        if left_out.files > 0 {
+            let Shared { files, bytes, .. } = left_out;
+            output::notice(&format!(
+                "the files that agents have shared are not in it: {files} files ({bytes} bytes) in \
+                 {}; copy that folder now, and put it back together with the copy",
+                harmless(&folder)
+            ));
+        }
         output::notice(
             "the copy opens only with the master key, which is not in it: keep a copy of \
              master.key, of NARTHEX_MASTER_KEY, or of what the keychain has, elsewhere",
         );
     }
     Ok(done)
+}
+
+/// The copies of what agents have shared, which lie beside the store.
+struct Shared {
+    folder: PathBuf,
+    files: u64,
+    bytes: u64,
+}
+
+impl Shared {
+    fn look(folder: &Path) -> Result<Self, Failure> {
+        let (mut files, mut bytes) = (0, 0);
+        for workspace in entries(&folder.join("workspaces"))? {
+            for copy in entries(&workspace.path())? {
+                // A daemon that goes on may have deleted it meanwhile.
+                match copy.metadata() {
+                    Ok(metadata) => (files, bytes) = (files + 1, bytes + metadata.len()),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), files, bytes })
+    }
+}
+
+fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, Failure> {
+    match fs::read_dir(folder) {
+        Ok(entries) => Ok(entries.collect::<Result<_, _>>()?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
 }

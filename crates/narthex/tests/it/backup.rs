@@ -20,10 +20,20 @@ fn a_store_is_copied_and_put_back() {
     assert!(copied.stderr.contains("master.key"), "{copied:?}");
     assert_eq!(place.mode("copy.db"), 0o600);
     place.run(["backup", "copy.db"]).failed(1, &["conflict", "copy.db", "another file"]);
+    assert!(!copied.stderr.contains("shared"), "nothing is: {copied:?}");
     place.run(["workspaces", "create", "after"]).succeeded();
+    let shelf = place.path("data/shares/workspaces/default");
+    fs::create_dir_all(&shelf).unwrap();
+    fs::write(shelf.join("0".repeat(64)), "shared").unwrap();
+    let third = place.run(["backup", "third.db"]).succeeded();
+    for part in ["1 files (6 bytes)", "data/shares", "put it back"] {
+        assert!(third.stderr.contains(part), "{part}: {third:?}");
+    }
     let told = place.run(["backup", "second.db", "--json"]).succeeded();
     let bytes = fs::metadata(place.path("second.db")).unwrap().len();
     assert_eq!(told.json()["data"]["bytes"], bytes);
+    let left_out = &told.json()["data"]["shared_files_left_out"];
+    assert_eq!((&left_out["files"], &left_out["bytes"]), (&json!(1), &json!(6)));
     // The worst end: the audit may have what no store has yet.
     daemon.signal("KILL");
     daemon.wait();

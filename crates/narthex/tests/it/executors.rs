@@ -4,7 +4,7 @@
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
@@ -428,6 +428,47 @@ fn executors_are_the_operators_alone() {
     world.place.run(["status"]).failed(2, &["`executors`", "chmod 600"]);
 }
 
+/// What is handed to no child, and fetched from none.
+fn refused_handings() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
+        ("pull_from_child", json!({ "paths": ["nothing"] }), "file_not_found"),
+        ("pull_from_child", json!({ "paths": ["out", "large"] }), "workspace_too_large"),
+        ("pull_from_child", json!({ "paths": [".netrc"] }), "hidden_path"),
+        ("share_to_child", json!({ "source_path": "in/.env/x" }), "hidden_path"),
+        (
+            "share_to_child",
+            json!({ "source_path": "in", "dest_path": ".git/hooks" }),
+            "hidden_path",
+        ),
+        ("share_to_child", json!({ "source_path": "in/link" }), "path_outside_folder"),
+        (
+            "share_to_child",
+            json!({ "source_path": "in", "dest_path": "/x" }),
+            "path_outside_folder",
+        ),
+    ]
+}
+
+/// A file, and five things that are not handed on.
+fn fill(folder: &Path) {
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("a.txt"), "for you").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
+    for hidden in [".env", ".git", "node_modules", "__pycache__"] {
+        fs::create_dir(folder.join(hidden)).unwrap();
+        fs::write(folder.join(hidden).join("x"), "hidden").unwrap();
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names
+}
+
 /// X-M3, S29: an agent hands files to its child and fetches what that has made, each in a folder of
 /// its own, and nothing else by links.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -450,44 +491,43 @@ async fn x_m3_files_go_to_children_and_come_back() {
     let child = text(&child["session"]["id"]);
     assert_eq!(world.hears("begun"), "1");
     let theirs = own.with_file_name(&child);
-    fs::create_dir(own.join("in")).unwrap();
-    fs::write(own.join("in/a.txt"), "for you").unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", own.join("in/link")).unwrap();
+    fill(&own.join("in"));
     let given = json!({ "child_session_id": child, "source_path": "in", "dest_path": "todo" });
     let handed = call("share_to_child", given).await;
-    assert_eq!((&handed["files"], &handed["skipped_count"]), (&json!(1), &json!(1)), "{handed}");
+    assert_eq!((&handed["files"], &handed["skipped_count"]), (&json!(1), &json!(5)), "{handed}");
+    assert_eq!((&handed["dest_path"], &handed["total_size"]), (&json!("todo"), &json!(7)));
+    assert!(text(&handed["stage_id"]).starts_with("stg_"), "{handed}");
+    assert_eq!(names(&theirs.join("todo")), ["a.txt"]);
+    assert_eq!(names(&theirs), ["todo"], "nothing else was left there");
     assert_eq!(fs::read_to_string(theirs.join("todo/a.txt")).unwrap(), "for you");
-    assert!(!theirs.join("todo/link").exists());
 
     fs::create_dir(theirs.join("out")).unwrap();
     fs::write(theirs.join("out/b.txt"), "done").unwrap();
-    let wanted = json!({ "child_session_id": child, "paths": ["out"] });
+    fs::write(theirs.join("out/.token"), "hidden").unwrap();
+    fs::write(theirs.join(".netrc"), "hidden").unwrap();
+    let wanted = json!({ "child_session_id": child, "paths": ["out", ".netrc"] });
     let fetched = call("pull_from_child", wanted.clone()).await;
     assert_eq!(fetched["dest_path"], format!("children/{child}"), "{fetched}");
+    assert_eq!((&fetched["total_bytes"], &fetched["skipped_count"]), (&json!(4), &json!(2)));
     let here = own.join("children").join(&child);
     assert_eq!(fs::read_to_string(here.join("out/b.txt")).unwrap(), "done");
     // What was fetched before goes.
     fs::rename(theirs.join("out/b.txt"), theirs.join("out/c.txt")).unwrap();
     call("pull_from_child", wanted).await;
-    assert!(!here.join("out/b.txt").exists() && here.join("out/c.txt").exists());
+    assert_eq!(names(&here.join("out")), ["c.txt"]);
+    let large = fs::File::create(theirs.join("large")).unwrap();
+    large.set_len(50 * 1024 * 1024).unwrap();
 
     let refused = async |tool: &str, arguments: Value, code: &str| {
         let error = call(tool, arguments).await["error"].take();
         assert_eq!(error["details"]["code"], code, "{error}");
     };
-    for (tool, mut arguments, code) in [
-        ("pull_from_child", json!({ "paths": ["../lead"] }), "path_outside_folder"),
-        ("pull_from_child", json!({ "paths": ["nothing"] }), "file_not_found"),
-        ("share_to_child", json!({ "source_path": "in/link" }), "path_outside_folder"),
-        (
-            "share_to_child",
-            json!({ "source_path": "in", "dest_path": "/x" }),
-            "path_outside_folder",
-        ),
-    ] {
+    for (tool, mut arguments, code) in refused_handings() {
         arguments["child_session_id"] = child.clone().into();
         refused(tool, arguments, code).await;
     }
+    assert_eq!(names(&here.join("out")), ["c.txt"], "what was refused has changed something");
+    assert_eq!(names(&own.join("children")), [child.as_str()]);
     let other = json!({ "child_session_id": run["session_id"] });
     refused("pull_from_child", other, "not_your_child").await;
     call("cancel_session", json!({ "child_session_id": child })).await;

@@ -9,7 +9,7 @@ use std::{
 use narthex_control::{ControlError, MessageError};
 use narthex_events::{EventKind, EventRow};
 use narthex_model::{ChannelName, WorkspaceId};
-use narthex_store::{Told, WebhookRow};
+use narthex_store::{Store, Told, WebhookRow};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -58,7 +58,7 @@ impl Outbound {
             }
             let (outbound, busy, closing) = (self.clone(), busy.clone(), self.control().closing());
             self.control().spawn(async move {
-                let telling = Box::pin(outbound.tell(row));
+                let telling = Box::pin(outbound.tell(&key));
                 if let Some(Err(error)) = closing.run_until_cancelled(telling).await {
                     tracing::warn!(webhook = %key.1, "a webhook is told nothing for now: {error}");
                 }
@@ -68,50 +68,58 @@ impl Outbound {
         Ok(())
     }
 
-    /// Tells one what has happened, until there is no more or an attempt fails.
-    async fn tell(&self, mut row: WebhookRow) -> Result<(), ControlError> {
-        let store = self.control().catalog_store(&row.workspace).await?.clone();
-        let kinds: Vec<_> = row.kinds.iter().filter_map(|kind| EventKind::parse(kind)).collect();
+    /// Tells one what has happened, until there is no more or an attempt fails. It is looked at
+    /// anew before each: what it is set to may be another by then, or it may be gone.
+    async fn tell(
+        &self,
+        (workspace, name): &(WorkspaceId, ChannelName),
+    ) -> Result<(), ControlError> {
+        let store = self.control().catalog_store(workspace).await?.clone();
         loop {
-            let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;
-            let feed = feed.map_err(|error| ControlError::from(MessageError::Events(error)))?;
-            let Some(event) = feed.events.first() else {
-                // Else it would be looked at again and again for what it is not told.
-                let moved = store.webhooks().advance(&row, feed.next, None).await;
-                moved.map_err(ControlError::Store)?;
-                return Ok(());
-            };
-            let until = SystemTime::now() + CLAIMED;
-            if !store.webhooks().claim(&row, until).await.map_err(ControlError::Store)? {
+            let found = store.webhooks().find(workspace, name).await;
+            let Some(row) = found.map_err(ControlError::Store)? else { return Ok(()) };
+            if row.due_at > SystemTime::now() || !self.tell_next(&store, &row).await? {
                 return Ok(());
             }
-            let attempts = row.attempts + 1;
-            let Err(failure) = self.attempt(&row, event).await? else {
-                self.shared.counts.delivered.fetch_add(1, Ordering::Relaxed);
-                let told = told(event, "delivered", attempts, "");
-                let moved = store.webhooks().advance(&row, event.number, Some(told)).await;
-                if !moved.map_err(ControlError::Store)? {
-                    return Ok(());
-                }
-                (row.position, row.attempts, row.due_at) =
-                    (event.number, 0, SystemTime::UNIX_EPOCH);
-                continue;
-            };
-            self.shared.counts.failed.fetch_add(1, Ordering::Relaxed);
-            let why = failure.to_string();
-            tracing::warn!(webhook = %row.name, workspace.id = %row.workspace, attempts, "{why}");
-            if attempts < ATTEMPTS_MAX {
-                let until = SystemTime::now() + pause(attempts);
-                let put_off = store.webhooks().put_off(&row, attempts, until).await;
-                put_off.map_err(ControlError::Store)?;
-                return Ok(());
-            }
-            self.shared.counts.given_up.fetch_add(1, Ordering::Relaxed);
-            let told = told(event, "given_up", attempts, &why);
-            let moved = store.webhooks().advance(&row, event.number, Some(told)).await;
-            moved.map_err(ControlError::Store)?;
-            return Ok(());
         }
+    }
+
+    /// Tells one the next event. `false` if there is none, or it has not arrived.
+    async fn tell_next(&self, store: &Store, row: &WebhookRow) -> Result<bool, ControlError> {
+        let kinds: Vec<_> = row.kinds.iter().filter_map(|kind| EventKind::parse(kind)).collect();
+        let feed = self.events()?.feed(&row.workspace, row.position, &kinds, 1).await;
+        let feed = feed.map_err(|error| ControlError::from(MessageError::Events(error)))?;
+        let Some(event) = feed.events.first() else {
+            // Else it would be looked at again and again for what it is not told.
+            let moved = store.webhooks().advance(row, feed.next, None).await;
+            moved.map_err(ControlError::Store)?;
+            return Ok(false);
+        };
+        let until = SystemTime::now() + CLAIMED;
+        if !store.webhooks().claim(row, until).await.map_err(ControlError::Store)? {
+            return Ok(false);
+        }
+        let attempts = row.attempts + 1;
+        let Err(failure) = self.attempt(row, event).await? else {
+            self.shared.counts.delivered.fetch_add(1, Ordering::Relaxed);
+            let told = told(event, "delivered", attempts, "");
+            let moved = store.webhooks().advance(row, event.number, Some(told)).await;
+            return moved.map_err(ControlError::Store);
+        };
+        self.shared.counts.failed.fetch_add(1, Ordering::Relaxed);
+        let why = failure.to_string();
+        tracing::warn!(webhook = %row.name, workspace.id = %row.workspace, attempts, "{why}");
+        if attempts < ATTEMPTS_MAX {
+            let until = SystemTime::now() + pause(attempts);
+            let put_off = store.webhooks().put_off(row, attempts, until).await;
+            put_off.map_err(ControlError::Store)?;
+            return Ok(false);
+        }
+        self.shared.counts.given_up.fetch_add(1, Ordering::Relaxed);
+        let told = told(event, "given_up", attempts, &why);
+        let moved = store.webhooks().advance(row, event.number, Some(told)).await;
+        moved.map_err(ControlError::Store)?;
+        Ok(false)
     }
 
     async fn attempt(

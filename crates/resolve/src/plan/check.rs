@@ -244,7 +244,8 @@ impl Checker<'_> {
             self.user, self.alias
         );
         let remedy = format!("set it with `narthex secrets set {name}`");
-        self.fault(at, key, FaultCode::SecretNotSet, message, remedy);
+        let fault = Fault::new(at, FaultCode::SecretNotSet, message, remedy).of(self.alias, key);
+        self.faults.push(Fault { secret: Some(name.clone()), ..fault });
     }
 
     fn placeholder(&mut self, key: Option<&str>, placeholder: &Placeholder, at: &Place) {

@@ -7,15 +7,14 @@ use narthex_control::{By, Control, ControlError, Speaker};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunView;
 use narthex_model::{RunId, SessionId, ShareId, ThreadId, WorkspaceId};
-use narthex_store::{CommentRow, ShareRow, ThreadRow};
+use narthex_store::{CommentBounds, CommentRow, ShareRow, ThreadRow};
 use serde_json::{Value, json};
 
 use super::{SharingError, by_run, read_id};
 use crate::{RunError, Runs, keep};
 
-/// How many threads a share may have, and comments a thread.
-const THREADS_MAX: usize = 500;
-const COMMENTS_MAX: usize = 500;
+/// How much may be said of a share.
+const BOUNDS: CommentBounds = CommentBounds { threads: 500, of_thread: 500, of_share: 5000 };
 
 /// A thread with its comments.
 #[derive(Debug, Clone)]
@@ -96,20 +95,20 @@ impl Runs {
             }
             CommentOn::Share { id, anchor } => {
                 let share = self.share_row(workspace, read_id(id)?).await?;
-                let thread = self.new_thread(workspace, share.id, anchor).await?;
+                let thread = new_thread(share.id, anchor)?;
                 (share, thread)
             }
         };
-        if thread.comments.len() >= COMMENTS_MAX {
-            return Err(SharingError::TooManyComments(COMMENTS_MAX, "comments").into());
-        }
-        let id = thread.row.id;
-        let (runs, place) = (self.clone(), workspace.clone());
+        let (id, is_new) = (thread.row.id, thread.comments.is_empty());
+        let runs = self.clone();
         let commenting = self.control().to_the_end(async move |control: Control| {
-            runs.comment(&control, &share, thread, (by, &text)).await.map(|()| place)
+            let is_said = runs.comment(&control, &share, thread, (by, &text)).await?;
+            Ok((is_said, share.id))
         });
-        let workspace = commenting.await?;
-        self.thread_of(&workspace, &id.to_text()).await
+        match commenting.await? {
+            (true, _) => self.thread_of(workspace, &id.to_text()).await,
+            (false, share) => Err(self.not_said(workspace, share, is_new).await?.into()),
+        }
     }
 
     async fn comment(
@@ -118,17 +117,19 @@ impl Runs {
         share: &ShareRow,
         thread: SeenThread,
         (by, text): (Commenter, &str),
-    ) -> Result<(), ControlError> {
+    ) -> Result<bool, ControlError> {
         let workspace = &share.workspace;
         let event = AuditEvent::new(kind::SHARE_COMMENTED, by.by.clone()).in_workspace(workspace);
         let event = event.of_session(share.session.to_text()).on("share", share.id.to_text());
         let noted = control.note(event.with("thread", thread.row.id.to_text())).await?;
         let store = control.catalog_store(workspace).await?.shares();
         let stored = match thread.comments.is_empty() {
-            true => store.begin_thread(workspace, &thread.row, &by.by.id, text).await,
-            false => store.comment(workspace, thread.row.id, &by.by.id, text).await,
+            true => store.begin_thread(workspace, &thread.row, (&by.by.id, text), BOUNDS).await,
+            false => store.comment(workspace, &thread.row, (&by.by.id, text), BOUNDS).await,
         };
-        stored.map_err(ControlError::Store)?;
+        if !stored.map_err(ControlError::Store)? {
+            return Ok(false);
+        }
         noted.done().await;
         let mut payload = json!({
             "share_id": share.id.to_text(),
@@ -149,7 +150,24 @@ impl Runs {
             let place = EventPlace { workspace: workspace.clone(), session, run: None };
             control.session_note(&place, payload.clone(), &by.speaker).await;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Which bound a comment has met.
+    async fn not_said(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+        is_new: bool,
+    ) -> Result<SharingError, RunError> {
+        let store = self.store()?.shares();
+        let counts = store.comment_counts(workspace, share).await.map_err(ControlError::Store)?;
+        let (many, of) = match is_new {
+            _ if counts.comments >= BOUNDS.of_share => (BOUNDS.of_share, "comments on this share"),
+            true => (BOUNDS.threads, "threads on this share"),
+            false => (BOUNDS.of_thread, "comments in this thread"),
+        };
+        Ok(SharingError::TooManyComments(many, of))
     }
 
     /// The sessions that hear of a comment: never its author's.
@@ -269,29 +287,20 @@ impl Runs {
         let comments = store.shares().comments(workspace, thread).await;
         Ok(SeenThread { row, comments: comments.map_err(ControlError::Store)? })
     }
+}
 
-    /// One that is not stored yet.
-    async fn new_thread(
-        &self,
-        workspace: &WorkspaceId,
-        share: ShareId,
-        anchor: &str,
-    ) -> Result<SeenThread, RunError> {
-        let there = self.store()?.shares().threads(workspace, share).await;
-        if there.map_err(ControlError::Store)?.len() >= THREADS_MAX {
-            return Err(SharingError::TooManyComments(THREADS_MAX, "threads").into());
-        }
-        let mut bytes = [0; ThreadId::BYTES];
-        getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
-        let row = ThreadRow {
-            id: ThreadId::new(bytes),
-            share,
-            anchor: anchor.to_owned(),
-            created_at: SystemTime::now(),
-            resolved: None,
-        };
-        Ok(SeenThread { row, comments: Vec::new() })
-    }
+/// One that is not stored yet.
+fn new_thread(share: ShareId, anchor: &str) -> Result<SeenThread, RunError> {
+    let mut bytes = [0; ThreadId::BYTES];
+    getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+    let row = ThreadRow {
+        id: ThreadId::new(bytes),
+        share,
+        anchor: anchor.to_owned(),
+        created_at: SystemTime::now(),
+        resolved: None,
+    };
+    Ok(SeenThread { row, comments: Vec::new() })
 }
 
 fn resolved(thread: &ThreadRow, is_resolved: bool, by: &By) -> Value {

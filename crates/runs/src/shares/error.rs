@@ -18,6 +18,15 @@ pub enum SharingError {
          request"
     )]
     NoFolder,
+    /// The run has none to which something of a child's could come.
+    #[error(
+        "this run has no workspace folder, to which files of a child could come; whoever creates \
+         it gives one, as `project_dir` of the request"
+    )]
+    NoOwnFolder,
+    /// What is wanted of a child's folder is more than can be fetched at once.
+    #[error("it has more than {0} bytes in all; fetch less of it, by `paths`")]
+    TooMuchToFetch(u64),
     /// The folder of the run cannot be opened.
     #[error("the workspace folder of this run cannot be opened")]
     FolderGone(#[source] ShareError),
@@ -33,9 +42,17 @@ pub enum SharingError {
     /// It is another session's.
     #[error("the share `{0}` is another session's; leave `share_id` out to share anew")]
     OthersShare(ShareId),
-    /// The session has as many as it may have.
-    #[error("the session has {0} shares, which is the most; share anew under an id of these")]
-    TooMany(u64),
+    /// The session or the workspace has as many as it may have.
+    #[error(
+        "the {0} has {1} shares, which is the most; share anew under an id of these, or have some \
+         deleted"
+    )]
+    TooMany(&'static str, u64),
+    /// The shares of the workspace have as many files as they may have.
+    #[error(
+        "the shares of the workspace have {0} files together, which is the most; delete old shares"
+    )]
+    TooManyFiles(u64),
     /// The share has no such file.
     #[error("the share has no file `{0}`")]
     NoFile(String),
@@ -54,8 +71,8 @@ pub enum SharingError {
     #[error("there is no thread of comments `{0}`")]
     NoThread(String),
     /// A thread has as many comments as it may have, or a share as many threads.
-    #[error("there are {0} {1} already, which is the most")]
-    TooManyComments(usize, &'static str),
+    #[error("there are {0} {1} already, which is the most; share anew to begin afresh")]
+    TooManyComments(u64, &'static str),
     /// What is in the folder cannot be shared, or a copy not be read.
     #[error(transparent)]
     Files(ShareError),
@@ -69,15 +86,18 @@ impl SharingError {
             Self::NoDepot
             | Self::NoSession
             | Self::NoFolder
+            | Self::NoOwnFolder
             | Self::FolderGone(_)
             | Self::NoChildFolder
             | Self::SameFolder => ErrorKind::Conflict,
             Self::NoShare(_) | Self::NoFile(_) | Self::NoThread(_) => ErrorKind::NotFound,
             Self::OthersShare(_) => ErrorKind::Denied,
             Self::WhichFile => ErrorKind::Invalid,
-            Self::TooMany(_) | Self::TooManyComments(..) | Self::TooLongToRead { .. } => {
-                ErrorKind::Exhausted
-            }
+            Self::TooMany(..)
+            | Self::TooManyFiles(_)
+            | Self::TooManyComments(..)
+            | Self::TooMuchToFetch(_)
+            | Self::TooLongToRead { .. } => ErrorKind::Exhausted,
             Self::Files(error) => error.kind(),
         }
     }
@@ -93,7 +113,10 @@ impl SharingError {
             Self::SameFolder => "same_folder",
             Self::NoShare(_) => "share_not_found",
             Self::OthersShare(_) => "share_id_owned_by_other_session",
-            Self::TooMany(_) => "too_many_shares",
+            Self::NoOwnFolder => "parent_pod_missing",
+            Self::TooMuchToFetch(_) => "workspace_too_large",
+            Self::TooMany(..) => "too_many_shares",
+            Self::TooManyFiles(_) => "too_many_files",
             Self::NoFile(_) => "file_not_found",
             Self::WhichFile => "path_required",
             Self::TooLongToRead { .. } => "file_too_large",

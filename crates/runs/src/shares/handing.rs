@@ -3,10 +3,10 @@
 use std::{io, path::PathBuf};
 
 use narthex_gateway::RunView;
-use narthex_shares::{Destination, Folder, Limits, Snapshot};
+use narthex_shares::{Destination, Folder, Limits, ShareError, Transferred};
 use tokio::fs;
 
-use super::{SharingError, blocking, of_files};
+use super::{SharingError, of_files};
 use crate::{Child, RunError, Runs};
 
 /// The most bytes that are copied at once.
@@ -15,13 +15,15 @@ const HANDED_MAX: u64 = 50 * 1024 * 1024;
 /// What was copied from one folder to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Handed {
+    /// By which it is known in the log.
+    pub stage: String,
     /// Below which path of the other folder it is.
     pub path: String,
     /// How many files.
     pub files: usize,
     /// How many bytes they have.
     pub bytes: u64,
-    /// How much was passed over, such as links.
+    /// How much was passed over, such as links and what is hidden.
     pub skipped: usize,
 }
 
@@ -41,7 +43,8 @@ impl Runs {
     ///
     /// # Errors
     /// When it is no child or has ended, one of both has no folder or they have the same, a path
-    /// leads out of its folder or to nothing, a limit is reached, or the disk or the store fails.
+    /// leads out of its folder, to nothing or to what is hidden, a limit is reached, copying takes
+    /// longer than 90 s, or the disk or the store fails. Then nothing is there that was not before.
     pub async fn hand_to_child(
         &self,
         run: &RunView,
@@ -50,7 +53,7 @@ impl Runs {
         to: Option<String>,
     ) -> Result<Handed, RunError> {
         let child = self.live_child(run, child).await?;
-        let (own, theirs) = self.both_folders(run, &child).await?;
+        let (own, theirs) = self.both_folders(run, &child, SharingError::NoFolder).await?;
         let below = to.unwrap_or_else(|| "from-caller".to_owned());
         let (from, to) = (own, theirs);
         self.handed(Handing { from, paths: vec![path], to, below, is_fetched: false }).await
@@ -68,7 +71,7 @@ impl Runs {
         mut paths: Vec<String>,
     ) -> Result<Handed, RunError> {
         let child = self.child(run, child).await?;
-        let (own, theirs) = self.both_folders(run, &child).await?;
+        let (own, theirs) = self.both_folders(run, &child, SharingError::NoOwnFolder).await?;
         if paths.is_empty() {
             paths.push(".".to_owned());
         }
@@ -81,9 +84,10 @@ impl Runs {
         &self,
         run: &RunView,
         child: &Child,
+        without: SharingError,
     ) -> Result<(PathBuf, PathBuf), RunError> {
         self.depot()?;
-        let own = self.folder_of(run).await?.ok_or(SharingError::NoFolder)?;
+        let own = self.folder_of(run).await?.ok_or(without)?;
         let theirs = self.folder_of_child(child).await?.ok_or(SharingError::NoChildFolder)?;
         match own == theirs {
             true => Err(SharingError::SameFolder.into()),
@@ -105,13 +109,16 @@ impl Runs {
         }
     }
 
-    /// To its end, also if whoever asks goes away.
     async fn handed(&self, handing: Handing) -> Result<Handed, RunError> {
         let depot = self.depot()?.depot.clone();
-        let _turn = self.shared.copying.0.acquire().await;
         let limits =
             Limits { file_bytes: HANDED_MAX, share_bytes: HANDED_MAX, ..Limits::default() };
-        let done = blocking(move || {
+        let mut bytes = [0; 6];
+        getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let stage = format!("stg_{digits}");
+        let (path, is_fetched) = (handing.below.clone(), handing.is_fetched);
+        let copying = self.shared.copying.copied(move |stop| {
             let Handing { from, paths, to, below, is_fetched } = handing;
             let own = |path: PathBuf| Folder::open(&path).map_err(SharingError::FolderGone);
             let childs =
@@ -127,18 +134,21 @@ impl Runs {
                 is_emptied: is_fetched,
                 keeps_paths: is_fetched,
             };
-            let copied = depot.transfer(&from, &paths, to, &limits).map_err(of_files)?;
-            Ok::<_, SharingError>(summed(below, &copied))
+            let copied = depot.transfer(&from, &paths, to, &limits, stop);
+            copied.map_err(|error| refused(error, is_fetched))
         });
-        Ok(done.await??)
+        let Transferred { files, bytes, skipped } = copying.await?;
+        tracing::info!(stage.id = stage, is_fetched, files, bytes, "files were copied for a run");
+        Ok(Handed { stage, path, files, bytes, skipped })
     }
 }
 
-fn summed(path: String, copied: &[Snapshot]) -> Handed {
-    Handed {
-        path,
-        files: copied.iter().map(|one| one.files.len()).sum(),
-        bytes: copied.iter().map(|one| one.total_size).sum(),
-        skipped: copied.iter().map(|one| one.skipped_count).sum(),
+/// What is more than can be fetched has a word of its own.
+fn refused(error: ShareError, is_fetched: bool) -> SharingError {
+    match error {
+        ShareError::FileTooLarge { .. } | ShareError::ShareTooLarge { .. } if is_fetched => {
+            SharingError::TooMuchToFetch(HANDED_MAX)
+        }
+        error => of_files(error),
     }
 }

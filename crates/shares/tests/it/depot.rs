@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 
 use narthex_model::{ErrorKind, WorkspaceId};
-use narthex_shares::{ContentHash, Depot, Limits, Taken};
+use narthex_shares::{ContentHash, Depot, Limits, Stop, Taken};
 
 use crate::world::World;
 
@@ -45,7 +45,8 @@ fn x_e95_a_workspace_keeps_no_more_than_its_quota() {
     let world = World::new();
     world.file("a", "1234");
     world.file("b", "5678");
-    let take = |path: &str| world.depot.take(&world.workspace, &world.folder(), path, 7);
+    let take =
+        |path: &str| world.depot.take(&world.workspace, &world.folder(), path, 7, &Stop::default());
     let first = take("a").unwrap();
     let refused = take("b").unwrap_err();
     assert_eq!((refused.code(), refused.kind()), ("share_quota_exceeded", ErrorKind::Exhausted));

@@ -3,7 +3,7 @@
 use std::os::unix::net::UnixListener;
 
 use narthex_model::ErrorKind;
-use narthex_shares::Why;
+use narthex_shares::{Stop, Why};
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 
 use crate::world::{CANARY, INSIDE, World};
@@ -170,6 +170,7 @@ fn x_e94_a_folder_that_is_replaced_is_still_the_same() {
     fs_err::rename(world.project(), world.dir.path().join("moved")).unwrap();
     let outside = world.dir.path().join("outside");
     std::os::unix::fs::symlink(outside, world.project()).unwrap();
-    let taken = world.depot.take(&world.workspace, &folder, "x", u64::MAX).unwrap();
+    let taken =
+        world.depot.take(&world.workspace, &folder, "x", u64::MAX, &Stop::default()).unwrap();
     assert_eq!(world.contents(&taken.snapshot)["x"], INSIDE.as_bytes());
 }

@@ -1,6 +1,6 @@
 //! How much one share may be.
 
-use narthex_shares::{Limits, ShareKind, Why};
+use narthex_shares::{Limits, ShareKind, Stop, Why};
 
 use crate::world::{INSIDE, World};
 
@@ -36,7 +36,8 @@ fn x_e95_large_shares() {
     assert_eq!(world.take(".").unwrap().snapshot.total_size, 25);
     world.file("d", "d");
     let other = narthex_model::WorkspaceId::new("other").unwrap();
-    let refused = world.depot.take(&other, &world.folder(), ".", u64::MAX).unwrap_err();
+    let refused =
+        world.depot.take(&other, &world.folder(), ".", u64::MAX, &Stop::default()).unwrap_err();
     assert_eq!(refused.code(), "share_too_large");
     assert_eq!(world.depot.used(&other).unwrap(), 0);
     let temporary = world.dir.path().join("depot/temporary");

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use narthex_model::WorkspaceId;
-use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Taken};
+use narthex_shares::{ContentHash, Depot, Folder, Limits, ShareError, Snapshot, Stop, Taken};
 use tempfile::TempDir;
 
 pub(crate) const INSIDE: &str = "inside";
@@ -53,7 +53,7 @@ impl World {
     }
 
     pub(crate) fn take(&self, path: &str) -> Result<Taken, ShareError> {
-        self.depot.take(&self.workspace, &self.folder(), path, u64::MAX)
+        self.depot.take(&self.workspace, &self.folder(), path, u64::MAX, &Stop::default())
     }
 
     pub(crate) fn content(&self, hash: ContentHash) -> Vec<u8> {

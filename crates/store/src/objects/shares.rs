@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
 
-pub use comments::{CommentRow, ThreadRow};
+pub use comments::{CommentBounds, CommentCounts, CommentRow, ThreadRow};
 
 use super::{id, now_ms, time, workspace};
 use crate::{
@@ -19,14 +19,23 @@ const CREATE: Statement = Statement {
     name: "shares.create",
     sql: "INSERT INTO shares (workspace, id, session, run, title, kind, entry_point, total_size, \
           revision, created_at, updated_at) SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1, $9, $9 \
-          WHERE (SELECT COUNT(*) FROM shares WHERE workspace = $1 AND session = $3) < $10",
+          WHERE (SELECT COUNT(*) FROM shares WHERE workspace = $1 AND session = $3) < $10 \
+          AND (SELECT COUNT(*) FROM shares WHERE workspace = $1) < $11 \
+          AND (SELECT COUNT(*) FROM shared_files WHERE workspace = $1) + $12 <= $13",
 };
 /// The session stays the one that shared it first.
 const REPLACE: Statement = Statement {
     name: "shares.replace",
     sql: "UPDATE shares SET run = $4, title = $5, kind = $6, entry_point = $7, total_size = $8, \
           revision = revision + 1, updated_at = $9 \
-          WHERE workspace = $1 AND id = $2 AND session = $3",
+          WHERE workspace = $1 AND id = $2 AND session = $3 \
+          AND (SELECT COUNT(*) FROM shared_files WHERE workspace = $1 AND share <> $2) + $10 \
+          <= $11",
+};
+const COUNTS: Statement = Statement {
+    name: "shares.counts",
+    sql: "SELECT (SELECT COUNT(*) FROM shares WHERE workspace = $1 AND session = $2) \
+          AS of_session, (SELECT COUNT(*) FROM shares WHERE workspace = $1) AS of_workspace",
 };
 const CLEAR: Statement = Statement {
     name: "shares.clear",
@@ -59,6 +68,27 @@ const HASHES: Statement = Statement {
 };
 const REMOVE: Statement =
     Statement { name: "shares.remove", sql: "DELETE FROM shares WHERE workspace = $1 AND id = $2" };
+
+/// How many shares there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct ShareBounds {
+    /// Of one session.
+    pub of_session: u64,
+    /// Of all sessions of a workspace.
+    pub of_workspace: u64,
+    /// Files of all shares of a workspace, also where two have the same content.
+    pub files_of_workspace: u64,
+}
+
+/// How many shares there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ShareCounts {
+    /// Of one session.
+    pub of_session: u64,
+    /// Of all sessions of its workspace.
+    pub of_workspace: u64,
+}
+
 /// Access to shares and comments.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
@@ -106,7 +136,7 @@ impl<'a> Shares<'a> {
     }
 
     /// Stores a new share with its files. Its revision and its times are not looked at. `false`,
-    /// and nothing is stored, if its session has `max` already.
+    /// and nothing is stored, if there are as many as there may be.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such session, or when a statement fails.
@@ -114,13 +144,13 @@ impl<'a> Shares<'a> {
         &self,
         row: &ShareRow,
         files: &[SharedFileRow],
-        max: u64,
+        bounds: ShareBounds,
     ) -> Result<bool, StatementError> {
-        self.put(row, files, Some(max)).await
+        self.put(row, files, bounds, true).await
     }
 
     /// Puts other files in place of those of a share, and keeps its comments. `false`, and nothing
-    /// happens, if its session has none of that id.
+    /// happens, if its session has none of that id, or there were more files than there may be.
     ///
     /// # Errors
     /// When a statement fails.
@@ -128,15 +158,34 @@ impl<'a> Shares<'a> {
         &self,
         row: &ShareRow,
         files: &[SharedFileRow],
+        bounds: ShareBounds,
     ) -> Result<bool, StatementError> {
-        self.put(row, files, None).await
+        self.put(row, files, bounds, false).await
+    }
+
+    /// How many there are, of a session and in all.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn counts(
+        &self,
+        workspace: &WorkspaceId,
+        session: SessionId,
+    ) -> Result<ShareCounts, StatementError> {
+        let rows = self.of(COUNTS, workspace, &session.to_text()).await?;
+        let counts = rows.first().map(|row| {
+            let of_session = count(row, "of_session")?;
+            Ok(ShareCounts { of_session, of_workspace: count(row, "of_workspace")? })
+        });
+        counts.transpose().map(Option::unwrap_or_default)
     }
 
     async fn put(
         &self,
         row: &ShareRow,
         files: &[SharedFileRow],
-        max_if_new: Option<u64>,
+        bounds: ShareBounds,
+        is_new: bool,
     ) -> Result<bool, StatementError> {
         let (share, session, run) = (row.id.to_text(), row.session.to_text(), row.run.to_text());
         let place = [Value::Text(row.workspace.as_str()), Value::Text(&share)];
@@ -150,12 +199,15 @@ impl<'a> Shares<'a> {
             Value::Integer(now_ms()),
         ];
         let mut values = [&place[..], &values].concat();
-        let mut steps = match max_if_new {
-            None => vec![Step::must_change(REPLACE, values), Step::new(CLEAR, place.to_vec())],
-            Some(max) => {
-                values.push(Value::Integer(stored(max)));
-                vec![Step::must_change(CREATE, values)]
-            }
+        let ShareBounds { of_session, of_workspace, files_of_workspace } = bounds;
+        if is_new {
+            values.extend([of_session, of_workspace].map(|max| Value::Integer(stored(max))));
+        }
+        let many = u64::try_from(files.len()).unwrap_or(u64::MAX);
+        values.extend([many, files_of_workspace].map(|count| Value::Integer(stored(count))));
+        let mut steps = match is_new {
+            false => vec![Step::must_change(REPLACE, values), Step::new(CLEAR, place.to_vec())],
+            true => vec![Step::must_change(CREATE, values)],
         };
         for file in files {
             let values = [

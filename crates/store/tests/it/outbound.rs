@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{ChannelName, ErrorKind, SecretName};
-use narthex_store::{ChannelRow, EventsOf, NewEvent, NewWebhook, Told, WebhookRow};
+use narthex_store::{ChannelRow, EventsOf, NewEvent, NewWebhook, Store, Told, WebhookRow};
 
 use crate::{
     shares::{session, store},
@@ -112,9 +112,7 @@ async fn a_webhook_goes_on_event_by_event() {
         let row = WebhookRow { position: 10, ..row };
         assert!(store.webhooks().advance(&row, 6, None).await.unwrap());
         let row = only(0).await.unwrap();
-        // Set anew it goes on from where it was.
-        store.webhooks().set(new(90)).await.unwrap();
-        assert_eq!(only(0).await.unwrap().position, 6);
+        let row = set_otherwise(&store, row, new(90)).await;
         let log = store.webhooks().deliveries(&team, &ops, u64::MAX, 9).await.unwrap();
         assert_eq!((log.len(), log[0].number, &*log[0].outcome), (1, 6, "delivered"));
         assert!(store.webhooks().deliveries(&team, &ops, 6, 9).await.unwrap().is_empty());
@@ -124,4 +122,17 @@ async fn a_webhook_goes_on_event_by_event() {
         assert!(!store.webhooks().put_off(&row, 1, until).await.unwrap());
         store.close().await;
     }
+}
+
+/// Set anew a webhook goes on from where it was, and who knows it as it was tells it nothing.
+async fn set_otherwise(store: &Store, row: WebhookRow, new: NewWebhook<'_>) -> WebhookRow {
+    let (other, webhooks) = (secret("OTHER_URL"), store.webhooks());
+    webhooks.set(NewWebhook { url: &other, ..new }).await.unwrap();
+    assert!(!webhooks.claim(&row, SystemTime::now()).await.unwrap());
+    assert!(!webhooks.put_off(&row, 1, SystemTime::now()).await.unwrap());
+    assert_eq!(webhooks.find(&id("other"), &row.name).await.unwrap(), None);
+    let now = webhooks.find(&row.workspace, &row.name).await.unwrap().unwrap();
+    assert_eq!((now.position, now.url.as_str()), (row.position, "OTHER_URL"));
+    assert_eq!(webhooks.due(SystemTime::UNIX_EPOCH).await.unwrap(), [now.clone()]);
+    now
 }

@@ -3,9 +3,15 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{ErrorKind, RunId, SessionId, ShareId, ThreadId};
-use narthex_store::{NewRun, SessionRow, ShareRow, SharedFileRow, Store, ThreadRow, Workspace};
+use narthex_store::{
+    CommentBounds, CommentCounts, NewRun, SessionRow, ShareBounds, ShareCounts, ShareRow,
+    SharedFileRow, Store, ThreadRow, Workspace,
+};
 
 use crate::support::{Place, id};
+
+const ROOM: ShareBounds = ShareBounds { of_session: 9, of_workspace: 9, files_of_workspace: 9 };
+const TALK: CommentBounds = CommentBounds { threads: 9, of_thread: 9, of_share: 9 };
 
 pub(crate) fn session() -> SessionId {
     SessionId::new([1; SessionId::BYTES])
@@ -87,11 +93,15 @@ async fn x_e97_a_share_is_kept_as_it_was_shared() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, one) = (id("team"), share(1));
-        store.shares().create(&one, &[file("b", "00ff"), file("a.csv", "00aa")], 9).await.unwrap();
-        let twice = store.shares().create(&one, &[], 9).await.unwrap_err();
+        store
+            .shares()
+            .create(&one, &[file("b", "00ff"), file("a.csv", "00aa")], ROOM)
+            .await
+            .unwrap();
+        let twice = store.shares().create(&one, &[], ROOM).await.unwrap_err();
         assert_eq!(twice.kind(), ErrorKind::Conflict);
         let homeless = ShareRow { session: SessionId::new([8; SessionId::BYTES]), ..share(2) };
-        let refused = store.shares().create(&homeless, &[], 9).await.unwrap_err();
+        let refused = store.shares().create(&homeless, &[], ROOM).await.unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::NotFound);
         store.close().await;
         let store = place.open().await;
@@ -115,19 +125,19 @@ async fn a_share_is_replaced_in_place_and_keeps_its_comments() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, one) = (id("team"), share(1));
-        assert!(!store.shares().replace(&one, &[file("a", "00aa")]).await.unwrap());
+        assert!(!store.shares().replace(&one, &[file("a", "00aa")], ROOM).await.unwrap());
         assert_eq!(store.shares().hashes(&team).await.unwrap(), [""; 0]);
-        store.shares().create(&one, &[file("a", "00aa"), file("b", "00aa")], 9).await.unwrap();
-        store.shares().begin_thread(&team, &thread(""), "ada", "well").await.unwrap();
+        store.shares().create(&one, &[file("a", "00aa"), file("b", "00aa")], ROOM).await.unwrap();
+        store.shares().begin_thread(&team, &thread(""), ("ada", "well"), TALK).await.unwrap();
         let again = ShareRow { entry_point: None, kind: "file".to_owned(), ..share(1) };
-        assert!(store.shares().replace(&again, &[file("c", "00cc")]).await.unwrap());
+        assert!(store.shares().replace(&again, &[file("c", "00cc")], ROOM).await.unwrap());
         let found = store.shares().find(&team, one.id).await.unwrap().unwrap();
         assert_eq!((found.revision, found.entry_point, &*found.kind), (2, None, "file"));
         assert_eq!(store.shares().files(&team, one.id).await.unwrap(), [file("c", "00cc")]);
         assert_eq!(store.shares().hashes(&team).await.unwrap(), ["00cc"]);
         assert_eq!(store.shares().threads(&team, one.id).await.unwrap(), [thread("")]);
         let foreign = ShareRow { session: SessionId::new([8; SessionId::BYTES]), ..share(1) };
-        assert!(!store.shares().replace(&foreign, &[]).await.unwrap());
+        assert!(!store.shares().replace(&foreign, &[], ROOM).await.unwrap());
         store.close().await;
     }
 }
@@ -137,16 +147,17 @@ async fn comments_are_numbered_and_threads_settled() {
     for place in Place::both() {
         let store = store(&place).await;
         let (team, about) = (id("team"), thread("line 3"));
-        let nothing = store.shares().begin_thread(&team, &about, "ada", "x").await.unwrap_err();
+        let nothing =
+            store.shares().begin_thread(&team, &about, ("ada", "x"), TALK).await.unwrap_err();
         assert_eq!(nothing.kind(), ErrorKind::NotFound);
-        store.shares().create(&share(1), &[], 9).await.unwrap();
-        store.shares().begin_thread(&team, &about, "ada", "why?").await.unwrap();
-        store.shares().comment(&team, about.id, "run_0a1b2c3d4e5f", "so").await.unwrap();
+        store.shares().create(&share(1), &[], ROOM).await.unwrap();
+        store.shares().begin_thread(&team, &about, ("ada", "why?"), TALK).await.unwrap();
+        store.shares().comment(&team, &about, ("run_0a1b2c3d4e5f", "so"), TALK).await.unwrap();
         let comments = store.shares().comments(&team, about.id).await.unwrap();
         let said: Vec<_> =
             comments.iter().map(|one| (one.number, &*one.author, &*one.text)).collect();
         assert_eq!(said, [(1, "ada", "why?"), (2, "run_0a1b2c3d4e5f", "so")]);
-        let elsewhere = store.shares().comment(&id("other"), about.id, "eve", "x").await;
+        let elsewhere = store.shares().comment(&id("other"), &about, ("eve", "x"), TALK).await;
         assert_eq!(elsewhere.unwrap_err().kind(), ErrorKind::NotFound);
         assert!(!store.shares().resolve(&id("other"), about.id, Some("eve")).await.unwrap());
         assert!(store.shares().resolve(&team, about.id, Some("ada")).await.unwrap());
@@ -166,7 +177,7 @@ async fn shares_come_by_pages() {
     for place in Place::both() {
         let store = store(&place).await;
         for number in [3, 1, 2] {
-            store.shares().create(&share(number), &[], 9).await.unwrap();
+            store.shares().create(&share(number), &[], ROOM).await.unwrap();
         }
         let ids = |rows: Vec<ShareRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
         let team = id("team");
@@ -178,17 +189,65 @@ async fn shares_come_by_pages() {
     }
 }
 
+/// X-E95: a session and a workspace have so many shares and no more, and so many files, also of
+/// contents that are kept once.
 #[tokio::test]
 async fn a_session_has_so_many_shares_and_no_more() {
     for place in Place::both() {
         let store = store(&place).await;
-        assert!(store.shares().create(&share(1), &[file("a", "00aa")], 2).await.unwrap());
-        assert!(store.shares().create(&share(2), &[], 2).await.unwrap());
-        assert!(!store.shares().create(&share(3), &[file("b", "00bb")], 2).await.unwrap());
-        assert_eq!(store.shares().find(&id("team"), share(3).id).await.unwrap(), None);
-        assert_eq!(store.shares().hashes(&id("team")).await.unwrap(), ["00aa"]);
-        assert!(store.shares().remove(&id("team"), share(1).id).await.unwrap());
-        assert!(store.shares().create(&share(3), &[], 2).await.unwrap());
+        let of_session = ShareBounds { of_session: 2, ..ROOM };
+        let shares = store.shares();
+        assert!(shares.create(&share(1), &[file("a", "00aa")], of_session).await.unwrap());
+        assert!(shares.create(&share(2), &[], of_session).await.unwrap());
+        for bounds in [of_session, ShareBounds { of_workspace: 2, ..ROOM }] {
+            assert!(!shares.create(&share(3), &[file("b", "00bb")], bounds).await.unwrap());
+        }
+        assert_eq!(shares.find(&id("team"), share(3).id).await.unwrap(), None);
+        assert_eq!(shares.hashes(&id("team")).await.unwrap(), ["00aa"]);
+        let counts = shares.counts(&id("team"), share(1).session).await.unwrap();
+        assert_eq!(counts, ShareCounts { of_session: 2, of_workspace: 2 });
+        assert!(shares.remove(&id("team"), share(1).id).await.unwrap());
+        assert!(shares.create(&share(3), &[], of_session).await.unwrap());
+        let files = [file("a", "00aa"), file("b", "00aa"), file("c", "00aa")];
+        let of_files = ShareBounds { files_of_workspace: 3, ..ROOM };
+        assert!(shares.replace(&share(2), &files[..2], of_files).await.unwrap());
+        assert!(!shares.replace(&share(3), &files[..2], of_files).await.unwrap());
+        assert!(!shares.create(&share(4), &files[..2], of_files).await.unwrap());
+        assert!(shares.create(&share(4), &files[..1], of_files).await.unwrap());
+        // What takes the place of files counts instead of them.
+        assert!(shares.replace(&share(2), &files[1..], of_files).await.unwrap());
+        store.close().await;
+    }
+}
+
+/// A share has so many threads and comments, and a thread so many comments, whoever is faster.
+#[tokio::test]
+async fn only_so_much_is_said_of_a_share() {
+    for place in Place::both() {
+        let store = store(&place).await;
+        let (team, shares) = (id("team"), store.shares());
+        assert!(shares.create(&share(1), &[], ROOM).await.unwrap());
+        let numbered =
+            |number: u8| ThreadRow { id: ThreadId::new([number; ThreadId::BYTES]), ..thread("") };
+        let bounds = CommentBounds { threads: 2, of_thread: 3, of_share: 4 };
+        let begin = async |number| {
+            shares.begin_thread(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap()
+        };
+        let say = async |number| {
+            shares.comment(&team, &numbered(number), ("ada", "x"), bounds).await.unwrap()
+        };
+        assert!(begin(1).await && begin(2).await && !begin(3).await);
+        assert_eq!(shares.thread(&team, numbered(3).id).await.unwrap(), None);
+        assert!(say(1).await && say(1).await && !say(1).await, "of the thread");
+        assert!(!say(2).await, "of the share");
+        let counts = shares.comment_counts(&team, share(1).id).await.unwrap();
+        assert_eq!(counts, CommentCounts { threads: 2, comments: 4 });
+        let many = CommentBounds { of_share: 5, ..bounds };
+        let second = numbered(2);
+        let once = || shares.comment(&team, &second, ("ada", "x"), many);
+        let told = tokio::join!(once(), once(), once(), once());
+        let told = [told.0, told.1, told.2, told.3].map(Result::unwrap);
+        assert_eq!(told.iter().filter(|is_said| **is_said).count(), 1, "{told:?}");
         store.close().await;
     }
 }

@@ -63,7 +63,10 @@ async fn x_m3_an_agent_starts_another_and_follows_it() {
     let (api, _) = daemon(&place).await;
     let lead = Run::of(&api, "lead").await;
     let listed = lead.called("list_spawnable_agents", json!({})).await;
-    assert_eq!(listed["spawnable"], json!([{ "id": "reader", "name": "reader" }]));
+    assert_eq!(
+        listed["spawnable"],
+        json!([{ "id": "reader", "slug": "reader", "name": "reader" }])
+    );
     let child = start(&lead, "reader").await;
     assert_eq!(child["status"], "pending");
     assert_eq!(child["parent_session_id"], lead.session.as_str());

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
-    sync::mpsc,
+    sync::{Semaphore, mpsc},
     task::JoinHandle,
 };
 use tokio_util::task::TaskTracker;
@@ -68,25 +68,51 @@ impl Letter {
 struct Receiver {
     port: u16,
     answers: Arc<Mutex<VecDeque<u16>>>,
+    may_answer: Arc<Semaphore>,
+    /// Where it redirects to.
+    leads_to: Arc<Mutex<String>>,
     letters: mpsc::Receiver<Letter>,
     task: JoinHandle<()>,
 }
 
 impl Receiver {
     async fn new(answers: impl IntoIterator<Item = u16>) -> Self {
+        Self::with(answers, Semaphore::MAX_PERMITS).await
+    }
+
+    /// One that answers when it is told to.
+    async fn held() -> Self {
+        Self::with([], 0).await
+    }
+
+    async fn with(answers: impl IntoIterator<Item = u16>, may_answer: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let answers = Arc::new(Mutex::new(answers.into_iter().collect::<VecDeque<_>>()));
         let (sender, letters) = mpsc::channel(100);
-        let given = answers.clone();
+        let (given, may_answer) = (answers.clone(), Arc::new(Semaphore::new(may_answer)));
+        let (may, leads_to) = (may_answer.clone(), Arc::new(Mutex::new(String::new())));
+        let onward = leads_to.clone();
         let task = TaskTracker::new().spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let answer = given.lock().unwrap().pop_front().unwrap_or(200);
-                let letter = receive(stream, answer).await;
+                let (mut stream, letter) = receive(stream).await;
                 sender.send(letter).await.unwrap();
+                may.acquire().await.unwrap().forget();
+                let onward = match answer {
+                    300..400 => format!("location: {}\r\n", onward.lock().unwrap()),
+                    _ => String::new(),
+                };
+                let head = format!("HTTP/1.1 {answer} X\r\ncontent-length: 0\r\n{onward}");
+                let answer = format!("{head}connection: close\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
             }
         });
-        Self { port, answers, letters, task }
+        Self { port, answers, may_answer, leads_to, letters, task }
+    }
+
+    fn answer(&self) {
+        self.may_answer.add_permits(1);
     }
 
     fn url(&self) -> String {
@@ -104,7 +130,7 @@ impl Drop for Receiver {
     }
 }
 
-async fn receive(stream: TcpStream, answer: u16) -> Letter {
+async fn receive(stream: TcpStream) -> (BufReader<TcpStream>, Letter) {
     let mut stream = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -116,10 +142,9 @@ async fn receive(stream: TcpStream, answer: u16) -> Letter {
     };
     let mut body = vec![0; head.lines().find_map(of_length).unwrap()];
     stream.read_exact(&mut body).await.unwrap();
-    let answer = format!("HTTP/1.1 {answer} X\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-    stream.write_all(answer.as_bytes()).await.unwrap();
     let text = String::from_utf8(body).unwrap();
-    Letter { head, body: serde_json::from_str(&text).unwrap(), text }
+    let letter = Letter { head, body: serde_json::from_str(&text).unwrap(), text };
+    (stream, letter)
 }
 
 async fn daemon(place: &TempDir) -> Api {
@@ -208,21 +233,61 @@ async fn what_does_not_arrive_is_told_by_a_word() {
     assert_eq!(post("chat").await.as_deref(), Some("channel_not_found"));
 }
 
-/// X-E37: whoever configures a channel reaches nothing by it that only this host can.
+/// X-E37: whoever configures a channel or a webhook reaches nothing by it that only this host can:
+/// not even a connection is made, at any attempt.
 #[tokio::test]
 async fn x_e37_nothing_inside_is_posted_to() {
     let place = tempfile::tempdir().unwrap();
     let api = daemon(&place).await;
-    let mut receiver = Receiver::new([]).await;
+    // Nobody takes a connection from it, so that one that was made is still there at the end.
+    let inside = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    inside.set_nonblocking(true).unwrap();
+    let port = inside.local_addr().unwrap().port();
+    let is_untouched = || {
+        let came = inside.accept().map(|(_, from)| from);
+        came.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
     let run = Run::of(&api, "writer").await;
     for host in ["localhost", "127.0.0.2", "[::ffff:127.0.0.1]", "0x7f.1.1"] {
-        let url = format!("https://{host}:{}/", receiver.port);
+        let url = format!("https://{host}:{port}/");
         api.set_secret("INSIDE_URL", &url).await;
         api.set_channel("inside", json!({ "provider": "slack", "url": "${INSIDE_URL}" })).await;
         let told = run.called("post_message", json!({ "channel": "inside", "text": "x" })).await;
         assert_eq!(told["error"], "messaging_provider_unreachable", "{url}");
+        assert!(is_untouched(), "{url}");
     }
-    assert!(receiver.letters.try_recv().is_err(), "nobody came");
+    api.set_secret("OPS_KEY", KEY).await;
+    let webhook = json!({ "url": "${INSIDE_URL}", "signing_key": "${OPS_KEY}" }).to_string();
+    api.send("PUT", &format!("{HERE}/webhooks/ops"), webhook).await.succeeded();
+    api.ask("DELETE", &format!("{HERE}/sessions/{}", run.session)).send().await;
+    api.outbound.start(Duration::from_millis(20));
+    while api.outbound.counts()[1] == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(is_untouched(), "a webhook");
+    drop(std::net::TcpStream::connect(("127.0.0.1", port)).unwrap());
+    assert!(!is_untouched(), "a connection would have been seen");
+}
+
+/// X-E37: what answers with a redirect to another place has not taken the message, and nothing goes
+/// to that place.
+#[tokio::test]
+async fn x_e37_redirects_lead_nowhere_else() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (mut first, mut second) = (Receiver::new([307, 302]).await, Receiver::new([]).await);
+    *first.leads_to.lock().unwrap() = second.url();
+    api.set_secret("CHAT_URL", &first.url()).await;
+    api.set_channel("chat", json!({ "provider": "slack", "url": "${CHAT_URL}" })).await;
+    let run = Run::of(&api, "writer").await;
+    let said = json!({ "channel": "chat", "text": "x" });
+    let posted = run.called("post_message", said.clone()).await;
+    // It is tried again, as what may go better.
+    assert_eq!(posted["ok"], true, "{posted}");
+    for _ in 0..3 {
+        first.next().await;
+    }
+    assert!(second.letters.try_recv().is_err(), "it went there");
 }
 
 /// What is wrong with a channel or a webhook is told as a whole, and no value is told back.
@@ -338,4 +403,74 @@ async fn decisions_are_told_until_they_arrive() {
     );
     assert_eq!(api.outbound.counts(), [3, 1, 0]);
     assert_eq!(api.ask("DELETE", &path).send().await.status, StatusCode::NO_CONTENT);
+}
+
+/// D13: a rule on a channel counts however an agent writes its name, and the message comes to the
+/// channel that the rule was asked about.
+#[tokio::test]
+async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    for name in ["general", "notes"] {
+        api.set_channel(name, json!({ "provider": "log" })).await;
+    }
+    let rule = r#"@id("quiet") forbid(principal, action, resource == Tool::"narthex/post_message")
+        when { context.arguments.channel == "general" };"#;
+    let rules = json!({ "rules": rule }).to_string();
+    api.send("PUT", &format!("{HERE}/policy"), rules).await.succeeded();
+    let run = Run::of(&api, "writer").await;
+    for spelling in
+        ["general", "#general", "General", " general ", "# GENERAL", "##general", "\u{a0}general\n"]
+    {
+        let said = json!({ "channel": spelling, "text": "x" });
+        let error = run.refused("post_message", said).await;
+        assert_eq!(error["details"]["rule"], "quiet", "{spelling}: {error}");
+    }
+    // What is not the name of a channel in any spelling is one that there is none of.
+    for unknown in ["gen eral", "#-#general", "g\u{200b}eneral", "ｇeneral"] {
+        let said = json!({ "channel": unknown, "text": "x" });
+        assert_eq!(run.called("post_message", said).await["error"], "channel_not_found");
+    }
+    let posted = run.called("post_message", json!({ "channel": "#Notes ", "text": "x" })).await;
+    assert_eq!((&posted["ok"], &posted["channel"]), (&json!(true), &json!("notes")));
+}
+
+/// The next event goes where the webhook is set to go by then, signed and chosen as it is set, also
+/// while others are waiting to be told; one that is removed is told no more.
+#[tokio::test]
+async fn a_webhook_is_looked_at_anew_before_each_attempt() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (mut first, mut second) = (Receiver::held().await, Receiver::new([]).await);
+    for (name, value) in
+        [("FIRST_URL", first.url()), ("SECOND_URL", second.url()), ("OPS_KEY", KEY.to_owned())]
+    {
+        api.set_secret(name, &value).await;
+    }
+    let run = Run::of(&api, "writer").await;
+    let path = format!("{HERE}/webhooks/ops");
+    let webhook = json!({ "url": "${FIRST_URL}", "signing_key": "${OPS_KEY}" }).to_string();
+    api.send("PUT", &path, webhook).await.succeeded();
+    let ask = async |number: u8| {
+        let wanted = json!({
+            "request_id": format!("ask-{number}"), "grant_type": "tool_scope", "scope": "session",
+            "details": { "scope": format!("demo.write{number}") }, "justification": "x",
+        });
+        run.called("request_grant", wanted).await
+    };
+    let asked = ask(1).await;
+    ask(2).await;
+    api.ask("DELETE", &format!("{HERE}/sessions/{}", run.session)).send().await;
+    api.outbound.start(Duration::from_millis(20));
+    // The first attempt has begun, and is answered only when all is set otherwise.
+    let told = first.next().await;
+    assert_eq!(told.body["payload"]["grant_request_id"], asked["grant_request_id"]);
+    let webhook = json!({ "url": "${SECOND_URL}", "signing_key": "${OPS_KEY}",
+                          "events": ["session.ended"] });
+    api.send("PUT", &path, webhook.to_string()).await.succeeded();
+    first.answer();
+    let told = second.next().await;
+    assert_eq!(told.body["type"], "session.ended", "{}", told.text);
+    assert!(told.is_signed(KEY));
+    assert!(first.letters.try_recv().is_err(), "nothing more goes there");
 }

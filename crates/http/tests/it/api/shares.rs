@@ -5,9 +5,9 @@ use std::time::SystemTime;
 use fs_err as fs;
 use http::StatusCode;
 use narthex_control::CatalogError;
-use narthex_model::{RunId, SessionId, ShareId, WorkspaceId};
+use narthex_model::{RunId, SessionId, ShareId, ThreadId, WorkspaceId};
 use narthex_runs::{ShareRow, SharedFileRow};
-use narthex_store::Store;
+use narthex_store::{CommentBounds, ShareBounds, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -43,7 +43,8 @@ impl Api {
             hash: "0".repeat(64),
         };
         let store = self.control.store().ok_or(CatalogError::NoStore).unwrap();
-        assert!(store.shares().create(&row, &[file], 9).await.unwrap());
+        let room = ShareBounds { of_session: 9, of_workspace: 9, files_of_workspace: 9 };
+        assert!(store.shares().create(&row, &[file], room).await.unwrap());
         row.id.to_text()
     }
 }
@@ -310,4 +311,33 @@ async fn comments_are_checked() {
     let said = json!({ "text": "x", "thread_id": thread }).to_string();
     // A thread is of its own share.
     place.api.send("POST", &path, said).await.problem(StatusCode::NOT_FOUND, "not_found");
+}
+
+/// A thread has so many comments, over the API and for agents, and nobody hears of one too many.
+#[tokio::test]
+async fn a_thread_has_an_end() {
+    let place = Place::new().await;
+    let (run, other) = (place.run().await, place.run().await);
+    place.write("a", "x");
+    let id = text(&run.called("share", json!({ "path": "a" })).await, "share_id");
+    let thread = text(&place.comment(&id, json!({ "text": "first" })).await, "thread_id");
+    let store = place.api.control.store().ok_or(CatalogError::NoStore).unwrap();
+    let (home, id_of) = (WorkspaceId::default(), ThreadId::parse(&thread).unwrap());
+    let row = store.shares().thread(&home, id_of).await.unwrap().unwrap();
+    let room = CommentBounds { threads: 1, of_thread: 1000, of_share: 1000 };
+    for _ in 1..499 {
+        let said = store.shares().comment(&home, &row, ("ada", "x"), room).await;
+        assert!(said.unwrap());
+    }
+    other.called("share_comment", json!({ "thread_id": thread, "text": "last" })).await;
+    let heard = told(&run, "user.message").await.len();
+    let error = other.refused("share_comment", json!({ "thread_id": thread, "text": "x" })).await;
+    assert_eq!(error["details"]["code"], "too_many_comments", "{error}");
+    let said = json!({ "text": "x", "thread_id": thread }).to_string();
+    let answer = place.api.send("POST", &format!("{SHARES}/{id}/comments"), said).await;
+    assert!(!answer.status.is_success(), "{}", answer.text());
+    assert_eq!(answer.json()["code"], "too_many_comments");
+    assert_eq!(told(&run, "user.message").await.len(), heard);
+    // Another thread is another matter.
+    place.comment(&id, json!({ "text": "anew" })).await;
 }

@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// R-E31, X-E113, S32: a run that begins and ends is two events, with who did it, the agent and the
-/// session. One that is refused has never been, and is none.
+/// session. One that is refused for what it is made of is one, with what is wrong by server, field
+/// and secret, and without any word or value.
 #[tokio::test(flavor = "multi_thread")]
 async fn r_e31_a_run_begins_and_ends_in_the_audit() {
     let world = World::operated(&json!({})).await;
@@ -22,10 +23,33 @@ async fn r_e31_a_run_begins_and_ends_in_the_audit() {
     let begun = operator.begin(&request()).await;
     let path = format!("{RUNS}/{}", begun["run_id"].as_str().unwrap());
     assert_eq!(operator.ask("DELETE", &path, "").await.status, StatusCode::NO_CONTENT);
+    let cleared = operator.ask("DELETE", &format!("{HOME}/secrets/LIBRARY_TOKEN"), "").await;
+    assert_eq!(cleared.status, StatusCode::NO_CONTENT);
+    let request = request().to_string();
+    operator.refused(&request, StatusCode::BAD_REQUEST, "invalid").await;
     let events = operator.get(&format!("{HOME}/audit?kind=session.run.&order=oldest")).await;
     let events = events["items"].as_array().unwrap();
     let kinds: Vec<_> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["session.run.created", "session.run.ended"], "{events:?}");
+    let [refused, begun_and_ended @ .., stale] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(kinds[1..3], ["session.run.created", "session.run.ended"], "{events:?}");
+    for event in [refused, stale] {
+        assert_eq!(event["kind"], "session.run.refused", "{event}");
+        assert_eq!(event["actor"]["id"], "admin", "{event}");
+        assert_eq!(event["outcome"], "denied", "{event}");
+        assert_eq!(event["resource"], json!({ "kind": "agent", "id": "reader" }), "{event}");
+    }
+    assert_eq!(refused["details"]["faults"][0]["code"], "missing_required_mcp_config");
+    assert_eq!(refused["details"]["faults"][0]["field"], "CONTEXT");
+    let fault = &stale["details"]["faults"][0];
+    for (member, expected) in [
+        ("code", "secret_not_set"),
+        ("server", "library"),
+        ("field", "API_TOKEN"),
+        ("secret", "LIBRARY_TOKEN"),
+    ] {
+        assert_eq!(fault[member], expected, "{stale}");
+    }
+    let events = begun_and_ended;
     for event in events {
         assert_eq!(event["run"], begun["run_id"], "{event}");
         assert_eq!(event["actor"]["id"], "admin", "{event}");

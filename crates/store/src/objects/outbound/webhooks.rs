@@ -17,6 +17,11 @@ const ALL: Statement = Statement {
     sql: "SELECT workspace, name, url, signing_key, kinds, position, attempts, due_at, updated_at, \
           updated_by FROM webhooks WHERE workspace = $1",
 };
+const FIND: Statement = Statement {
+    name: "webhooks.find",
+    sql: "SELECT workspace, name, url, signing_key, kinds, position, attempts, due_at, updated_at, \
+          updated_by FROM webhooks WHERE workspace = $1 AND name = $2",
+};
 const DUE: Statement = Statement {
     name: "webhooks.due",
     sql: "SELECT webhooks.workspace, name, url, signing_key, kinds, position, attempts, due_at, \
@@ -37,8 +42,9 @@ const DELETE: Statement = Statement {
 };
 const CLAIM: Statement = Statement {
     name: "webhooks.claim",
-    sql: "UPDATE webhooks SET due_at = $5 \
-          WHERE workspace = $1 AND name = $2 AND position = $3 AND due_at = $4",
+    sql: "UPDATE webhooks SET due_at = $8 \
+          WHERE workspace = $1 AND name = $2 AND position = $3 AND due_at = $4 AND url = $5 \
+          AND signing_key = $6 AND kinds = $7",
 };
 const MOVE: Statement = Statement {
     name: "webhooks.move",
@@ -47,8 +53,9 @@ const MOVE: Statement = Statement {
 };
 const PUT_OFF: Statement = Statement {
     name: "webhooks.put_off",
-    sql: "UPDATE webhooks SET attempts = $4, due_at = $5 \
-          WHERE workspace = $1 AND name = $2 AND position = $3",
+    sql: "UPDATE webhooks SET attempts = $7, due_at = $8 \
+          WHERE workspace = $1 AND name = $2 AND position = $3 AND url = $4 \
+          AND signing_key = $5 AND kinds = $6",
 };
 const LOG: Statement = Statement {
     name: "webhooks.log",
@@ -149,6 +156,19 @@ impl<'a> Webhooks<'a> {
         Ok(all)
     }
 
+    /// One as it is now, or `None`.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn find(
+        &self,
+        workspace: &WorkspaceId,
+        name: &ChannelName,
+    ) -> Result<Option<WebhookRow>, StatementError> {
+        let rows = self.database.read(FIND, &place(workspace, name)).await?;
+        rows.first().map(webhook).transpose()
+    }
+
     /// Those of all workspaces in which something has happened that they are not done with, and
     /// that may be told by now.
     ///
@@ -189,13 +209,17 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&[Step::must_change(DELETE, place(workspace, name))]).await
     }
 
-    /// Has nobody else tell a webhook until `until`. `false` if somebody else does, or has.
+    /// Has nobody else tell a webhook until `until`. `false` if somebody else does, or has, or it
+    /// is set otherwise meanwhile.
     ///
     /// # Errors
     /// When the statement fails.
     pub async fn claim(&self, row: &WebhookRow, until: SystemTime) -> Result<bool, StatementError> {
+        let kinds = row.kinds.join(" ");
         let mut values = at(row);
-        values.extend([Value::Integer(ms(row.due_at)), Value::Integer(ms(until))]);
+        values.push(Value::Integer(ms(row.due_at)));
+        values.extend(set_to(row, &kinds));
+        values.push(Value::Integer(ms(until)));
         self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
     }
 
@@ -231,7 +255,8 @@ impl<'a> Webhooks<'a> {
         self.database.write_steps(&steps).await
     }
 
-    /// Has the next event of a webhook be tried again later. `false` if somebody else was faster.
+    /// Has the next event of a webhook be tried again later. `false` if somebody else was faster,
+    /// or it is set otherwise meanwhile: then it may go better at once.
     ///
     /// # Errors
     /// When the statement fails.
@@ -241,7 +266,9 @@ impl<'a> Webhooks<'a> {
         attempts: u32,
         until: SystemTime,
     ) -> Result<bool, StatementError> {
+        let kinds = row.kinds.join(" ");
         let mut values = at(row);
+        values.extend(set_to(row, &kinds));
         values.extend([Value::Integer(attempts.into()), Value::Integer(ms(until))]);
         self.database.write_steps(&[Step::must_change(PUT_OFF, values)]).await
     }
@@ -269,6 +296,11 @@ fn at(row: &WebhookRow) -> Vec<Value<'_>> {
     let mut values = place(&row.workspace, &row.name);
     values.push(Value::Integer(stored(row.position)));
     values
+}
+
+/// Where it goes, how it is signed, and what it is told of.
+fn set_to<'r>(row: &'r WebhookRow, kinds: &'r str) -> [Value<'r>; 3] {
+    [Value::Text(row.url.as_str()), Value::Text(row.signing_key.as_str()), Value::Text(kinds)]
 }
 
 fn stored(count: u64) -> i64 {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use narthex_model::{ShareId, ThreadId, WorkspaceId};
 
 use super::super::{id, ms, now_ms, optional_time, time};
-use super::{Shares, count};
+use super::{Shares, count, stored};
 use crate::{
     StatementError,
     database::Step,
@@ -15,13 +15,27 @@ use crate::{
 const BEGIN: Statement = Statement {
     name: "shares.begin_thread",
     sql: "INSERT INTO share_threads (workspace, id, share, anchor, created_at, resolved_at, \
-          resolved_by) VALUES ($1, $2, $3, $4, $5, 0, '')",
+          resolved_by) SELECT $1, $2, $3, $4, $5, 0, '' \
+          WHERE (SELECT COUNT(*) FROM share_threads WHERE workspace = $1 AND share = $3) < $6",
 };
 const COMMENT: Statement = Statement {
     name: "shares.comment",
     sql: "INSERT INTO share_comments (workspace, thread, number, author, text, created_at) \
-          SELECT $1, $2, COALESCE(MAX(number), 0) + 1, $3, $4, $5 FROM share_comments \
-          WHERE workspace = $1 AND thread = $2",
+          SELECT $1, $2, (SELECT COALESCE(MAX(number), 0) + 1 FROM share_comments \
+          WHERE workspace = $1 AND thread = $2), $3, $4, $5 \
+          WHERE (SELECT COUNT(*) FROM share_comments WHERE workspace = $1 AND thread = $2) < $7 \
+          AND (SELECT COUNT(*) FROM share_comments \
+          JOIN share_threads ON share_threads.workspace = share_comments.workspace \
+          AND share_threads.id = share_comments.thread \
+          WHERE share_threads.workspace = $1 AND share_threads.share = $6) < $8",
+};
+const COUNTS: Statement = Statement {
+    name: "shares.comment_counts",
+    sql: "SELECT (SELECT COUNT(*) FROM share_threads WHERE workspace = $1 AND share = $2) \
+          AS threads, (SELECT COUNT(*) FROM share_comments \
+          JOIN share_threads ON share_threads.workspace = share_comments.workspace \
+          AND share_threads.id = share_comments.thread \
+          WHERE share_threads.workspace = $1 AND share_threads.share = $2) AS comments",
 };
 const RESOLVE: Statement = Statement {
     name: "shares.resolve",
@@ -67,8 +81,28 @@ pub struct CommentRow {
     pub created_at: SystemTime,
 }
 
+/// How much may be said of a share.
+#[derive(Debug, Clone, Copy)]
+pub struct CommentBounds {
+    /// Threads of a share.
+    pub threads: u64,
+    /// Comments of a thread.
+    pub of_thread: u64,
+    /// Comments of all threads of a share.
+    pub of_share: u64,
+}
+
+/// How much is said of a share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CommentCounts {
+    pub threads: u64,
+    /// Of all threads.
+    pub comments: u64,
+}
+
 impl Shares<'_> {
-    /// Begins a thread with its first comment.
+    /// Begins a thread with its first comment, by whom and of which words. `false`, and nothing is
+    /// stored, if there are as many as there may be.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such share, or when a statement fails.
@@ -76,9 +110,9 @@ impl Shares<'_> {
         &self,
         workspace: &WorkspaceId,
         thread: &ThreadRow,
-        author: &str,
-        text: &str,
-    ) -> Result<(), StatementError> {
+        said: (&str, &str),
+        bounds: CommentBounds,
+    ) -> Result<bool, StatementError> {
         let (id, share) = (thread.id.to_text(), thread.share.to_text());
         let values = vec![
             Value::Text(workspace.as_str()),
@@ -86,25 +120,44 @@ impl Shares<'_> {
             Value::Text(&share),
             Value::Text(&thread.anchor),
             Value::Integer(ms(thread.created_at)),
+            Value::Integer(stored(bounds.threads)),
         ];
-        let steps =
-            [Step::new(BEGIN, values), Step::new(COMMENT, said(workspace, &id, author, text))];
-        self.database.write_steps(&steps).await.map(drop)
+        let comment = comment(workspace, (&id, &share), said, bounds);
+        let steps = [Step::must_change(BEGIN, values), Step::must_change(COMMENT, comment)];
+        self.database.write_steps(&steps).await
     }
 
-    /// Adds a comment to a thread.
+    /// Adds a comment to a thread, by whom and of which words. `false`, and nothing is stored, if
+    /// there are as many as there may be.
     ///
     /// # Errors
     /// `OwnerMissing` if there is no such thread, or when a statement fails.
     pub async fn comment(
         &self,
         workspace: &WorkspaceId,
-        thread: ThreadId,
-        author: &str,
-        text: &str,
-    ) -> Result<(), StatementError> {
-        let id = thread.to_text();
-        self.database.write(COMMENT, &said(workspace, &id, author, text)).await
+        thread: &ThreadRow,
+        said: (&str, &str),
+        bounds: CommentBounds,
+    ) -> Result<bool, StatementError> {
+        let (id, share) = (thread.id.to_text(), thread.share.to_text());
+        let comment = comment(workspace, (&id, &share), said, bounds);
+        self.database.write_steps(&[Step::must_change(COMMENT, comment)]).await
+    }
+
+    /// How much is said of a share.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn comment_counts(
+        &self,
+        workspace: &WorkspaceId,
+        share: ShareId,
+    ) -> Result<CommentCounts, StatementError> {
+        let rows = self.of(COUNTS, workspace, &share.to_text()).await?;
+        let counts = rows.first().map(|row| {
+            Ok(CommentCounts { threads: count(row, "threads")?, comments: count(row, "comments")? })
+        });
+        counts.transpose().map(Option::unwrap_or_default)
     }
 
     /// Settles a thread, or with `None` opens it again. `false` if there is none.
@@ -165,11 +218,11 @@ impl Shares<'_> {
     }
 }
 
-fn said<'a>(
+fn comment<'a>(
     workspace: &'a WorkspaceId,
-    thread: &'a str,
-    author: &'a str,
-    text: &'a str,
+    (thread, share): (&'a str, &'a str),
+    (author, text): (&'a str, &'a str),
+    bounds: CommentBounds,
 ) -> Vec<Value<'a>> {
     vec![
         Value::Text(workspace.as_str()),
@@ -177,6 +230,9 @@ fn said<'a>(
         Value::Text(author),
         Value::Text(text),
         Value::Integer(now_ms()),
+        Value::Text(share),
+        Value::Integer(stored(bounds.of_thread)),
+        Value::Integer(stored(bounds.of_share)),
     ]
 }
 

@@ -1,0 +1,136 @@
+//! Copying files: few at a time, and not for ever.
+
+use std::{sync::Arc, time::Duration};
+
+use narthex_control::ControlError;
+use narthex_shares::{ShareError, Stop};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep_until, timeout_at},
+};
+
+use super::SharingError;
+use crate::RunError;
+
+/// How many are copied at a time: disks do not get faster by more.
+const COPYING_MAX: usize = 2;
+/// How long whoever wants something copied waits for it, with the time until it begins.
+const WITHIN: Duration = Duration::from_secs(90);
+
+/// Who may copy.
+#[derive(Debug)]
+pub(crate) struct Copying(Arc<Semaphore>);
+
+/// Stops what is copied for somebody who goes away.
+struct Waiting(Stop);
+
+impl Default for Copying {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(COPYING_MAX)))
+    }
+}
+
+impl Copying {
+    /// Does what waits for the disk when it is its turn, and keeps the turn until it has ended,
+    /// also if nobody waits any more.
+    ///
+    /// # Errors
+    /// When it takes too long: nothing comes of it then. And what `work` says.
+    pub(crate) async fn copied<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Stop) -> Result<T, SharingError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let deadline = Instant::now() + WITHIN;
+        let late = || RunError::from(SharingError::Files(ShareError::Stopped));
+        let turn = timeout_at(deadline, self.0.clone().acquire_owned()).await;
+        let turn = turn.map_err(|_elapsed| late())?;
+        let waiting = Waiting(Stop::default());
+        let stop = waiting.0.clone();
+        let mut working = tokio::task::spawn_blocking(move || {
+            let done = work(&stop);
+            drop(turn);
+            done
+        });
+        let done = tokio::select! {
+            biased;
+            done = &mut working => done,
+            () = sleep_until(deadline) => match waiting.0.stop() {
+                // A disk that answers no more is not waited for.
+                true => return Err(late()),
+                false => working.await,
+            },
+        };
+        Ok(done.map_err(ControlError::Bug)??)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.0.stop() {
+            tracing::debug!("what is put in place goes on, and nobody waits for it");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::{task::yield_now, time::advance};
+
+    use super::*;
+
+    /// Something that waits until it is released, and then tells whether it was stopped.
+    async fn stuck(
+        copying: &Copying,
+        released: mpsc::Receiver<()>,
+        told: mpsc::Sender<bool>,
+    ) -> Result<(), RunError> {
+        let work = move |stop: &Stop| {
+            released.recv().unwrap();
+            told.send(stop.check().is_err()).unwrap();
+            Ok(())
+        };
+        copying.copied(work).await
+    }
+
+    /// X-M3: what takes too long ends for whoever waits, comes to nothing, and keeps its turn until
+    /// it has really ended; nobody waits for a turn for longer than that either.
+    #[tokio::test(start_paused = true)]
+    async fn x_m3_copying_ends_in_time() {
+        let copying = Copying::default();
+        let (told, tells) = mpsc::channel();
+        let (first, released) = mpsc::channel();
+        let mut waiting = Box::pin(stuck(&copying, released, told.clone()));
+        tokio::select! {
+            biased;
+            done = &mut waiting => panic!("{done:?}"),
+            () = yield_now() => {}
+        }
+        advance(WITHIN).await;
+        assert_eq!(waiting.await.unwrap_err().code(), "copy_timed_out");
+        // Whoever goes away stops what was begun for them.
+        let (second, released) = mpsc::channel();
+        let mut leaving = Box::pin(stuck(&copying, released, told));
+        tokio::select! {
+            biased;
+            done = &mut leaving => panic!("{done:?}"),
+            () = yield_now() => {}
+        }
+        drop(leaving);
+        assert_eq!(copying.0.available_permits(), 0, "both are at it still");
+        let mut third = Box::pin(copying.copied(|_stop| Ok(())));
+        tokio::select! {
+            biased;
+            done = &mut third => panic!("{done:?}"),
+            () = yield_now() => {}
+        }
+        advance(WITHIN).await;
+        assert_eq!(third.await.unwrap_err().code(), "copy_timed_out");
+        for one in [first, second] {
+            one.send(()).unwrap();
+        }
+        assert!(tells.recv().unwrap() && tells.recv().unwrap(), "they were stopped");
+        copying.copied(|_stop| Ok(())).await.unwrap();
+    }
+}

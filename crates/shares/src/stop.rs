@@ -1,0 +1,69 @@
+//! How copying is ended before it is done.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU8, Ordering},
+};
+
+use crate::ShareError;
+
+const GOES_ON: u8 = 0;
+const STOPPED: u8 = 1;
+const SETTLED: u8 = 2;
+
+/// Ends copying early. Clones are handles to the same.
+///
+/// Either it is stopped, and then nothing comes of it, or it is settled, and then it goes on to its
+/// end: never both, whoever is first.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicU8>);
+
+impl Stop {
+    /// Stops it. `false` if what was copied is being put in place already: then it ends soon, and
+    /// is to be waited for.
+    #[must_use]
+    pub fn stop(&self) -> bool {
+        self.leave(STOPPED)
+    }
+
+    /// That it is not stopped.
+    ///
+    /// # Errors
+    /// When it is.
+    pub fn check(&self) -> Result<(), ShareError> {
+        match self.0.load(Ordering::Acquire) {
+            STOPPED => Err(ShareError::Stopped),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on to its end from here, unless it is stopped.
+    pub(crate) fn settle(&self) -> Result<(), ShareError> {
+        if self.leave(SETTLED) { Ok(()) } else { Err(ShareError::Stopped) }
+    }
+
+    fn leave(&self, to: u8) -> bool {
+        match self.0.compare_exchange(GOES_ON, to, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => true,
+            Err(now) => now == to,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_first_decides() {
+        let stopped = Stop::default();
+        assert!(stopped.check().is_ok());
+        assert!(stopped.clone().stop() && stopped.stop());
+        assert!(matches!(stopped.check(), Err(ShareError::Stopped)));
+        assert!(matches!(stopped.settle(), Err(ShareError::Stopped)));
+        let settled = Stop::default();
+        settled.settle().unwrap();
+        assert!(!settled.stop());
+        assert!(settled.check().is_ok());
+    }
+}

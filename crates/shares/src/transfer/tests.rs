@@ -1,0 +1,177 @@
+//! What is put where, and what is not.
+
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use fs_err as fs;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Limits, Stop};
+
+struct World {
+    dir: TempDir,
+    from: Folder,
+    to: Folder,
+    stop: Stop,
+}
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["from/out/deep", "to", "temporary", "outside"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        fs::write(dir.path().join("from/out/a.txt"), "a").unwrap();
+        fs::write(dir.path().join("from/out/deep/b.txt"), "bb").unwrap();
+        let open = |name: &str| Folder::open(&dir.path().join(name)).unwrap();
+        let (from, to) = (open("from"), open("to"));
+        Self { dir, from, to, stop: Stop::default() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn put(&self, path: &str, is_emptied: bool) -> Result<Transferred, ShareError> {
+        let to = Destination { folder: &self.to, path, is_emptied, keeps_paths: false };
+        self.all(&["out"], to)
+    }
+
+    fn all(&self, paths: &[&str], to: Destination<'_>) -> Result<Transferred, ShareError> {
+        let (limits, temporary) = (&Limits::default(), &*self.path("temporary"));
+        transfer(&self.from, paths, to, Copying { limits, temporary, stop: &self.stop })
+    }
+
+    fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).unwrap();
+        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+#[test]
+fn files_are_put_in_place_of_others() {
+    let world = World::new();
+    let done = world.put("in/here", false).unwrap();
+    assert_eq!(done, Transferred { files: 2, bytes: 3, skipped: 0 });
+    let read = |name: &str| fs::read_to_string(world.path(name)).unwrap();
+    assert_eq!(read("to/in/here/a.txt"), "a");
+    assert_eq!(read("to/in/here/deep/b.txt"), "bb");
+    fs::write(world.path("to/in/here/a.txt"), "changed").unwrap();
+    fs::write(world.path("to/in/here/old.txt"), "old").unwrap();
+    world.put("in/here", false).unwrap();
+    assert_eq!(read("to/in/here/a.txt"), "a");
+    assert_eq!(read("to/in/here/old.txt"), "old");
+    world.put("in/here", true).unwrap();
+    assert_eq!(world.names("to/in/here"), ["a.txt", "deep"]);
+    assert_eq!(world.names("temporary"), [""; 0], "nothing is left");
+    assert_eq!(world.names("to"), ["in"], "nothing is left");
+}
+
+/// S29: nothing is written, or removed, through a link or outside.
+#[test]
+fn s29_nothing_is_put_outside() {
+    let world = World::new();
+    fs::write(world.path("outside/a.txt"), "theirs").unwrap();
+    symlink(world.path("outside"), world.path("to/link")).unwrap();
+    fs::create_dir(world.path("to/real")).unwrap();
+    symlink(world.path("outside"), world.path("to/real/deep")).unwrap();
+    symlink(world.path("outside/a.txt"), world.path("to/real/a.txt")).unwrap();
+    for path in ["..", "/etc", "a/../../b", "", "link", "link/x"] {
+        for is_emptied in [false, true] {
+            assert!(world.put(path, is_emptied).is_err(), "{path}");
+        }
+    }
+    assert!(world.put("real", false).is_err(), "`real/deep` is a link");
+    let is_link = |name: &str| fs::symlink_metadata(world.path(name)).unwrap().is_symlink();
+    assert!(is_link("to/real/a.txt"), "nothing is done by halves");
+    let to = Destination { folder: &world.to, path: "real", is_emptied: false, keeps_paths: false };
+    world.all(&["out/a.txt"], to).unwrap();
+    assert!(!is_link("to/real/a.txt"));
+    world.put("real", true).unwrap();
+    assert_eq!(world.names("outside"), ["a.txt"]);
+    assert_eq!(fs::read_to_string(world.path("outside/a.txt")).unwrap(), "theirs");
+    assert_eq!(fs::read_to_string(world.path("to/real/deep/b.txt")).unwrap(), "bb");
+    assert_eq!(world.names("to"), ["link", "real"]);
+}
+
+#[test]
+fn the_whole_folder_takes_more_and_is_not_emptied() {
+    let world = World::new();
+    fs::create_dir_all(world.path("to/x/y/z")).unwrap();
+    assert!(world.put(".", true).is_err());
+    world.put(".", false).unwrap();
+    assert_eq!(world.names("to"), ["a.txt", "deep", "x"]);
+}
+
+#[test]
+fn several_keep_their_paths_or_nothing_happens() {
+    let world = World::new();
+    let to =
+        |is_emptied| Destination { folder: &world.to, path: "here", is_emptied, keeps_paths: true };
+    world.all(&["out/a.txt", "out/deep", "out"], to(false)).unwrap();
+    for name in ["to/here/out/a.txt", "to/here/out/deep/b.txt"] {
+        assert!(world.path(name).exists(), "{name}");
+    }
+    assert!(world.all(&["out/deep", "out/nothing"], to(true)).is_err());
+    assert!(world.path("to/here/out/a.txt").exists(), "it was emptied for nothing");
+    world.all(&["."], to(true)).unwrap();
+    assert!(world.path("to/here/out/deep/b.txt").exists());
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_is_not_replaced() {
+    let world = World::new();
+    fs::create_dir_all(world.path("to/in/deep/b.txt")).unwrap();
+    let refused = world.put("in", false);
+    assert!(matches!(refused, Err(ShareError::NotAFile { .. })), "{refused:?}");
+    assert_eq!(world.names("to/in"), ["deep"], "nothing is done by halves");
+    assert_eq!(world.names("to"), ["in"]);
+}
+
+/// X-E95: what shares pass over is not handed on either, however it is named, and is counted.
+#[test]
+fn x_e95_what_is_hidden_is_not_handed_on() {
+    let world = World::new();
+    for name in [".env", "out/.git/config", "out/node_modules/x.js", "out/__pycache__/y"] {
+        let path = world.path(&format!("from/{name}"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "secret").unwrap();
+    }
+    let done = world.put("in", false).unwrap();
+    assert_eq!(done, Transferred { files: 2, bytes: 3, skipped: 3 });
+    assert_eq!(world.names("to/in"), ["a.txt", "deep"]);
+    let to = |path| Destination { folder: &world.to, path, is_emptied: true, keeps_paths: true };
+    let named = [".env", "out/.git", "./out/node_modules/x.js", "out/a.txt"];
+    let done = world.all(&named, to("named")).unwrap();
+    assert_eq!(done, Transferred { files: 1, bytes: 1, skipped: 3 });
+    let refused = world.all(&["out/.git/config"], to("named")).unwrap_err();
+    assert_eq!(refused.code(), "hidden_path");
+    assert_eq!(world.names("to/named/out"), ["a.txt"]);
+    for path in [".git/hooks", "a/.ssh", "node_modules"] {
+        assert_eq!(world.put(path, false).unwrap_err().code(), "hidden_path", "{path}");
+    }
+}
+
+/// What is stopped before it is put in place leaves all as it was.
+#[test]
+fn what_is_stopped_leaves_nothing() {
+    let world = World::new();
+    world.put("in", false).unwrap();
+    fs::write(world.path("to/in/a.txt"), "before").unwrap();
+    assert!(world.stop.stop());
+    for is_emptied in [false, true] {
+        assert_eq!(world.put("in", is_emptied).unwrap_err().code(), "copy_timed_out");
+    }
+    assert_eq!(fs::read_to_string(world.path("to/in/a.txt")).unwrap(), "before");
+    assert_eq!((world.names("to"), world.names("temporary").len()), (vec!["in".to_owned()], 0));
+    let stage = Stage::new(&world.to, ".stage").unwrap();
+    let (limits, temporary) = (&Limits::default(), &*world.path("temporary"));
+    let copying = Copying { limits, temporary, stop: &world.stop };
+    assert!(stage.replace("in", copying).is_err(), "the last moment counts, too");
+    assert!(stage.merge(&[], copying).is_err());
+    assert_eq!(fs::read_to_string(world.path("to/in/a.txt")).unwrap(), "before");
+}
