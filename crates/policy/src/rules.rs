@@ -71,6 +71,8 @@ pub enum Denial {
     /// Nobody has granted what it requires (X-M55).
     #[error("this requires {}", listed(.missing))]
     Ungranted {
+        /// The server, as the run calls it.
+        server: Alias,
         /// What was to be used.
         item: Item,
         /// The tool scopes for which there is no grant.
@@ -98,7 +100,7 @@ impl Denial {
     /// The check that refused, of [`crate::CHECKS`].
     #[must_use]
     pub fn check(&self) -> &'static str {
-        let [attached, exposed, rules, grants] = crate::CHECKS;
+        let [attached, exposed, _definitions, rules, grants] = crate::CHECKS;
         match self {
             Self::NotAttached(_) => attached,
             Self::Hidden(_) => exposed,

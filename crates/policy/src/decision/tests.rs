@@ -303,8 +303,9 @@ struct Says {
 
 impl crate::Rules for Says {
     fn ask(&self, question: &crate::Question<'_>) -> Ruling {
-        let crate::Question { server, item, method, arguments, site, .. } = question;
-        let asked = format!("{server} {item:?} {method} {arguments:?} {}", site.endpoint);
+        let crate::Question { server, item, method, origin, arguments, site, .. } = question;
+        let origin = origin.as_str();
+        let asked = format!("{server} {item:?} {method} {origin} {arguments:?} {}", site.endpoint);
         self.asked.lock().unwrap().push(asked);
         self.ruling.clone()
     }
