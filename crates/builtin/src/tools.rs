@@ -11,6 +11,7 @@ mod status;
 
 use serde_json::{Value, json};
 
+pub(crate) use self::permission::{ASKING, ask};
 use crate::Tool;
 
 /// What a model should know of the server.

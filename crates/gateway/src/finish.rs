@@ -273,9 +273,10 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
 /// What the record says of a call that the gateway answered itself.
 pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
     match refusal {
-        Refusal::Call(error) | Refusal::Unsent(error) | Refusal::Forbidden(error, _) => {
-            Outcome::Failed(error.kind)
-        }
+        Refusal::Call(error)
+        | Refusal::Unsent(error)
+        | Refusal::Forbidden(error, _)
+        | Refusal::Own(error) => Outcome::Failed(error.kind),
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
         Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
         Refusal::Kind(..) => Outcome::Denied,

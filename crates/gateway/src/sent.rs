@@ -95,6 +95,10 @@ impl FinishParts {
                 server: caller.run.key(&request.alias),
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
+                tool: match &request.item {
+                    Item::Tool(name) => Some(name.clone()),
+                    Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => None,
+                },
                 origin: None,
             }),
             server_info: shared.options.server_info.clone(),

@@ -13,7 +13,7 @@ use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
 use narthex_view::{View, seen_rows};
 
-use crate::{built_in::BuiltIn, gateway::Shared};
+use crate::{built_in::Offered, gateway::Shared};
 
 /// From how many entries on those are looked for that nobody needs any more.
 const PRUNED_FROM: usize = 64;
@@ -60,7 +60,7 @@ impl Hash for Source {
     }
 }
 
-fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&BuiltIn>) -> Vec<Source> {
+fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&Offered>) -> Vec<Source> {
     let source = |(alias, row, _): (Alias, &Arc<narthex_registry::ServerRow>, _)| Source {
         alias,
         connection: row.connection,
@@ -117,7 +117,7 @@ impl Shared {
 
     /// What a policy shows of a snapshot: everybody who sees the same has the same view.
     pub(crate) fn kept_view(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<View> {
-        let sources = sources(snapshot, policy, self.built_in_for(policy));
+        let sources = sources(snapshot, policy, self.offered(snapshot, policy));
         if let (Some(view), _) = self.kept().find(&sources) {
             return view;
         }
@@ -128,7 +128,8 @@ impl Shared {
 
     /// The tools that a policy shows of a snapshot. Nothing is built if a run has the same.
     pub(crate) fn kept_tools(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<ToolSet> {
-        let (_, tools) = self.kept().find(&sources(snapshot, policy, self.built_in_for(policy)));
+        let sources = sources(snapshot, policy, self.offered(snapshot, policy));
+        let (_, tools) = self.kept().find(&sources);
         tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, policy)))
     }
 
