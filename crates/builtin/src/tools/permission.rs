@@ -84,15 +84,19 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(result)
 }
 
-/// What this call has asked for before its client led its user to the page. What the client says
+/// What the run has asked for before: by this call, before its client led its user to the page, or
+/// under the same name, as far as that was decided and still says something. What the client says
 /// of it is believed as far as it is this run's and the same.
 async fn asked_before(
     called: &Called<'_>,
     asked: &RequestOf,
 ) -> Result<Option<GrantRequestRow>, CallError> {
-    let Some(id) = called.asked.as_deref() else { return Ok(None) };
-    let found = called.platform.control.grant_request(&called.run.workspace, id).await;
-    match found {
+    let control = &called.platform.control;
+    let Some(id) = called.asked.as_deref() else {
+        let found = control.grant_request_decided(called.run, asked).await;
+        return found.map_err(|error| failed(&error));
+    };
+    match control.grant_request(&called.run.workspace, id).await {
         Ok(row) => Ok(Some(row).filter(|row| row.run == called.run.id && row.of == asked.of)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(&error)),
@@ -141,7 +145,7 @@ fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
 /// Asks; who follows the session is told once.
 async fn asked_for(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequested, CallError> {
     // Where nobody can be told of the decision, nothing is asked.
-    called.session()?;
+    called.can_be_told().await?;
     let control = &called.platform.control;
     control.request_grant(called.run, asked).await.map_err(|error| failed(&error))
 }
