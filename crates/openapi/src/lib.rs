@@ -59,6 +59,7 @@ const SEGMENTS: [(&str, &str, &str); 24] = [
     ("grants", "GrantId", "The grant."),
     ("grant-requests", "GrantRequestId", "The request."),
     ("mcp-servers", "Alias", "The server."),
+    ("tools", "ToolName", "The tool, by the server's own name."),
     ("capabilities", "ObjectName", "The capability."),
     ("agents", "ObjectName", "The agent."),
     ("mcp-attachments", "Alias", "The alias of the attachment."),
