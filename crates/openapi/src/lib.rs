@@ -43,7 +43,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 24] = [
+const SEGMENTS: [(&str, &str, &str); 25] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
