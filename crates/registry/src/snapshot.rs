@@ -195,8 +195,12 @@ impl ServerRow {
 
     /// The same row for somebody who sees only this of what the server has.
     #[must_use]
-    pub fn with_inventory(&self, inventory: Arc<Inventory>) -> Self {
-        let found = Found { inventory, ..(*self.found).clone() };
+    pub fn seen_as(&self, inventory: Arc<Inventory>, tells_models: bool) -> Self {
+        let mut found = Found { inventory, ..(*self.found).clone() };
+        if !tells_models {
+            let silent = |facts: Arc<ServerFacts>| Arc::new(facts.without_instructions());
+            found.facts = found.facts.map(silent);
+        }
         Self { found: Arc::new(found), ..self.clone() }
     }
 

@@ -36,13 +36,15 @@ struct Source {
     /// What runs see of a server may be frozen, and then is not all that it lists (D10).
     inventory: Weak<Inventory>,
     definition: Option<Weak<ServerDefinition>>,
+    /// Whether it tells models anything of itself, which may be held back from a run.
+    tells_models: bool,
 }
 
 impl Source {
     fn identity(&self) -> impl PartialEq + Hash {
         let definition = self.definition.as_ref().map(Weak::as_ptr);
         let inventory = (self.inventory_version, self.inventory.as_ptr());
-        (&self.alias, self.connection, inventory, definition)
+        (&self.alias, self.connection, inventory, definition, self.tells_models)
     }
 }
 
@@ -67,6 +69,7 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&Offered>) 
         inventory_version: row.inventory_version,
         inventory: Arc::downgrade(&row.inventory),
         definition: row.definition.as_ref().map(Arc::downgrade),
+        tells_models: row.facts.as_ref().is_some_and(|facts| facts.instructions().is_some()),
     };
     let built_in = built_in.map(|built_in| Source {
         alias: Alias::built_in(),
@@ -74,6 +77,7 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&Offered>) 
         inventory_version: 0,
         inventory: Arc::downgrade(&built_in.inventory),
         definition: None,
+        tells_models: true,
     });
     seen_rows(snapshot, policy).map(source).chain(built_in).collect()
 }

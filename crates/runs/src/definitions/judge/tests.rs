@@ -20,7 +20,7 @@ fn inventory(tools: &[Value]) -> Arc<Inventory> {
 
 /// What becomes of each tool of a list: its name, and why it is held back.
 fn judged(known: &Known, tools: &[Value], shows_flagged: bool) -> Vec<(String, Option<String>)> {
-    let all = Seen::all(&inventory(tools));
+    let all = Seen::all(&inventory(tools), None);
     let judged = judge("docs", &all, |_| false, known, shows_flagged);
     let verdict = |one: NewDefinition| {
         let why: Value = serde_json::from_str(&one.why).unwrap();
