@@ -5,7 +5,7 @@ mod over;
 
 use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
-use narthex_model::{CallError, CallErrorKind, ErrorKind, Gates, GrantId, EVERYTHING};
+use narthex_model::{CallError, CallErrorKind, EVERYTHING, ErrorKind, Gates, GrantId};
 use narthex_policy::{
     Attempt, Forbidding, Item, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
 };
@@ -15,12 +15,7 @@ use narthex_wire::{Era, Raw};
 use serde_json::json;
 
 pub(crate) use self::over::{Over, Standing};
-use crate::{
-    Caller, Endpoint, RunView,
-    exposure::rules,
-    gateway::Shared,
-    refusal::Refusal,
-};
+use crate::{Caller, Endpoint, RunView, exposure::rules, gateway::Shared, refusal::Refusal};
 
 /// Keeps which grants for a single call are used up, for all daemons on one store.
 pub trait GrantLedger: Debug + Send + Sync {

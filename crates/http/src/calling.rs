@@ -1,7 +1,7 @@
 //! A tool as a place that is posted to: the arguments go in, the result comes out.
 //!
-//! It becomes a `tools/call` of the modern era, and goes the way of all of these. A client that goes
-//! away gives it up.
+//! It becomes a `tools/call` of the modern era, and goes the way of all of these. A client that
+//! goes away gives it up.
 
 use std::fmt;
 
@@ -25,7 +25,8 @@ use crate::{
 };
 
 /// What we call the client, who says nothing of itself.
-const CLIENT: &str = concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
+const CLIENT: &str =
+    concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
 
 /// Answers a call of the tool whose name stands in the path so.
 pub(crate) async fn call<B>(post: Post<'_>, segment: &str, body: B) -> Response
@@ -62,7 +63,9 @@ where
         return Err(invalid(text.into()).with_status(StatusCode::NOT_ACCEPTABLE));
     }
     if post.visit.parts.uri.query().is_some() {
-        return Err(invalid("a call takes nothing behind `?`; put all arguments into the body".into()));
+        return Err(invalid(
+            "a call takes nothing behind `?`; put all arguments into the body".into(),
+        ));
     }
     let name = percent_decode_str(segment).decode_utf8().map_err(|error| {
         invalid(format!("the tool in the path is no UTF-8: {error}; percent-encode its name"))

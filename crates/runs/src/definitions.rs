@@ -2,8 +2,8 @@
 //! there before, or a human has looked at it (D10, S22 to S24).
 //!
 //! The first text of a name is pinned; a run has what is pinned or accepted, and nothing else of
-//! tools, prompts, templates, resources, and what the server tells models of itself. All of that is decided by rows of the store, so that restarts and
-//! other daemons change nothing.
+//! tools, prompts, templates, resources, and what the server tells models of itself. All of that is
+//! decided by rows of the store, so that restarts and other daemons change nothing.
 
 mod decide;
 mod judge;

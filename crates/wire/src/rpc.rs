@@ -62,8 +62,8 @@ pub fn code_for(kind: ErrorKind) -> i64 {
     }
 }
 
-/// The kind that a code stands for, by the same table. A code of a server's own says that it did not
-/// do what was asked, and no more.
+/// The kind that a code stands for, by the same table. A code of a server's own says that it did
+/// not do what was asked, and no more.
 #[must_use]
 pub fn kind_of(code: i64) -> ErrorKind {
     match code {

@@ -33,8 +33,9 @@ pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Op
         details["tool"] = json!(name);
         id = format!("{id}/{name}");
     }
+    let id: String = id.chars().filter(char::is_ascii_graphic).take(MADE_UP_MAX).collect();
     Some(json!({
-        "request_id": id.chars().filter(char::is_ascii_graphic).take(MADE_UP_MAX).collect::<String>(),
+        "request_id": id,
         "grant_type": "tool_scope",
         "details": details,
         "scope": "once",
@@ -197,7 +198,8 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
         let wanted = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
         let asked_as = format!("permission-{}", wanted.scope);
         let (of, reason) = (GrantOf::ToolScope(wanted), reason.clone());
-        let done = asked_for(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
+        let done =
+            asked_for(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
         requests.push(json!({
             "details": done.row.of.details(),
             "request_id": done.row.asked_as,

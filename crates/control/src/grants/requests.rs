@@ -135,8 +135,8 @@ impl Control {
         Ok(Some(row).filter(|_| counts))
     }
 
-    /// What is wrong with a grant until a run ends, if that is the run of a daemon itself: no end of
-    /// it is stored, which the grant could share.
+    /// What is wrong with a grant until a run ends, if that is the run of a daemon itself: no end
+    /// of it is stored, which the grant could share.
     async fn no_end(&self, run: RunId, scope: &str) -> Result<Vec<FieldError>, ControlError> {
         let Some(store) = self.store().filter(|_| scope == "run") else { return Ok(Vec::new()) };
         if store.runs().find(run).await.map_err(ControlError::Store)?.is_some() {

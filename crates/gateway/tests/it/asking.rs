@@ -36,7 +36,9 @@ impl BuiltInTools for Tools {
     fn definitions(&self) -> Vec<BuiltInTool<'_>> {
         let tool = |name, scopes| BuiltInTool {
             name,
-            definition: json!({ "name": name, "inputSchema": { "type": "object" } }).to_string().into(),
+            definition: json!({ "name": name, "inputSchema": { "type": "object" } })
+                .to_string()
+                .into(),
             scopes,
             is_for_asking: name == "ask",
         };
@@ -82,7 +84,12 @@ async fn world(is_gated: bool, audit: Audit) -> World {
 }
 
 /// A run of this policy, by an agent if that is said.
-fn run(world: &World, policy: RunPolicy, agent: Option<&str>, grants: &Arc<Grants>) -> Arc<RunView> {
+fn run(
+    world: &World,
+    policy: RunPolicy,
+    agent: Option<&str>,
+    grants: &Arc<Grants>,
+) -> Arc<RunView> {
     let token = RunToken::generate().unwrap();
     let agent = agent.map(|name| AgentName::new(name).unwrap());
     let actors = Actors { agent, run: Some(token.run_id()), ..Actors::default() };
@@ -165,10 +172,9 @@ async fn x_m6_built_in_tools_require_what_they_say() {
     let grants = Arc::<Grants>::default();
     let policy = RunPolicy::Attached([alias("all")].into());
     let run = run(&world, policy, Some("writer"), &grants);
-    for (number, endpoint, tool) in [
-        (1, transparent("narthex"), "guarded"),
-        (2, Endpoint::Aggregated, "mcp__narthex__guarded"),
-    ] {
+    for (number, endpoint, tool) in
+        [(1, transparent("narthex"), "guarded"), (2, Endpoint::Aggregated, "mcp__narthex__guarded")]
+    {
         let caller = Caller::new(run.clone(), endpoint, None);
         let refused = error(&called(&world, &caller, tool).await);
         assert_eq!(refused["details"]["scopes"], json!(["own.use"]), "{refused}");

@@ -119,7 +119,10 @@ fn x_m56_the_daemons_own_run_asks_as_others_do() {
     let error = &refused["structuredContent"]["error"];
     assert_eq!(error["kind"], "permission_required", "{refused}");
     let ask = &error["details"]["ask"];
-    assert_eq!((&ask["server"], &ask["calls"][0]["name"]), (&json!("narthex"), &json!("request_grant")));
+    assert_eq!(
+        (&ask["server"], &ask["calls"][0]["name"]),
+        (&json!("narthex"), &json!("request_grant"))
+    );
     let ask_for = |arguments: &Value| {
         let text = arguments.to_string();
         let result = call_json(&place, &["narthex", "request_grant", &text]);
@@ -150,7 +153,8 @@ fn x_m56_the_daemons_own_run_asks_as_others_do() {
     assert_eq!(echo()["content"][0]["text"], "hello");
     assert_eq!(echo()["content"][0]["text"], "hello");
     let events = data(place.run(["sessions", "events", &session, "--json"]));
-    let kinds: Vec<_> = events["items"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
+    let kinds: Vec<_> =
+        events["items"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
     assert_eq!(kinds, ["agent.permission_request", "permission.granted"]);
 
     daemon.signal("TERM");

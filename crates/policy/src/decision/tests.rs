@@ -409,8 +409,8 @@ fn d13_rules_are_asked_about_what_uses_something() {
     assert_eq!(word(&decide(&authority, &Gates::default(), task)), "rules");
     assert_eq!(word(&decide(&authority, &Gates::default(), call(r#"{"a":1}"#))), "rules");
     let told = asked.lock().unwrap().clone();
-    assert!(told[0].contains(r#"git Tool("write") tasks/get Judged"#), "{told:?}");
-    assert!(told[1].contains(r#"git Tool("write") tools/call Json("#), "{told:?}");
+    assert!(told[0].contains(r#"git Tool("write") tasks/get task Judged"#), "{told:?}");
+    assert!(told[1].contains(r#"git Tool("write") tools/call call Json("#), "{told:?}");
     // A change counts for the next request, and without rules nobody is asked.
     authority.rules.set(None);
     assert!(authority.rules.is_empty());

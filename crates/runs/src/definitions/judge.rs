@@ -81,8 +81,8 @@ pub(super) struct Known {
 }
 
 impl Seen {
-    /// What a server lists, and tells models of itself. Of two entries of one name the first counts.
-    /// Findings are looked for only where they are wanted.
+    /// What a server lists, and tells models of itself. Of two entries of one name the first
+    /// counts. Findings are looked for only where they are wanted.
     pub(super) fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
         let told = told.filter(|told| !told.trim().is_empty()).map(|told| {
             let raw = json!({ INSTRUCTIONS: told }).to_string().into();
@@ -111,7 +111,8 @@ impl Seen {
         let told: Vec<_> =
             members.iter().filter(|(name, _)| TOLD.contains(&name.as_str())).collect();
         let has_prose = told.iter().any(|(name, _)| PROSE.contains(&name.as_str()));
-        let member = |(name, node): &&(String, Node)| format!("{}:{}", json!(name), node.to_value());
+        let member =
+            |(name, node): &&(String, Node)| format!("{}:{}", json!(name), node.to_value());
         let told = format!("{{{}}}", told.iter().map(member).collect::<Vec<_>>().join(","));
         let entry = InventoryEntry::new(&entry.key, told.into());
         let is_looked_at = has_prose || !screen_raw(&entry.key, &entry.raw).is_empty();
@@ -168,6 +169,10 @@ pub(super) fn judge(
     let names = Names::new(names);
     let judged = |seen: &Seen| {
         let change = changes.get(&(seen.kind, seen.name.as_str()));
+        // Resources come and go, and many are described alike.
+        let is_named_anew = |change: &&Change| matches!(change, Change::Renamed { .. });
+        let is_resource = seen.list == Some(Listed::Resource);
+        let change = change.filter(|change| !(is_resource && is_named_anew(change)));
         let findings = match &seen.definition {
             Some(definition) => as_json(&screen(definition)),
             None => seen.findings.clone(),
