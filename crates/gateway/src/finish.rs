@@ -83,7 +83,7 @@ impl Held {
 pub(crate) struct StateSeal {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) run: crate::RunId,
-    pub(crate) alias: narthex_model::Alias,
+    pub(crate) alias: Alias,
     /// What the call has used up so far.
     pub(crate) paid: Paid,
 }
