@@ -48,9 +48,7 @@ impl<'a> Called<'a> {
 
     /// The session that the run belongs to.
     pub(crate) fn session(&self) -> Result<SessionId, CallError> {
-        // That of the daemon itself has one only for what it asks.
-        let is_local = self.platform.runs.is_local(self.run);
-        self.run.authority.actors.session.filter(|_| !is_local).ok_or_else(no_session)
+        self.platform.runs.session_of(self.run).ok_or_else(no_session)
     }
 
     /// Makes sure that somebody can be told of what the run asks.

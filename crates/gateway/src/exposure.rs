@@ -42,8 +42,8 @@ impl Shared {
                 not_found(handling, item.name())
             }
             Denial::Forbidden { item, by } => forbidden(&item, &by),
-            Denial::Ungranted { server, item, missing, has_digest } => {
-                self.ungranted(caller, (&server, &item), &missing, has_digest)
+            Denial::Ungranted { server, item, name, missing, has_digest } => {
+                self.ungranted(caller, (&server, &item, &name), &missing, has_digest)
             }
         }
     }

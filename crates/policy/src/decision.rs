@@ -270,7 +270,8 @@ impl Authority {
             if !missing.is_empty() {
                 let has_digest = wanted.arguments.is_some();
                 let (server, item) = (request.alias.clone(), request.item.clone());
-                return Err(Denial::Ungranted { server, item, missing, has_digest });
+                let name = wanted.name.into();
+                return Err(Denial::Ungranted { server, item, name, missing, has_digest });
             }
             let is_paid = |live: &Arc<LiveGrant>| paid.contains(&live.grant().id);
             let is_single = |live: &&Arc<LiveGrant>| live.grant().duration == GrantDuration::Once;

@@ -1,6 +1,6 @@
 //! The rules of one run, and the decision.
 
-use std::{collections::BTreeSet, ops::Deref};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use narthex_model::{Alias, AliasError, ErrorKind, ToolScope};
 
@@ -75,6 +75,8 @@ pub enum Denial {
         server: Alias,
         /// What was to be used.
         item: Item,
+        /// Under which name grants know it: a task goes by the tool that made it.
+        name: Arc<str>,
         /// The tool scopes for which there is no grant.
         missing: Vec<ToolScope>,
         /// Whether its arguments have a digest, without which no grant for exact arguments counts.

@@ -11,6 +11,12 @@ use narthex_store::{SessionRow, StatementError};
 use crate::{Runs, error::RunError, seen::Ending};
 
 impl Runs {
+    /// The session that a run was begun in; the run of the process itself was begun in none.
+    #[must_use]
+    pub fn session_of(&self, run: &RunView) -> Option<SessionId> {
+        run.authority.actors.session.filter(|_| !self.is_local(run))
+    }
+
     /// Whether a run belongs to a session that is there now: that of the run of the process itself
     /// is begun by this, if it has one.
     ///

@@ -11,13 +11,13 @@ impl Shared {
     pub(crate) fn ungranted(
         &self,
         caller: &Caller,
-        (server, item): (&Alias, &Item),
+        (server, item, granted): (&Alias, &Item, &str),
         missing: &[ToolScope],
         has_digest: bool,
     ) -> Refusal {
         let scopes: Vec<_> = missing.iter().map(ToolScope::as_str).collect();
         let (named, name) = (scopes.join("` and `"), item.name());
-        let (how, ask) = self.how_to_ask(caller, server, name, missing);
+        let (how, ask) = self.how_to_ask(caller, server, granted, missing);
         let mut message = format!("`{name}` requires `{named}`, which nobody has granted; {how}");
         if !has_digest {
             message += ". Its arguments have a number that not all programs read alike, so that no \

@@ -151,7 +151,11 @@ fn of_resources(resources: &[Value], told: Option<&str>) -> Vec<(&'static str, S
 fn s23_of_resources_counts_what_a_model_reads() {
     let named = json!({ "uri": "a:1", "name": "one", "size": 3 });
     assert!(of_resources(&[named], None).is_empty());
-    let described = |text: &str, size: u64| json!({ "uri": "a:1", "name": "one", "description": text, "size": size });
+    let described = |text: &str, size: u64| {
+        let mut one = json!({ "uri": "a:1", "name": "one", "size": size });
+        one["description"] = json!(text);
+        one
+    };
     let first = of_resources(&[described("A text", 3)], None);
     assert_eq!((first[0].0, &*first[0].1), ("resource", "a:1"));
     assert_eq!(of_resources(&[described("A text", 4)], None), first);
