@@ -18,7 +18,9 @@ use crate::{
 };
 
 /// The checks that a request passes, in their order: the first that fails refuses it, and is named
-/// in the audit. Definitions that are held back from a run are none of its servers' any more when
+/// in the audit.
+///
+/// Definitions that are held back from a run are none of its servers' any more when
 /// policy is asked: who finds the server says so.
 pub const CHECKS: [&str; 5] = ["attached", "exposed", "definitions", "rules", "grants"];
 

@@ -392,10 +392,12 @@ mod tests {
         let listed = inventory(&[("a", "{1}")], &[("r:1", "{2}")]);
         let [early, late] = ["early", "late"].map(|name| Alias::new(name).unwrap());
         let first = BTreeMap::from([(early.clone(), FirstList::Listed(listed.clone()))]);
-        let first = FirstLists(first).or_nothing([&early, &late]);
-        assert!(Arc::ptr_eq(&first.0[&early].of(&listed), &listed));
-        let seen = first.0[&late].of(&listed);
+        let first = FirstLists { lists: first, ..FirstLists::default() };
+        let first = first.or_nothing([&early, &late]);
+        assert!(Arc::ptr_eq(&first.lists[&early].of(&listed), &listed));
+        let seen = first.lists[&late].of(&listed);
         assert!(seen.is_empty() && seen.withholds("r:1"));
+        assert!(!first.lets_tell(&late, "x") && first.lets_tell(&early, "x"), "it is not frozen");
     }
 
     /// S23: what is held back is not there, and what a template of it covers cannot be read.
@@ -407,13 +409,37 @@ mod tests {
         let mut held = HeldNames::default();
         held.add(&alias, Listed::Tool, "a");
         held.add(&alias, Listed::Template, "b:{id}");
-        let first = FirstLists(first).without(&held);
-        for first in [first.0[&alias].clone(), FirstList::Kept(first.0[&alias].kept().into())] {
+        let first = FirstLists { lists: first, ..FirstLists::default() }.without(&held);
+        let first = &first.lists[&alias];
+        for first in [first.clone(), FirstList::Kept(first.kept().into())] {
             let seen = first.of(&listed);
             assert_eq!(names(&seen, Listed::Tool), ["b:{id}"]);
             assert_eq!(names(&seen, Listed::Prompt), ["a", "b:{id}"]);
             assert!(seen.withholds("b:1") && !seen.withholds("c:1"));
         }
+    }
+
+    /// S23: what a server tells models of itself is what it was at first, also from its digest.
+    #[test]
+    fn s23_what_a_server_tells_models_cannot_be_exchanged() {
+        let alias = Alias::new("docs").unwrap();
+        let words = FirstWords { digest: Some(KeptDigest::of_text("x")), text: None };
+        let first = FirstLists {
+            lists: [(alias.clone(), FirstList::Listed(inventory(&[("a", "{1}")], &[])))].into(),
+            words: [(alias.clone(), words)].into(),
+        };
+        let lets = |first: &FirstLists| ["x", "y"].map(|text| first.lets_tell(&alias, text));
+        assert_eq!(lets(&first), [true, false]);
+        let text = serde_json::to_string(&first.kept()).unwrap();
+        let kept: KeptLists = serde_json::from_str(&text).unwrap();
+        let words = FirstWords::kept(&kept.0[&alias]).unwrap();
+        let again = FirstLists { words: [(alias.clone(), words)].into(), ..first.clone() };
+        assert_eq!(lets(&again), [true, false]);
+        let silent = first.silent(&alias);
+        assert_eq!(lets(&silent), [false, false]);
+        assert_eq!(silent.kept().0[&alias].words, Some(Vec::new()));
+        let old: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
+        assert!(FirstWords::kept(&old).is_none(), "it was not frozen then");
     }
 
     #[test]

@@ -284,9 +284,10 @@ async fn s23_resources_wait_for_a_human() {
     let operator = Operator(&world);
     operator.begin_docs().await;
     server.fixture.redefine("resources/list", URI, &[described("A text", 20)]);
-    let renamed = json!({ "uri": "test://template/{id}/data", "uriTemplate": "test://template/{id}/data",
-                          "name": "other", "description": CANARY });
-    server.fixture.redefine("resources/templates/list", "test://template/{id}/data", &[renamed]);
+    // Something that is a change, by which it is known that all was listed anew.
+    let template = "test://template/{id}/data";
+    let other = json!({ "uriTemplate": template, "name": "other", "description": CANARY });
+    server.fixture.redefine("resources/templates/list", template, &[other]);
     operator.begin_when_held(1).await;
     server.fixture.redefine("resources/list", URI, &[described(CANARY, 20)]);
     let token = operator.begin_when_held(2).await;
