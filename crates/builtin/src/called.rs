@@ -48,11 +48,16 @@ impl<'a> Called<'a> {
 
     /// The session that the run belongs to.
     pub(crate) fn session(&self) -> Result<SessionId, CallError> {
-        self.run.authority.actors().session.ok_or_else(|| {
-            let text = "this run belongs to no session, so there is nobody to tell; begin a run \
-                        with `narthex runs create` to have one";
-            coded(CallErrorKind::ServerError, "no_session", text)
-        })
+        self.platform.runs.session_of(self.run).ok_or_else(no_session)
+    }
+
+    /// Makes sure that somebody can be told of what the run asks.
+    pub(crate) async fn can_be_told(&self) -> Result<(), CallError> {
+        let found = self.platform.runs.has_session(self.run).await;
+        match found.map_err(|error| of_kind(error.kind(), error))? {
+            true => Ok(()),
+            false => Err(no_session()),
+        }
     }
 
     /// Who calls, for the audit.
@@ -83,6 +88,12 @@ impl<'a> Called<'a> {
             CallError::new(CallErrorKind::ServerError, text)
         })
     }
+}
+
+fn no_session() -> CallError {
+    let text = "this run belongs to no session, so there is nobody to tell; begin a run with \
+                `narthex runs create` to have one";
+    coded(CallErrorKind::ServerError, "no_session", text)
 }
 
 /// A result that says the same in words and for programs.

@@ -12,8 +12,10 @@ use std::{collections::HashMap, fmt};
 
 use bytes::Bytes;
 use narthex_control::Control;
-use narthex_gateway::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTools};
-use narthex_model::{CallError, CallErrorKind};
+use narthex_gateway::{
+    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking, RunView,
+};
+use narthex_model::{CallError, CallErrorKind, ToolScopes};
 use narthex_outbound::Outbound;
 use narthex_runs::Runs;
 use narthex_wire::Raw;
@@ -40,8 +42,16 @@ pub struct Platform {
 pub struct Tools {
     platform: Platform,
     /// In the order of their registration.
-    all: Vec<(Tool, Bytes, jsonschema::Validator)>,
+    all: Vec<Registered>,
     by_name: HashMap<&'static str, usize>,
+}
+
+/// A registration, and what is made of it once.
+struct Registered {
+    tool: Tool,
+    definition: Bytes,
+    validator: jsonschema::Validator,
+    scopes: ToolScopes,
 }
 
 impl Tools {
@@ -57,25 +67,25 @@ impl Tools {
         let mut all = Vec::with_capacity(registered.len());
         let mut by_name = HashMap::new();
         for tool in registered {
-            let validator = tool.check()?;
+            let (validator, scopes) = (tool.check()?, tool.scopes()?);
             if by_name.insert(tool.name, all.len()).is_some() {
                 return Err(RegistrationError::new(&tool, "another tool has this name"));
             }
             let definition = Bytes::from(tool.definition().to_string());
-            all.push((tool, definition, validator));
+            all.push(Registered { tool, definition, validator, scopes });
         }
         Ok(Self { platform, all, by_name })
     }
 
     /// The registrations, in their order.
     pub fn registrations(&self) -> impl Iterator<Item = &Tool> {
-        self.all.iter().map(|(tool, ..)| tool)
+        self.all.iter().map(|one| &one.tool)
     }
 
     async fn answer(&self, call: BuiltInCall<'_>) -> Result<BuiltInResult, CallError> {
         let name = call.name;
         let found = self.by_name.get(name).map(|index| &self.all[*index]);
-        let Some((tool, _, validator)) = found else {
+        let Some(Registered { tool, validator, .. }) = found else {
             let text = format!("there is no tool `{name}`");
             return Err(CallError::new(CallErrorKind::ToolNotFound, text));
         };
@@ -113,8 +123,18 @@ fn read(arguments: Option<Raw<'_>>) -> Result<(Vec<u8>, Value), CallError> {
 }
 
 impl BuiltInTools for Tools {
-    fn definitions(&self) -> Vec<(&str, Bytes)> {
-        self.all.iter().map(|(tool, definition, _)| (tool.name, definition.clone())).collect()
+    fn definitions(&self) -> Vec<BuiltInTool<'_>> {
+        let listed = |one: &Registered| BuiltInTool {
+            name: one.tool.name,
+            definition: one.definition.clone(),
+            scopes: one.scopes.clone(),
+            is_for_asking: one.tool.name == tools::ASKING,
+        };
+        self.all.iter().map(listed).collect()
+    }
+
+    fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
+        tools::ask(&self.platform.control, run, lacking)
     }
 
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
@@ -140,7 +160,7 @@ impl BuiltInTools for Tools {
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.all.iter().map(|(tool, ..)| tool.name).collect();
+        let names: Vec<_> = self.all.iter().map(|one| one.tool.name).collect();
         f.debug_tuple("Tools").field(&names).finish()
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt, pin::Pin};
 
 use jsonschema::Validator;
 use narthex_gateway::BuiltInResult;
-use narthex_model::CallError;
+use narthex_model::{CallError, ToolScope, ToolScopes};
 use serde_json::{Map, Value, json};
 
 use crate::Called;
@@ -84,7 +84,7 @@ pub struct Tool {
     pub effect: Effect,
     /// What it submits, if it writes to a workspace.
     pub boundary: Option<Boundary>,
-    /// The scopes that its caller must hold.
+    /// The tool scopes that whoever calls it must have been granted (X-M6).
     pub required_scopes: &'static [&'static str],
     /// Whether code in a sandbox may call it.
     pub is_sandbox_eligible: bool,
@@ -145,6 +145,14 @@ impl Tool {
                 "openWorldHint": false,
             },
         })
+    }
+
+    /// What it requires.
+    pub(crate) fn scopes(&self) -> Result<ToolScopes, RegistrationError> {
+        let scope = |text: &&str| {
+            ToolScope::new(text).map_err(|error| RegistrationError::new(self, error.to_string()))
+        };
+        self.required_scopes.iter().map(scope).collect()
     }
 
     /// Checks it, and gives what checks its arguments.
@@ -235,6 +243,8 @@ mod tests {
                             "properties": {"a": {"type": "song"}}});
         assert!(Tool { schema: broken, ..tool() }.check().is_err());
         assert!(refused(&Tool { title: "", ..tool() }).contains("what it is"));
+        let required_scopes = &["no scope"];
+        assert!(Tool { required_scopes, ..tool() }.scopes().is_err());
     }
 
     /// What a tool says of itself follows from what it does.

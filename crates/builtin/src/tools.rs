@@ -13,6 +13,7 @@ mod status;
 use narthex_runs::path_spelling;
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::permission::{ASKING, ask};
 use crate::Tool;
 
 /// What a model should know of the server.

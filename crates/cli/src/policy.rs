@@ -60,6 +60,9 @@ pub struct CheckPolicyArgs {
     /// The arguments, one JSON object
     #[arg(long, value_name = "JSON", requires = "server")]
     pub arguments: Option<String>,
+    /// What it comes from: a `call` for itself, or a `task` that an earlier call began
+    #[arg(long, value_name = "ORIGIN", requires = "server", value_parser = ["call", "task"])]
+    pub origin: Option<String>,
     /// Who drives the run, by name or id
     #[arg(long, requires = "server")]
     pub user: Option<String>,

@@ -1,20 +1,20 @@
 //! The server that every run has without attaching it (X-M1). What is asked of it is answered here:
 //! it costs no process, no link and no task. What its tools do is said by [`BuiltInTools`].
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{Alias, CallError, TrafficLimits};
+use narthex_model::{Alias, CallError, Gates, ToolScope, ToolScopes, TrafficLimits};
 use narthex_policy::{Item, Request, RunPolicy};
-use narthex_registry::Snapshot;
+use narthex_registry::{ServerRow, Snapshot};
 use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerCapabilities};
 use narthex_view::{Part, View, parts};
 use narthex_wire::{Era, Message, Raw, json::encode_string, rpc};
 use serde_json::Value;
 
 use crate::{
-    Answering, Caller, Endpoint, ToPage,
+    Answering, Caller, Endpoint, RunView, ToPage,
     gateway::Shared,
     grants::Target,
     method::Handling,
@@ -42,8 +42,12 @@ const PREFIX: &str = "mcp__narthex__";
 
 /// The tools of the built-in server (X-M2). They are the same for all runs.
 pub trait BuiltInTools: fmt::Debug + Send + Sync {
-    /// The name and the definition of each: a JSON object, as `tools/list` has it.
-    fn definitions(&self) -> Vec<(&str, Bytes)>;
+    /// What is said of each.
+    fn definitions(&self) -> Vec<BuiltInTool<'_>>;
+
+    /// With what arguments the tool that is for asking is called for a grant; `None` where the
+    /// run may ask for nothing.
+    fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value>;
 
     /// What a model should know before it calls any of them.
     fn instructions(&self) -> &str;
@@ -54,6 +58,30 @@ pub trait BuiltInTools: fmt::Debug + Send + Sync {
 
     /// Calls one of them. What was begun goes on to its end if nobody waits for it.
     fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a>;
+}
+
+/// A built-in tool as it is listed.
+#[derive(Debug, Clone)]
+pub struct BuiltInTool<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// A JSON object, as `tools/list` has it.
+    pub definition: Bytes,
+    /// What whoever calls it must have been granted.
+    pub scopes: ToolScopes,
+    /// Whether it is what runs ask for grants by. One of all is.
+    pub is_for_asking: bool,
+}
+
+/// What a call lacks.
+#[derive(Debug, Clone, Copy)]
+pub struct Lacking<'a> {
+    /// The scope that nobody has granted.
+    pub scope: &'a ToolScope,
+    /// The server, as the run calls it.
+    pub server: &'a Alias,
+    /// The server's own name of the tool, prompt or resource; empty for the server as such.
+    pub name: &'a str,
 }
 
 /// A call of a built-in tool.
@@ -89,34 +117,58 @@ pub struct BuiltInResult {
 /// The tools, and what is made of their definitions once.
 #[derive(Debug)]
 pub(crate) struct BuiltIn {
-    tools: Arc<dyn BuiltInTools>,
-    pub(crate) inventory: Arc<Inventory>,
-    facts: Bytes,
+    pub(crate) tools: Arc<dyn BuiltInTools>,
+    all: Offered,
+    /// What whoever has nothing else of it may ask by.
+    asking: Offered,
+    gates: Gates,
     /// Its own endpoint's.
     view: View,
 }
 
-impl BuiltIn {
-    pub(crate) fn new(shared: &Shared, tools: Arc<dyn BuiltInTools>) -> Self {
-        let definitions = tools.definitions();
-        let bare: Vec<_> = definitions.iter().map(|(_, raw)| raw.clone()).collect();
-        let entries = definitions
-            .into_iter()
-            .map(|(name, raw)| (Listed::Tool, InventoryEntry::new(name, raw)));
-        let inventory = Arc::new(Inventory::new(entries));
-        let instructions = encode_string(tools.instructions());
+/// What of it stands at an aggregated endpoint.
+#[derive(Debug)]
+pub(crate) struct Offered {
+    pub(crate) inventory: Arc<Inventory>,
+    facts: Bytes,
+}
+
+impl Offered {
+    fn new(tools: &[BuiltInTool<'_>], instructions: &str) -> Self {
+        let entry = |tool: &BuiltInTool<'_>| {
+            (Listed::Tool, InventoryEntry::new(tool.name, tool.definition.clone()))
+        };
+        let inventory = Arc::new(Inventory::new(tools.iter().map(entry)));
+        let instructions = encode_string(instructions);
         let facts = [br#"{"instructions":"#, &instructions[..], b"}"].concat().into();
-        let view = shared.build_view(0, &[]).listing(&bare, &shared.options.server_info);
-        Self { tools, inventory, facts, view }
+        Self { inventory, facts }
     }
 
     fn has(&self, name: &str) -> bool {
         self.inventory.tool(name).is_some()
     }
+}
+
+impl BuiltIn {
+    pub(crate) fn new(shared: &Shared, tools: Arc<dyn BuiltInTools>) -> Self {
+        let mut all = tools.definitions();
+        let bare: Vec<_> = all.iter().map(|tool| tool.definition.clone()).collect();
+        let view = shared.build_view(0, &[]).listing(&bare, &shared.options.server_info);
+        let scopes = all.iter().map(|tool| (tool.name.to_owned(), tool.scopes.clone()));
+        let gates = Gates::new(scopes.collect(), &BTreeMap::new(), BTreeMap::new());
+        let offered = Offered::new(&all, tools.instructions());
+        all.retain(|tool| tool.is_for_asking);
+        let asking = Offered::new(&all, "");
+        Self { tools, all: offered, asking, gates, view }
+    }
+
+    pub(crate) fn inventory(&self) -> &Arc<Inventory> {
+        &self.all.inventory
+    }
 
     /// What its endpoint tells a model; a JSON string.
     pub(crate) fn instructions(&self) -> Option<&[u8]> {
-        Raw::new(&self.facts).get("instructions").map(Raw::as_bytes)
+        Raw::new(&self.all.facts).get("instructions").map(Raw::as_bytes)
     }
 }
 
@@ -124,18 +176,26 @@ impl Shared {
     /// The parts of a view: the servers that policy attaches, and the built-in one.
     pub(crate) fn parts(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Vec<Part> {
         let mut parts = parts(snapshot, policy);
-        if let Some(built_in) = self.built_in_for(policy) {
-            let (inventory, facts) = (built_in.inventory.clone(), built_in.facts.clone());
-            parts.push(Part::built_in(inventory, BUILT_IN, facts));
+        if let Some(Offered { inventory, facts }) = self.offered(snapshot, policy) {
+            parts.push(Part::built_in(inventory.clone(), BUILT_IN, facts.clone()));
         }
         parts
     }
 
-    /// The built-in tools, if a run of this policy has them at its aggregated endpoint too: whoever
-    /// sees all that is configured wants that and no more.
-    pub(crate) fn built_in_for(&self, policy: &RunPolicy) -> Option<&BuiltIn> {
-        let is_named = matches!(policy, RunPolicy::Attached(_));
-        self.built_in.get().filter(|_| is_named)
+    /// What a run of this policy has of the built-in tools at its aggregated endpoint too. Whoever
+    /// sees all that is configured wants that and no more: where anything of it requires a grant,
+    /// what they may ask for that by.
+    pub(crate) fn offered(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Option<&Offered> {
+        let built_in = self.built_in.get()?;
+        let is_gated = |row: &Arc<ServerRow>| {
+            row.definition.as_ref().is_some_and(|definition| !definition.gates.is_empty())
+        };
+        match policy {
+            RunPolicy::Attached(_) => Some(&built_in.all),
+            RunPolicy::AllAttached => {
+                snapshot.servers.iter().any(is_gated).then_some(&built_in.asking)
+            }
+        }
     }
 
     /// Whether a call at the aggregated endpoint is one of a built-in tool.
@@ -145,12 +205,26 @@ impl Shared {
         handling: Handling,
         request: &Message,
     ) -> bool {
-        handling == Handling::Tool
-            && self.built_in_for(&caller.run.policy).is_some()
-            && request
-                .get("name")
-                .and_then(Raw::as_str)
-                .is_some_and(|name| name.starts_with(PREFIX))
+        let named = request.get("name").filter(|_| handling == Handling::Tool);
+        let Some(name) = named.and_then(Raw::as_str) else { return false };
+        let Some(own) = name.strip_prefix(PREFIX) else { return false };
+        let policy = &caller.run.policy;
+        let offered = self.offered(&self.snapshot(&caller.run), policy);
+        offered.is_some_and(|offered| matches!(policy, RunPolicy::Attached(_)) || offered.has(own))
+    }
+
+    /// What the tool for asking is called at the caller's endpoint; `None` if it is not there. At
+    /// the endpoints of servers it is that of the built-in one.
+    pub(crate) fn asking_tool(&self, caller: &Caller) -> Option<String> {
+        let built_in = self.built_in.get()?;
+        let name = &built_in.asking.inventory.tools.first()?.key;
+        match caller.endpoint {
+            Endpoint::Transparent(_) => Some(name.to_string()),
+            Endpoint::Aggregated => {
+                self.offered(&self.snapshot(&caller.run), &caller.run.policy)?;
+                Some(format!("{PREFIX}{name}"))
+            }
+        }
     }
 
     /// Answers what is asked of it.
@@ -228,12 +302,12 @@ impl Shared {
     ) -> Result<Answering, Refusal> {
         let name = request.item.name().to_owned();
         let unknown = || not_found(Handling::Tool, &name);
-        let built_in = self.built_in.get().filter(|built_in| built_in.has(&name));
+        let built_in = self.built_in.get().filter(|built_in| built_in.all.has(&name));
         let built_in = built_in.ok_or_else(unknown)?;
         let no_limits = TrafficLimits::default;
         record.admitted(self.admit(caller, Some(&request.alias), no_limits, true)?);
-        let permitted =
-            self.permit(caller, Target::built_in(&built_in.inventory), request, &[]).await?;
+        let target = Target::built_in(built_in.inventory(), &built_in.gates);
+        let permitted = self.permit(caller, target, request, &[]).await?;
         record.allowed(permitted.basis());
         record.set_sent(true);
         let request = &permitted.message;
@@ -245,7 +319,7 @@ impl Shared {
             leads_to_pages: leads_to_pages(caller, request),
             asked: request.get("requestState"),
         };
-        let answered = built_in.tools.call(call).await.map_err(Refusal::Call)?;
+        let answered = built_in.tools.call(call).await.map_err(Refusal::Own)?;
         let BuiltInResult { text, structured, to_page } = answered;
         let (is_modern, id) = (caller.era() == Era::Modern, request.id());
         let (body, first) = match (to_page, &caller.session) {

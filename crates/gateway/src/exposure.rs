@@ -10,7 +10,9 @@ use narthex_view::exposed;
 use narthex_wire::{Message, Raw, Rewrite, json::encode_string, method};
 
 use crate::{
-    grants::{forbidden, ungranted},
+    Caller,
+    gateway::Shared,
+    grants::forbidden,
     method::Handling,
     refusal::Refusal,
     route::{not_found, unknown_server},
@@ -24,22 +26,26 @@ pub(crate) fn rules(row: Option<&ServerRow>) -> ServerRules<'_> {
     }
 }
 
-/// A denial looks like absence, but where somebody may grant what is required.
-pub(crate) fn refusal_of(denial: Denial) -> Refusal {
-    match denial {
-        Denial::NotAttached(alias) => unknown_server(&alias),
-        Denial::Hidden(item) => {
-            let handling = match &item {
-                Item::Tool(_) => Handling::Tool,
-                Item::Prompt(_) => Handling::Prompt,
-                Item::Resource(_) => Handling::Resource,
-                Item::Task(_) => Handling::Task,
-                Item::Server => Handling::Vendor,
-            };
-            not_found(handling, item.name())
+impl Shared {
+    /// A denial looks like absence, but where somebody may grant what is required.
+    pub(crate) fn refusal_of(&self, caller: &Caller, denial: Denial) -> Refusal {
+        match denial {
+            Denial::NotAttached(alias) => unknown_server(&alias),
+            Denial::Hidden(item) => {
+                let handling = match &item {
+                    Item::Tool(_) => Handling::Tool,
+                    Item::Prompt(_) => Handling::Prompt,
+                    Item::Resource(_) => Handling::Resource,
+                    Item::Task(_) => Handling::Task,
+                    Item::Server => Handling::Vendor,
+                };
+                not_found(handling, item.name())
+            }
+            Denial::Forbidden { item, by } => forbidden(&item, &by),
+            Denial::Ungranted { server, item, name, missing, has_digest } => {
+                self.ungranted(caller, (&server, &item, &name), &missing, has_digest)
+            }
         }
-        Denial::Forbidden { item, by } => forbidden(&item, &by),
-        Denial::Ungranted { item, missing, has_digest } => ungranted(&item, &missing, has_digest),
     }
 }
 

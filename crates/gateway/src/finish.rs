@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use narthex_audit::Outcome;
-use narthex_model::{CallErrorKind, OutputLimits, ServerDefinition};
+use narthex_model::{Alias, CallErrorKind, OutputLimits, ServerDefinition};
 use narthex_policy::Item;
 use narthex_upstream::{InUse, Inventory, KeptAwake, Link};
 use narthex_view::OwnCall;
@@ -15,7 +15,7 @@ use narthex_wire::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Answer, Session, Step,
+    Answer, RunView, Session, Step,
     exposure::hide,
     prepare::{Paid, state_binding},
     record::CallRecord,
@@ -55,6 +55,8 @@ pub(crate) struct Finish {
     pub(crate) own_call: Option<Box<OwnCall>>,
     /// All that there is of the server, if that is frozen in the run.
     pub(crate) frozen: Option<Arc<Inventory>>,
+    /// Who is told what a server says of itself, where the call asks for that.
+    pub(crate) told_by: Option<Box<(Arc<RunView>, Alias)>>,
 }
 
 /// The link that a call goes over.
@@ -81,7 +83,7 @@ impl Held {
 pub(crate) struct StateSeal {
     pub(crate) sealer: Arc<Sealer>,
     pub(crate) run: crate::RunId,
-    pub(crate) alias: narthex_model::Alias,
+    pub(crate) alias: Alias,
     /// What the call has used up so far.
     pub(crate) paid: Paid,
 }
@@ -176,6 +178,12 @@ impl Finish {
         let message = changed.as_ref().unwrap_or(message);
         let mut rewrite = self.translated(message);
         hide(&self.method, message, &mut rewrite, (self.exposed(), self.frozen.as_deref()));
+        if let Some((run, alias)) = self.told_by.as_deref() {
+            let told = message.get("instructions").and_then(Raw::as_str);
+            if !told.is_none_or(|told| run.may_be_told(alias, &told)) {
+                rewrite.body.remove("instructions");
+            }
+        }
         if message.kind() == MessageKind::Result {
             if let Err(refusal) = self.seal_state(message, &mut rewrite) {
                 return self.step(outcome, refusal);
@@ -280,9 +288,10 @@ fn with_id(rewrite: &Rewrite<'_>, message: &Message, id: &Bytes) -> Payload {
 /// What the record says of a call that the gateway answered itself.
 pub(crate) fn outcome_of_refusal(refusal: &Refusal) -> Outcome {
     match refusal {
-        Refusal::Call(error) | Refusal::Unsent(error) | Refusal::Forbidden(error, _) => {
-            Outcome::Failed(error.kind)
-        }
+        Refusal::Call(error)
+        | Refusal::Unsent(error)
+        | Refusal::Forbidden(error, _)
+        | Refusal::Own(error) => Outcome::Failed(error.kind),
         Refusal::Rpc { code, .. } => Outcome::RpcError(*code),
         Refusal::Mismatch => Outcome::RpcError(rpc::code::HEADER_MISMATCH),
         Refusal::Kind(..) => Outcome::Denied,

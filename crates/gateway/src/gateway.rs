@@ -186,15 +186,17 @@ impl Gateway {
     /// The tools of the built-in server, if there are any.
     #[must_use]
     pub fn built_in_inventory(&self) -> Option<Arc<Inventory>> {
-        self.shared.built_in.get().map(|built_in| built_in.inventory.clone())
+        self.shared.built_in.get().map(|built_in| built_in.inventory().clone())
     }
 
-    /// From here on the built-in server has these tools; without it, none. To be set before there
-    /// are runs.
+    /// From here on the built-in server has these tools; without it, none. To be set before
+    /// anybody calls.
     pub fn set_built_in_tools(&self, tools: Arc<dyn BuiltInTools>) {
         if self.shared.built_in.set(BuiltIn::new(&self.shared, tools)).is_err() {
             tracing::error!("the built-in server has its tools already");
         }
+        // What was built before they were known.
+        self.shared.live_view.store(None);
     }
 
     /// The servers.

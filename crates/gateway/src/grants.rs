@@ -1,10 +1,11 @@
 //! Permission by grants (D14): what a gated request waits for, and what it is told.
 
+mod asking;
 mod over;
 
 use std::{fmt::Debug, pin::Pin, time::SystemTime};
 
-use narthex_model::{CallError, CallErrorKind, ErrorKind, GrantId, ToolScope};
+use narthex_model::{CallError, CallErrorKind, EVERYTHING, ErrorKind, Gates, GrantId};
 use narthex_policy::{
     Attempt, Forbidding, Item, Permitted, Request, ServerRules, Site, Unpaid, Verdict,
 };
@@ -14,12 +15,7 @@ use narthex_wire::{Era, Raw};
 use serde_json::json;
 
 pub(crate) use self::over::{Over, Standing};
-use crate::{
-    Caller, Endpoint, RunView,
-    exposure::{refusal_of, rules},
-    gateway::Shared,
-    refusal::Refusal,
-};
+use crate::{Caller, Endpoint, RunView, exposure::rules, gateway::Shared, refusal::Refusal};
 
 /// Keeps which grants for a single call are used up, for all daemons on one store.
 pub trait GrantLedger: Debug + Send + Sync {
@@ -57,50 +53,52 @@ impl<'a> Target<'a> {
         Self { rules: rules(row), inventory: row.map(|row| &*row.inventory) }
     }
 
-    /// The built-in server, which hides nothing and requires nothing.
-    pub(crate) fn built_in(inventory: &'a Inventory) -> Self {
-        Self { inventory: Some(inventory), ..Self::of(None) }
+    /// The built-in server, which hides nothing.
+    pub(crate) fn built_in(inventory: &'a Inventory, gates: &'a Gates) -> Self {
+        let rules = ServerRules { exposed: &EVERYTHING, gates };
+        Self { inventory: Some(inventory), rules }
     }
 }
 
-/// Has policy decide on a request to a server: the one place where that is done.
-///
-/// `paid` are the grants that earlier tries and rounds of the same call have used up.
-pub(crate) fn decide(
-    caller: &Caller,
-    target: Target<'_>,
-    request: Request,
-    paid: &[GrantId],
-) -> Result<Verdict, Refusal> {
-    let run = &caller.run;
-    let site = |request: &Request| {
-        let name = match (&request.item, &request.origin) {
-            (_, Some(origin)) => Some(&origin.tool),
-            (Item::Tool(name), None) => Some(name),
-            (Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server, None) => None,
-        };
-        let declared = target.inventory.zip(name).and_then(|(all, name)| all.tool(name));
-        let annotations = declared.and_then(|tool| Raw::new(&tool.raw).get("annotations"));
-        Site {
-            workspace: run.workspace.as_str(),
-            server_id: run.catalog_id(&request.alias),
-            annotations: annotations.map(Raw::as_bytes),
-            endpoint: match caller.endpoint {
-                Endpoint::Aggregated => "aggregated",
-                Endpoint::Transparent(_) => "transparent",
-            },
-            era: match caller.era() {
-                Era::Legacy => "legacy",
-                Era::Modern => "modern",
-            },
-        }
-    };
-    let attempt = Attempt { now: SystemTime::now, paid, site: &site };
-    let decided = run.policy.authorize(request, target.rules, &run.authority, attempt);
-    decided.map_err(refusal_of)
-}
-
 impl Shared {
+    /// Has policy decide on a request to a server: the one place where that is done.
+    ///
+    /// `paid` are the grants that earlier tries and rounds of the same call have used up.
+    pub(crate) fn decide(
+        &self,
+        caller: &Caller,
+        target: Target<'_>,
+        request: Request,
+        paid: &[GrantId],
+    ) -> Result<Verdict, Refusal> {
+        let run = &caller.run;
+        let site = |request: &Request| {
+            let name = match (&request.item, &request.origin) {
+                (_, Some(origin)) => Some(&origin.tool),
+                (Item::Tool(name), None) => Some(name),
+                (Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server, None) => None,
+            };
+            let declared = target.inventory.zip(name).and_then(|(all, name)| all.tool(name));
+            let annotations = declared.and_then(|tool| Raw::new(&tool.raw).get("annotations"));
+            Site {
+                workspace: run.workspace.as_str(),
+                server_id: run.catalog_id(&request.alias),
+                annotations: annotations.map(Raw::as_bytes),
+                endpoint: match caller.endpoint {
+                    Endpoint::Aggregated => "aggregated",
+                    Endpoint::Transparent(_) => "transparent",
+                },
+                era: match caller.era() {
+                    Era::Legacy => "legacy",
+                    Era::Modern => "modern",
+                },
+            }
+        };
+        let attempt = Attempt { now: SystemTime::now, paid, site: &site };
+        let decided = run.policy.authorize(request, target.rules, &run.authority, attempt);
+        decided.map_err(|denial| self.refusal_of(caller, denial))
+    }
+
     /// The same, and waits until the grants are used up that are for a single call.
     pub(crate) async fn permit(
         &self,
@@ -109,7 +107,7 @@ impl Shared {
         request: Request,
         paid: &[GrantId],
     ) -> Result<Permitted<Request>, Refusal> {
-        match decide(caller, target, request, paid)? {
+        match self.decide(caller, target, request, paid)? {
             Verdict::Permit(permitted) => Ok(permitted),
             Verdict::Unpaid(unpaid) => Box::pin(self.settle(caller, target, unpaid, paid)).await,
         }
@@ -128,7 +126,7 @@ impl Shared {
                 Ok(permitted) => return Ok(permitted),
                 Err(again) => again,
             };
-            match decide(caller, target, again, paid)? {
+            match self.decide(caller, target, again, paid)? {
                 Verdict::Permit(permitted) => return Ok(permitted),
                 Verdict::Unpaid(next) => unpaid = next,
             }
@@ -160,27 +158,6 @@ impl Shared {
 
 fn unavailable(text: &str) -> Refusal {
     Refusal::Kind(ErrorKind::Unavailable, format!("a grant cannot be used: {text}"))
-}
-
-/// The answer to a call that requires what nobody has granted (X-M55, D16).
-pub(crate) fn ungranted(item: &Item, missing: &[ToolScope], has_digest: bool) -> Refusal {
-    let scopes: Vec<_> = missing.iter().map(ToolScope::as_str).collect();
-    let named = scopes.join("` and `");
-    let mut message = format!(
-        "`{}` requires `{named}`, which nobody has granted; a human can grant it, and then the \
-         same call succeeds",
-        item.name()
-    );
-    if !has_digest {
-        message += ". Its arguments have a number that not all programs read alike, so that no \
-                    grant for exact arguments counts";
-    }
-    let details = json!({ "scopes": scopes, "name": item.name() });
-    Refusal::Call(CallError {
-        kind: CallErrorKind::PermissionRequired,
-        message,
-        details: Some(details),
-    })
 }
 
 /// The answer to a call that a rule of the workspace forbids (D16): nobody can grant it, so that it

@@ -105,7 +105,11 @@ impl Shared {
                     true => shared.facts().clone(),
                     false => self.choose_link(&caller, &row).await?.link.facts().clone(),
                 };
-                self.server_result(&facts, session.revision)
+                let told = facts.instructions();
+                match told.is_none_or(|told| run.may_be_told(alias, &told)) {
+                    true => self.server_result(&facts, session.revision),
+                    false => self.server_result(&facts.without_instructions(), session.revision),
+                }
             }
         })
     }

@@ -41,7 +41,7 @@ mod traffic;
 mod views;
 
 pub use answering::{Answer, Answering, Step};
-pub use built_in::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTools};
+pub use built_in::{BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Lacking};
 pub use caller::{Caller, Endpoint, TraceContext};
 pub use gateway::{Gateway, GatewayOptions};
 pub use grants::{Consumed, Consuming, GrantLedger, LedgerError};

@@ -21,6 +21,8 @@ pub(crate) enum Refusal {
     Unsent(CallError),
     /// The same, where a rule of the workspace forbids it, with the rule's id.
     Forbidden(CallError, Arc<str>),
+    /// The same, where a tool of the built-in server says so itself: no check has refused it.
+    Own(CallError),
     /// The server found that headers and body of what we sent disagree, and did nothing.
     Mismatch,
     /// A protocol error.
@@ -67,6 +69,7 @@ impl Refusal {
             Self::Rpc { code, .. } => *code == rpc::code::INVALID_PARAMS,
             Self::Unsent(_)
             | Self::Forbidden(..)
+            | Self::Own(_)
             | Self::Mismatch
             | Self::Kind(..)
             | Self::Cancelled => false,
@@ -84,22 +87,24 @@ impl Refusal {
                     | CallErrorKind::DefinitionChanged
                     | CallErrorKind::PermissionRequired
             ),
-            Self::Mismatch | Self::Cancelled => false,
+            Self::Own(_) | Self::Mismatch | Self::Cancelled => false,
         }
     }
 
     /// The check that it comes from, of those that a request passes before it is sent (D13).
     pub(crate) fn check(&self) -> Option<&'static str> {
-        let [attached, exposed, rules, grants] = narthex_policy::CHECKS;
+        let [attached, exposed, definitions, rules, grants] = narthex_policy::CHECKS;
         match self {
             Self::Kind(ErrorKind::NotFound, _) => Some(attached),
             Self::Call(error) => match error.kind {
-                CallErrorKind::ToolNotFound | CallErrorKind::DefinitionChanged => Some(exposed),
+                CallErrorKind::ToolNotFound => Some(exposed),
+                CallErrorKind::DefinitionChanged => Some(definitions),
                 CallErrorKind::PermissionRequired => Some(grants),
                 _ => None,
             },
             Self::Forbidden(..) => Some(rules),
             Self::Unsent(_)
+            | Self::Own(_)
             | Self::Mismatch
             | Self::Rpc { .. }
             | Self::Kind(..)
@@ -113,6 +118,7 @@ impl Refusal {
             Self::Forbidden(_, rule) => Some(rule),
             Self::Call(_)
             | Self::Unsent(_)
+            | Self::Own(_)
             | Self::Mismatch
             | Self::Rpc { .. }
             | Self::Kind(..)
@@ -135,13 +141,19 @@ impl Refusal {
     /// The answer to a request of a method, in the caller's era.
     pub(crate) fn into_answering(self, id: Raw<'_>, name: &str, era: Era) -> Answering {
         match self.settled() {
-            Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _)
+            Self::Call(error)
+            | Self::Unsent(error)
+            | Self::Forbidden(error, _)
+            | Self::Own(error)
                 if name == method::TOOLS_CALL =>
             {
                 let result = rpc::tool_error_result(&error, era == Era::Modern);
                 Answering::ready(rpc::result_response(id, &Bytes::from(result)), 200)
             }
-            Self::Call(error) | Self::Unsent(error) | Self::Forbidden(error, _) => {
+            Self::Call(error)
+            | Self::Unsent(error)
+            | Self::Forbidden(error, _)
+            | Self::Own(error) => {
                 let kind = kind_of(error.kind);
                 let mut data = json!({ "kind": error.kind });
                 if let Some(details) = &error.details {

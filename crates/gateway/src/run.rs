@@ -163,6 +163,11 @@ impl RunView {
         self.own.is_frozen(alias)
     }
 
+    /// Whether models may be told what a server says of itself, on any link.
+    pub(crate) fn may_be_told(&self, alias: &Alias, text: &str) -> bool {
+        self.own.may_be_told(alias, text)
+    }
+
     /// What a server listed first on links besides the shared ones; `None` if that is not frozen.
     pub(crate) fn variants(&self, alias: &Alias) -> Option<&FirstVariants> {
         self.own.variants(alias)

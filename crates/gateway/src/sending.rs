@@ -12,7 +12,7 @@ use crate::{
     Caller,
     finish::Held,
     gateway::Shared,
-    grants::{Target, decide},
+    grants::Target,
     refusal::Refusal,
     route::Routed,
     sent::{FinishParts, Sent},
@@ -84,7 +84,7 @@ impl Shared {
         let up = link.facts().revision;
         let finish = FinishParts::read(self, caller, &routed, up);
         paid.extend(self.prepare(caller, &mut routed.request, up)?);
-        let verdict = decide(caller, Target::of(Some(&routed.row)), routed.request, paid)?;
+        let verdict = self.decide(caller, Target::of(Some(&routed.row)), routed.request, paid)?;
         Ok((finish, verdict))
     }
 }

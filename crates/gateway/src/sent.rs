@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
-use narthex_model::{OutputLimits, ServerDefinition};
+use narthex_model::{Alias, OutputLimits, ServerDefinition};
 use narthex_policy::{Basis, Item, Origin, Permitted, Request};
 use narthex_upstream::Inventory;
 use narthex_view::{OwnCall, shown};
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Caller, Endpoint,
+    Caller, Endpoint, RunView,
     answering::ForwardedCall,
     finish::{Finish, Held, StateSeal},
     gateway::Shared,
@@ -53,6 +53,7 @@ pub(crate) struct FinishParts {
     definition: Option<Arc<ServerDefinition>>,
     own_call: Option<Box<OwnCall>>,
     frozen: Option<Arc<Inventory>>,
+    told_by: Option<Box<(Arc<RunView>, Alias)>>,
     basis: Basis,
 }
 
@@ -95,6 +96,10 @@ impl FinishParts {
                 server: caller.run.key(&request.alias),
                 run: caller.run.id,
                 is_aggregated: caller.endpoint == Endpoint::Aggregated,
+                tool: match &request.item {
+                    Item::Tool(name) => Some(name.clone()),
+                    Item::Prompt(_) | Item::Resource(_) | Item::Task(_) | Item::Server => None,
+                },
                 origin: None,
             }),
             server_info: shared.options.server_info.clone(),
@@ -104,6 +109,8 @@ impl FinishParts {
             definition: row.definition.clone(),
             own_call: own_tool.map(|tool| Box::new(OwnCall { tool, inventory: shown(row) })),
             frozen: frozen.clone(),
+            told_by: (method == method::SERVER_DISCOVER)
+                .then(|| Box::new((caller.run.clone(), request.alias.clone()))),
             basis: Basis::default(),
         }
     }
@@ -155,6 +162,7 @@ impl Sent {
             definition: finish.definition,
             own_call: finish.own_call,
             frozen: finish.frozen,
+            told_by: finish.told_by,
         };
         ForwardedCall { forwarded, finish, timeout, deadline, stop, _over: over }
     }

@@ -146,6 +146,7 @@ impl Shared {
             server: key,
             run: caller.run.id,
             is_aggregated: caller.endpoint == Endpoint::Aggregated,
+            tool: None,
             origin: None,
         };
         let all = answer.get("tasks").map(Raw::items).unwrap_or_default();

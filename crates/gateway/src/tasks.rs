@@ -39,7 +39,7 @@ struct Table {
     /// By the server's own id: what the clients know.
     shown: HashMap<Owned, Arc<str>>,
     order: VecDeque<Owned>,
-    /// The calls that made them, where these required a grant.
+    /// The calls that made them.
     origins: HashMap<Owned, Arc<Origin>>,
     /// Those that run, by the server's own id. Each is among those above.
     awake: HashMap<(ServerKey, Arc<str>), Awake>,

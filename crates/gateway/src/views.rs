@@ -8,7 +8,7 @@ use narthex_model::Alias;
 use narthex_policy::RunPolicy;
 use narthex_registry::Snapshot;
 use narthex_upstream::Inventory;
-use narthex_view::{ListKind, Part, View, ViewOptions, parts};
+use narthex_view::{ListKind, Part, View, ViewOptions};
 use narthex_wire::{Era, Message, method, rpc};
 use tokio::{
     sync::mpsc,
@@ -129,7 +129,7 @@ impl Shared {
         if let Some(view) = self.live_view.load_full().filter(|view| view.seq == snapshot.seq) {
             return view;
         }
-        let parts = parts(snapshot, &RunPolicy::AllAttached);
+        let parts = self.parts(snapshot, &RunPolicy::AllAttached);
         let view = Arc::new(self.build_view(snapshot.seq, &parts));
         self.live_view.store(Some(view.clone()));
         view

@@ -20,6 +20,7 @@ use tokio::{sync::Semaphore, time::Instant};
 use crate::{
     Access, HttpOptions, Respond, ResponseBody, Route,
     auth::{Caller, Principal, Proofs, authenticate},
+    calling,
     guard::Guard,
     hub::Hub,
     legacy,
@@ -171,7 +172,11 @@ impl Door {
             self.denied(&Principal::Run(run), parts.uri.path());
             return not_found();
         };
-        self.mcp(Visit { run, endpoint, parts }, body).await
+        let visit = Visit { run, endpoint, parts };
+        match route.target {
+            Target::ToolCall => Box::pin(self.tool_call(visit, body)).await,
+            _ => self.mcp(visit, body).await,
+        }
     }
 
     /// Counts somebody who has proved nothing (S32).
@@ -230,6 +235,18 @@ impl Door {
             Method::GET => legacy::get(self, &visit),
             Method::DELETE => Box::pin(legacy::delete(self, &visit)).await,
             _ => wrong_method("GET, POST, DELETE"),
+        }
+    }
+
+    async fn tool_call<B>(&self, visit: Visit, body: B) -> Response
+    where
+        B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+    {
+        let path = visit.parts.uri.path();
+        let name = routes::find(path).map_or("", |place| place.segments[1]);
+        match visit.parts.method {
+            Method::POST => calling::call(Post { door: self, visit: &visit }, name, body).await,
+            _ => wrong_method("POST"),
         }
     }
 

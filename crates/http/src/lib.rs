@@ -7,6 +7,7 @@
 mod auth;
 mod batch;
 mod body;
+mod calling;
 mod clients;
 mod detached;
 mod door;

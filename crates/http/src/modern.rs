@@ -1,5 +1,7 @@
 //! Requests of the modern era: each stands alone, and its stream is its life.
 
+use std::time::Duration;
+
 use http::{HeaderValue, StatusCode, header};
 use narthex_gateway::{Answer, Caller, Step};
 use narthex_wire::{
@@ -108,9 +110,13 @@ pub(crate) fn whole(answer: Answer) -> Response {
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, answer.payload);
     if let Some(wait) = answer.retry_after {
-        let seconds = wait.as_millis().div_ceil(1000).max(1);
-        let value = HeaderValue::from_str(&seconds.to_string()).expect("digits are a value");
-        response.headers_mut().insert(header::RETRY_AFTER, value);
+        response.headers_mut().insert(header::RETRY_AFTER, retry_after(wait));
     }
     response
+}
+
+/// After how many seconds another try may succeed; at least one.
+pub(crate) fn retry_after(wait: Duration) -> HeaderValue {
+    let seconds = wait.as_millis().div_ceil(1000).max(1);
+    HeaderValue::from_str(&seconds.to_string()).expect("digits are a value")
 }

@@ -51,6 +51,7 @@ pub(crate) enum Target {
     Tools,
     Aggregated,
     Transparent,
+    ToolCall,
     Servers,
     Server,
     ServerEntry,
@@ -153,6 +154,7 @@ const REJECT: &str = "/api/workspaces/{workspace}/mcp-servers/{id}/definitions/r
 pub const ROUTES: &[Route] = &[
     route("/mcp", "GET, POST, DELETE", Access::Client, Target::Aggregated),
     route("/mcp/{alias}", "GET, POST, DELETE", Access::Client, Target::Transparent),
+    route("/mcp/{alias}/tools/{tool}", "POST", Access::Client, Target::ToolCall),
     route("/healthz", READ, Access::Open, Target::Health),
     route("/readyz", READ, Access::Open, Target::Ready),
     own("/signin", READ, "none: it shows the ways in", SignInTarget::Page),

@@ -85,6 +85,7 @@ pub(crate) fn one(row: &ServerRow, has_tools: bool) -> Value {
         "revision": revision.map(|one| one.as_str()),
         "capabilities": capabilities(row),
         "attempt": row.attempt,
+        "definitions_changed": row.changed,
         "reconnects": row.reconnects,
         "forced_kills": row.forced_kills,
         "last_check": row.last_check.map(|time| Timestamp::new(time).to_string()),

@@ -160,7 +160,8 @@ impl Asked<'_> {
             | Target::Health
             | Target::Ready
             | Target::Aggregated
-            | Target::Transparent => Err(Problem::new(ErrorKind::NotFound, "nothing is here")),
+            | Target::Transparent
+            | Target::ToolCall => Err(Problem::new(ErrorKind::NotFound, "nothing is here")),
         }
     }
 

@@ -39,6 +39,7 @@ pub(crate) fn server(row: &ServerRow) -> Value {
         "prompts": inventory.prompts.len(),
         "resources": inventory.resources.len(),
         "resource_templates": inventory.templates.len(),
+        "definitions_changed": row.changed,
         "error": row.error,
     })
 }

@@ -150,6 +150,7 @@ mod tests {
             server: &narthex_model::Alias::new("git").unwrap(),
             item: &narthex_policy::Item::Server,
             method: "x",
+            origin: narthex_policy::CallOrigin::Call,
             arguments: narthex_policy::Arguments::Json(b"{}"),
             site: narthex_policy::Site::default(),
             at: std::time::SystemTime::UNIX_EPOCH,

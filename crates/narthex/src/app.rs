@@ -170,7 +170,7 @@ impl App {
         let audit = Audit::open(&options.audit_dir, &AuditSettings::default())
             .map_err(|error| Failure::new(ErrorKind::Unavailable, with_causes(&error)))?;
         let (meters, granted) = shared(&options.servers);
-        let local = local_run(&options.token, options.policy, &meters, granted);
+        let local = local_run(&options.token, options.policy, &meters, granted)?;
         let gateway = GatewayOptions { meters, ..options.gateway };
         let gateway = Gateway::new(registry.clone(), audit.clone(), gateway)
             .map_err(|error| no_randomness(&error))?;

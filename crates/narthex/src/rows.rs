@@ -14,6 +14,9 @@ pub(crate) struct Row {
     pub(crate) transport: Option<String>,
     /// How many tools it has.
     pub(crate) tools: usize,
+    /// How many definitions say something else than at first.
+    #[serde(default, rename = "definitions_changed")]
+    pub(crate) changed: usize,
     /// What it is busy with while it connects.
     pub(crate) activity: Option<String>,
     pub(crate) error: Option<CallError>,
@@ -27,6 +30,7 @@ impl Row {
             status: row.state,
             transport,
             tools: narthex_gateway::shown(row).tools.len(),
+            changed: row.changed,
             activity: row.activity.map(str::to_owned),
             error: row.error.clone(),
         }
@@ -41,8 +45,14 @@ impl Row {
     /// The state in one line, without the name.
     pub(crate) fn summary(&self) -> String {
         match (self.status, &self.error, &self.activity) {
-            (ServerState::Ready, _, _) if self.tools == 1 => "ready: 1 tool".to_owned(),
-            (ServerState::Ready, _, _) => format!("ready: {} tools", self.tools),
+            (ServerState::Ready, _, _) => {
+                let tools = if self.tools == 1 { "tool" } else { "tools" };
+                let changed = match self.changed {
+                    0 => String::new(),
+                    count => format!(", {count} of its definitions changed since it started"),
+                };
+                format!("ready: {} {tools}{changed}", self.tools)
+            }
             (state, Some(error), _) => format!("{}: {error}", state.as_str()),
             (state, None, Some(activity)) => format!("{}: {activity}", state.as_str()),
             (state, None, None) => state.as_str().to_owned(),

@@ -43,7 +43,7 @@ const LINES: &str = "application/x-ndjson";
 const PROBLEM: &str = "application/problem+json";
 
 /// What stands for a name in braces, by the segment in front of it: a schema, and words.
-const SEGMENTS: [(&str, &str, &str); 24] = [
+const SEGMENTS: [(&str, &str, &str); 25] = [
     ("mcp", "Alias", "A server of the run."),
     ("link", "SignInToken", "What the link has behind it."),
     ("oidc", "ProviderName", "The provider."),
@@ -59,6 +59,7 @@ const SEGMENTS: [(&str, &str, &str); 24] = [
     ("grants", "GrantId", "The grant."),
     ("grant-requests", "GrantRequestId", "The request."),
     ("mcp-servers", "Alias", "The server."),
+    ("tools", "ToolName", "The tool, by the server's own name."),
     ("capabilities", "ObjectName", "The capability."),
     ("agents", "ObjectName", "The agent."),
     ("mcp-attachments", "Alias", "The alias of the attachment."),

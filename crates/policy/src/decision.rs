@@ -17,7 +17,10 @@ use crate::{
 
 /// The checks that a request passes, in their order: the first that fails refuses it, and is named
 /// in the audit.
-pub const CHECKS: [&str; 4] = ["attached", "exposed", "rules", "grants"];
+///
+/// Definitions that are held back from a run are none of its servers' any more when
+/// policy is asked: who finds the server says so.
+pub const CHECKS: [&str; 5] = ["attached", "exposed", "definitions", "rules", "grants"];
 
 /// What there is to know of a request's server: its rules, as they are frozen with the run.
 #[derive(Debug, Clone, Copy)]
@@ -284,8 +287,9 @@ impl Authority {
             }
             if !missing.is_empty() {
                 let has_digest = wanted.arguments.is_some();
-                let item = request.item.clone();
-                return Err(Denial::Ungranted { item, missing, has_digest });
+                let (server, item) = (request.alias.clone(), request.item.clone());
+                let name = wanted.name.into();
+                return Err(Denial::Ungranted { server, item, name, missing, has_digest });
             }
             let is_paid = |live: &Arc<LiveGrant>| paid.contains(&live.grant().id);
             let is_single = |live: &&Arc<LiveGrant>| live.grant().duration.is_single();

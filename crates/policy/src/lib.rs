@@ -16,4 +16,6 @@ pub use digest::digest_of;
 pub use grants::{Acting, Actors, Grants, LiveGrant, SpawnPermit, SpawnRefusal, Spawning};
 pub use request::{Item, Origin, Request};
 pub use rules::{Denial, Permitted, RunPolicy};
-pub use workspace_rules::{Arguments, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules};
+pub use workspace_rules::{
+    Arguments, CallOrigin, Forbidding, Question, Rules, Ruling, Site, WorkspaceRules,
+};

@@ -1,6 +1,6 @@
 //! The rules of one run, and the decision.
 
-use std::{collections::BTreeSet, ops::Deref};
+use std::{collections::BTreeSet, ops::Deref, sync::Arc};
 
 use narthex_model::{Alias, AliasError, ErrorKind, ToolScope};
 
@@ -71,8 +71,12 @@ pub enum Denial {
     /// Nobody has granted what it requires (X-M55).
     #[error("this requires {}", listed(.missing))]
     Ungranted {
+        /// The server, as the run calls it.
+        server: Alias,
         /// What was to be used.
         item: Item,
+        /// Under which name grants know it: a task goes by the tool that made it.
+        name: Arc<str>,
         /// The tool scopes for which there is no grant.
         missing: Vec<ToolScope>,
         /// Whether its arguments have a digest, without which no grant for exact arguments counts.
@@ -98,7 +102,7 @@ impl Denial {
     /// The check that refused, of [`crate::CHECKS`].
     #[must_use]
     pub fn check(&self) -> &'static str {
-        let [attached, exposed, rules, grants] = crate::CHECKS;
+        let [attached, exposed, _definitions, rules, grants] = crate::CHECKS;
         match self {
             Self::NotAttached(_) => attached,
             Self::Hidden(_) => exposed,

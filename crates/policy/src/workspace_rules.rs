@@ -39,12 +39,24 @@ pub struct Question<'a> {
     pub item: &'a Item,
     /// The method.
     pub method: &'a str,
+    /// Where it comes from.
+    pub origin: CallOrigin,
     /// The arguments.
     pub arguments: Arguments<'a>,
     /// What is known besides.
     pub site: Site<'a>,
     /// When it is made.
     pub at: SystemTime,
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallOrigin {
+    /// It is made for itself.
+    #[default]
+    Call,
+    /// It goes on with a task that an earlier call began.
+    Task,
 }
 
 /// The arguments of a request.
@@ -96,6 +108,27 @@ pub struct Forbidding {
 
 /// The rules of who has none.
 static NONE: LazyLock<Arc<WorkspaceRules>> = LazyLock::new(Arc::default);
+
+impl CallOrigin {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Call, Self::Task];
+
+    /// The word in rules and documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Task => "task",
+        }
+    }
+
+    fn of(item: &Item) -> Self {
+        match item {
+            Item::Task(_) => Self::Task,
+            Item::Tool(_) | Item::Prompt(_) | Item::Resource(_) | Item::Server => Self::Call,
+        }
+    }
+}
 
 impl WorkspaceRules {
     /// No rules, and never any.
@@ -149,6 +182,7 @@ impl WorkspaceRules {
             server: &request.alias,
             item: made_by.as_ref().unwrap_or(&request.item),
             method: request.message.method(),
+            origin: CallOrigin::of(&request.item),
             arguments,
             site: site(request),
             at: now(),

@@ -106,6 +106,8 @@ impl Connection {
         if let Some(before) = before {
             found.inventory = before.inventory.clone();
             found.inventory_version = before.inventory_version;
+            found.first.clone_from(&before.first);
+            found.changed = before.changed;
             found.log = before.log.clone();
         }
         Self {

@@ -2,19 +2,35 @@
 //! later is for the next run: a definition that was looked at cannot be exchanged in the midst of a
 //! run (S23).
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use narthex_model::{Alias, ServerState};
-use narthex_upstream::{Inventory, InventoryEntry, Listed};
+use narthex_upstream::{Inventory, InventoryEntry, Listed, ServerFacts};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 use crate::{HeldNames, MountSet, ServerRow};
 
-/// The first lists of a run's own servers.
+/// The first lists of a run's own servers, and what these told models of themselves then.
 #[derive(Debug, Clone, Default)]
-pub struct FirstLists(BTreeMap<Alias, FirstList>);
+pub struct FirstLists {
+    lists: BTreeMap<Alias, FirstList>,
+    /// Of a server that is not here, this is not frozen.
+    words: BTreeMap<Alias, FirstWords>,
+}
+
+/// What a server told models of itself.
+#[derive(Debug, Clone, Default)]
+struct FirstWords {
+    digest: Option<KeptDigest>,
+    /// As it was told here.
+    text: Option<String>,
+}
 
 /// The same by digests, to be kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +56,9 @@ pub struct KeptServer {
     /// `None` in what was kept when resources did not freeze.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resources: Option<BTreeMap<String, KeptDigest>>,
+    /// What it told models of itself: one text, or none. `None` as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<Vec<KeptDigest>>,
 }
 
 /// A SHA-256, written in 43 characters.
@@ -56,32 +75,60 @@ impl FirstLists {
     /// What was kept; of servers of which nothing was, what they have now.
     #[must_use]
     pub fn again(kept: &KeptLists, servers: &MountSet) -> Self {
-        let first = servers.mounts().iter().filter_map(|mount| {
-            let found = mount.found();
-            let first = match kept.0.get(mount.alias()) {
-                Some(kept) => FirstList::Kept(Arc::new(kept.clone())),
+        let mut all = Self::default();
+        for mount in servers.mounts() {
+            let (alias, found) = (mount.alias().clone(), mount.found());
+            let (first, words) = match kept.0.get(&alias) {
+                Some(kept) => (FirstList::Kept(Arc::new(kept.clone())), FirstWords::kept(kept)),
                 // What has listed nothing yet is frozen to nothing.
-                None if found.state != ServerState::Ready => return None,
-                None => FirstList::Listed(found.inventory.clone()),
+                None if found.state != ServerState::Ready => continue,
+                None => {
+                    let words = FirstWords::of(found.facts.as_deref());
+                    (FirstList::Listed(found.inventory.clone()), Some(words))
+                }
             };
-            Some((mount.alias().clone(), first))
-        });
-        Self(first.collect())
+            all.words.extend(words.map(|words| (alias.clone(), words)));
+            all.lists.insert(alias, first);
+        }
+        all
     }
 
     /// The same by digests.
     #[must_use]
     pub fn kept(&self) -> KeptLists {
-        let kept = self.0.iter().map(|(alias, first)| (alias.clone(), first.kept()));
+        let kept = self.lists.iter().map(|(alias, first)| {
+            let words = self.words.get(alias).map(|words| words.digest.into_iter().collect());
+            (alias.clone(), KeptServer { words, ..first.kept() })
+        });
         KeptLists(kept.collect())
     }
 
     /// What was listed here and may have to be looked at, each with its server.
     pub fn listed(&self) -> impl Iterator<Item = (&Alias, &Arc<Inventory>)> {
-        self.0.iter().filter_map(|(alias, first)| match first {
+        self.lists.iter().filter_map(|(alias, first)| match first {
             FirstList::Listed(inventory) => Some((alias, inventory)),
             FirstList::Kept(_) => None,
         })
+    }
+
+    /// What such a server told models of itself, if it did.
+    #[must_use]
+    pub fn told(&self, alias: &Alias) -> Option<&str> {
+        self.words.get(alias)?.text.as_deref()
+    }
+
+    /// The same, where this server tells models nothing of itself.
+    #[must_use]
+    pub fn silent(mut self, alias: &Alias) -> Self {
+        self.words.insert(alias.clone(), FirstWords::default());
+        self
+    }
+
+    /// Whether a server may tell models what it says of itself now: what it did at first.
+    #[must_use]
+    pub fn lets_tell(&self, alias: &Alias, text: &str) -> bool {
+        let first = self.words.get(alias);
+        first.is_none_or(|first| first.digest == Some(KeptDigest::of_text(text)))
     }
 
     /// The same without what is held back.
@@ -94,7 +141,8 @@ impl FirstLists {
             }
             kept @ FirstList::Kept(_) => (alias, kept),
         };
-        Self(self.0.into_iter().map(without).collect())
+        let lists = self.lists.into_iter().map(without).collect();
+        Self { lists, ..self }
     }
 
     /// The same, where those of these servers that have listed nothing yet have nothing: what they
@@ -103,7 +151,10 @@ impl FirstLists {
     pub fn or_nothing<'a>(mut self, servers: impl IntoIterator<Item = &'a Alias>) -> Self {
         for alias in servers {
             let nothing = || FirstList::Listed(Arc::default());
-            self.0.entry(alias.clone()).or_insert_with(nothing);
+            if !self.lists.contains_key(alias) {
+                self.words.insert(alias.clone(), FirstWords::default());
+            }
+            self.lists.entry(alias.clone()).or_insert_with(nothing);
         }
         self
     }
@@ -111,18 +162,20 @@ impl FirstLists {
     /// Whether a server is among them.
     #[must_use]
     pub fn has(&self, alias: &Alias) -> bool {
-        self.0.contains_key(alias)
+        self.lists.contains_key(alias)
     }
 
     /// A row as the run sees it.
     #[must_use]
     pub fn row(&self, row: Arc<ServerRow>) -> Arc<ServerRow> {
-        let first = row.alias.as_ref().and_then(|alias| self.0.get(alias));
-        let Some(first) = first else { return row };
+        let Some(alias) = &row.alias else { return row };
+        let Some(first) = self.lists.get(alias) else { return row };
         let seen = first.of(&row.inventory);
-        match Arc::ptr_eq(&seen, &row.inventory) {
+        let told = row.facts.as_ref().and_then(|facts| facts.instructions());
+        let is_told = told.is_none_or(|told| self.lets_tell(alias, &told));
+        match Arc::ptr_eq(&seen, &row.inventory) && is_told {
             true => row,
-            false => Arc::new(row.with_inventory(seen)),
+            false => Arc::new(row.seen_as(seen, is_told)),
         }
     }
 }
@@ -173,6 +226,7 @@ impl KeptServer {
             prompts: digests(Listed::Prompt),
             templates: digests(Listed::Template),
             resources: Some(digests(Listed::Resource)),
+            words: None,
         }
     }
 
@@ -187,7 +241,24 @@ impl KeptServer {
     }
 }
 
+impl FirstWords {
+    fn of(facts: Option<&ServerFacts>) -> Self {
+        let text = facts.and_then(|facts| facts.instructions()).map(Cow::into_owned);
+        Self { digest: text.as_deref().map(KeptDigest::of_text), text }
+    }
+
+    /// `None` for what is not frozen.
+    fn kept(kept: &KeptServer) -> Option<Self> {
+        let digest = kept.words.as_ref()?.first().copied();
+        Some(Self { digest, text: None })
+    }
+}
+
 impl KeptDigest {
+    fn of_text(text: &str) -> Self {
+        Self(Sha256::digest(text).into())
+    }
+
     fn of(list: Listed, entry: &InventoryEntry) -> Self {
         Self(*entry.digest(list))
     }
@@ -321,10 +392,12 @@ mod tests {
         let listed = inventory(&[("a", "{1}")], &[("r:1", "{2}")]);
         let [early, late] = ["early", "late"].map(|name| Alias::new(name).unwrap());
         let first = BTreeMap::from([(early.clone(), FirstList::Listed(listed.clone()))]);
-        let first = FirstLists(first).or_nothing([&early, &late]);
-        assert!(Arc::ptr_eq(&first.0[&early].of(&listed), &listed));
-        let seen = first.0[&late].of(&listed);
+        let first = FirstLists { lists: first, ..FirstLists::default() };
+        let first = first.or_nothing([&early, &late]);
+        assert!(Arc::ptr_eq(&first.lists[&early].of(&listed), &listed));
+        let seen = first.lists[&late].of(&listed);
         assert!(seen.is_empty() && seen.withholds("r:1"));
+        assert!(!first.lets_tell(&late, "x") && first.lets_tell(&early, "x"), "it is not frozen");
     }
 
     /// S23: what is held back is not there, and what a template of it covers cannot be read.
@@ -336,13 +409,37 @@ mod tests {
         let mut held = HeldNames::default();
         held.add(&alias, Listed::Tool, "a");
         held.add(&alias, Listed::Template, "b:{id}");
-        let first = FirstLists(first).without(&held);
-        for first in [first.0[&alias].clone(), FirstList::Kept(first.0[&alias].kept().into())] {
+        let first = FirstLists { lists: first, ..FirstLists::default() }.without(&held);
+        let first = &first.lists[&alias];
+        for first in [first.clone(), FirstList::Kept(first.kept().into())] {
             let seen = first.of(&listed);
             assert_eq!(names(&seen, Listed::Tool), ["b:{id}"]);
             assert_eq!(names(&seen, Listed::Prompt), ["a", "b:{id}"]);
             assert!(seen.withholds("b:1") && !seen.withholds("c:1"));
         }
+    }
+
+    /// S23: what a server tells models of itself is what it was at first, also from its digest.
+    #[test]
+    fn s23_what_a_server_tells_models_cannot_be_exchanged() {
+        let alias = Alias::new("docs").unwrap();
+        let words = FirstWords { digest: Some(KeptDigest::of_text("x")), text: None };
+        let first = FirstLists {
+            lists: [(alias.clone(), FirstList::Listed(inventory(&[("a", "{1}")], &[])))].into(),
+            words: [(alias.clone(), words)].into(),
+        };
+        let lets = |first: &FirstLists| ["x", "y"].map(|text| first.lets_tell(&alias, text));
+        assert_eq!(lets(&first), [true, false]);
+        let text = serde_json::to_string(&first.kept()).unwrap();
+        let kept: KeptLists = serde_json::from_str(&text).unwrap();
+        let words = FirstWords::kept(&kept.0[&alias]).unwrap();
+        let again = FirstLists { words: [(alias.clone(), words)].into(), ..first.clone() };
+        assert_eq!(lets(&again), [true, false]);
+        let silent = first.silent(&alias);
+        assert_eq!(lets(&silent), [false, false]);
+        assert_eq!(silent.kept().0[&alias].words, Some(Vec::new()));
+        let old: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
+        assert!(FirstWords::kept(&old).is_none(), "it was not frozen then");
     }
 
     #[test]

@@ -42,15 +42,17 @@ struct HeldOfServer {
     prompts: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     templates: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    resources: BTreeSet<String>,
 }
 
 impl HeldOfServer {
-    fn list(&self, list: Listed) -> Option<&BTreeSet<String>> {
+    fn list(&self, list: Listed) -> &BTreeSet<String> {
         match list {
-            Listed::Tool => Some(&self.tools),
-            Listed::Prompt => Some(&self.prompts),
-            Listed::Template => Some(&self.templates),
-            Listed::Resource => None,
+            Listed::Tool => &self.tools,
+            Listed::Prompt => &self.prompts,
+            Listed::Template => &self.templates,
+            Listed::Resource => &self.resources,
         }
     }
 }
@@ -62,14 +64,14 @@ impl HeldNames {
         self.0.is_empty()
     }
 
-    /// Adds one. Resources are never held back by themselves.
+    /// Adds one.
     pub fn add(&mut self, alias: &Alias, list: Listed, name: &str) {
         let names = self.0.entry(alias.clone()).or_default();
         let names = match list {
             Listed::Tool => &mut names.tools,
             Listed::Prompt => &mut names.prompts,
             Listed::Template => &mut names.templates,
-            Listed::Resource => return,
+            Listed::Resource => &mut names.resources,
         };
         names.insert(name.to_owned());
     }
@@ -77,8 +79,8 @@ impl HeldNames {
     /// Adds others.
     pub fn extend(&mut self, others: &Self) {
         for (alias, of) in &others.0 {
-            for list in [Listed::Tool, Listed::Prompt, Listed::Template] {
-                of.list(list).into_iter().flatten().for_each(|name| self.add(alias, list, name));
+            for list in [Listed::Tool, Listed::Prompt, Listed::Template, Listed::Resource] {
+                of.list(list).iter().for_each(|name| self.add(alias, list, name));
             }
         }
     }
@@ -86,26 +88,31 @@ impl HeldNames {
     /// Whether one is among them.
     #[must_use]
     pub fn has(&self, alias: &Alias, list: Listed, name: &str) -> bool {
-        let names = self.0.get(alias).and_then(|of| of.list(list));
-        names.is_some_and(|names| names.contains(name))
+        self.0.get(alias).is_some_and(|of| of.list(list).contains(name))
     }
 
     /// The alias and the own name of what is meant by a name at an aggregated endpoint.
     fn qualified(&self, list: Listed, name: &str, limit: usize) -> Option<(Alias, String)> {
         let pairs = self.0.iter().flat_map(|(alias, of)| {
-            let names = of.list(list).into_iter().flatten();
+            let names = of.list(list).iter();
             names.map(move |name| (alias, name.as_str()))
         });
         let names = QualifiedNames::build(pairs, limit);
         names.route(name).map(|(alias, own)| (alias.clone(), own.to_string()))
     }
 
-    /// The alias of a template that is held back and covers a URI, or is this text.
+    /// The alias of a resource that is held back, or of a template that covers a URI or is this
+    /// text.
     fn template(&self, alias: Option<&Alias>, uri: &str) -> Option<(Alias, String)> {
         let of = self.0.iter().filter(|(own, _)| alias.is_none_or(|alias| alias == *own));
-        let mut all = of.flat_map(|(alias, of)| of.templates.iter().map(move |one| (alias, one)));
-        let found = all.find(|(_, one)| *one == uri || Template::parse(one).matches(uri));
-        found.map(|(alias, one)| (alias.clone(), one.clone()))
+        let mut all = of.flat_map(|(alias, of)| {
+            let templates = of.templates.iter().map(move |one| (alias, one, true));
+            of.resources.iter().map(move |one| (alias, one, false)).chain(templates)
+        });
+        let found = all.find(|(_, one, is_template)| {
+            *one == uri || (*is_template && Template::parse(one).matches(uri))
+        });
+        found.map(|(alias, one, _)| (alias.clone(), one.clone()))
     }
 }
 
@@ -197,6 +204,7 @@ mod tests {
                 assert!(found(at, Listed::Template, uri).is_some(), "{uri}");
             }
         }
+        assert!(found(None, Listed::Template, "file:///etc/passwd").is_some());
         for (at, list, name) in [
             (Some(&mail), Listed::Tool, "read.all"),
             (Some(&files), Listed::Prompt, "read.all"),

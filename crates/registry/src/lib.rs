@@ -14,6 +14,7 @@ mod connection;
 mod digest;
 mod event;
 mod first_lists;
+mod first_said;
 mod first_variants;
 mod held_back;
 mod log_follower;
@@ -27,6 +28,7 @@ mod subscription;
 
 pub use event::ServerEvent;
 pub use first_lists::{FirstList, FirstLists, KeptFurther, KeptLists, KeptServer, KeptVariant};
+pub use first_said::FirstSaid;
 pub use first_variants::FirstVariants;
 pub use held_back::{HeldBack, HeldNames, PinnedServer};
 pub use layers::{Declared, Layer};

@@ -51,6 +51,16 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// What was found of the server, for another connection to it by a configuration with this
+    /// digest: what another configuration leads to was never listed.
+    fn before(&self, digest: Digest) -> Found {
+        let mut found = Found::clone(&self.row.found);
+        if self.digest != Some(digest) {
+            (found.first, found.changed) = (None, 0);
+        }
+        found
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.row.name
     }
@@ -211,8 +221,8 @@ impl Rows {
             shared.pool.forget(mount);
         }
         let mount = kept.unwrap_or_else(|| {
-            let before = old.as_ref().map(|old| &*old.row.found);
-            shared.mount_live(&definition, digest, before)
+            let before = old.as_ref().map(|old| old.before(digest));
+            shared.mount_live(&definition, digest, before.as_ref())
         });
         let listing = old.as_ref().map(|old| old.row.listing.clone()).unwrap_or_default();
         let row = ServerRow {

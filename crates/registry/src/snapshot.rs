@@ -12,7 +12,7 @@ use narthex_supervisor::LogRing;
 use narthex_upstream::{Dialect, Inventory, Link, ServerFacts};
 use tokio::sync::Mutex;
 
-use crate::connection::Connection;
+use crate::{connection::Connection, first_said::FirstSaid};
 
 /// The registry at one moment.
 #[derive(Debug, Clone)]
@@ -76,6 +76,10 @@ pub struct Found {
     pub inventory: Arc<Inventory>,
     /// Rises when the inventory changes.
     pub inventory_version: u64,
+    /// What it said when this process listed it first.
+    pub first: Option<Arc<FirstSaid>>,
+    /// How much of that says something else by now, under the same names.
+    pub changed: usize,
     /// What the server was found to speak.
     pub dialect: Option<Dialect>,
     /// Attempts to reconnect since it was lost, while it is not back.
@@ -103,6 +107,8 @@ impl Found {
             is_asleep: false,
             inventory: Arc::default(),
             inventory_version: 0,
+            first: None,
+            changed: 0,
             dialect: None,
             attempt: 0,
             reconnects: 0,
@@ -195,8 +201,12 @@ impl ServerRow {
 
     /// The same row for somebody who sees only this of what the server has.
     #[must_use]
-    pub fn with_inventory(&self, inventory: Arc<Inventory>) -> Self {
-        let found = Found { inventory, ..(*self.found).clone() };
+    pub fn seen_as(&self, inventory: Arc<Inventory>, tells_models: bool) -> Self {
+        let mut found = Found { inventory, ..(*self.found).clone() };
+        if !tells_models {
+            let silent = |facts: Arc<ServerFacts>| Arc::new(facts.without_instructions());
+            found.facts = found.facts.map(silent);
+        }
         Self { found: Arc::new(found), ..self.clone() }
     }
 

@@ -214,7 +214,7 @@ fn kind_of(expr: &Expr) -> Kind {
         }
         // What is known of the circumstances.
         Expr::GetAttr { expr, attr } => match (&**expr, attr.as_str()) {
-            (Expr::Var(Var::Context), "method" | "endpoint" | "era") => Kind::Text,
+            (Expr::Var(Var::Context), "method" | "endpoint" | "era" | "origin") => Kind::Text,
             (Expr::Var(Var::Principal), "is_child") => Kind::Bool,
             (Expr::Var(Var::Principal | Var::Resource), _) => Kind::Text,
             _ => Kind::Any,

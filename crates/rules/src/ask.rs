@@ -167,7 +167,7 @@ fn number(id: &str) -> Option<usize> {
 
 impl Asked {
     fn of(question: &Question<'_>) -> Option<Self> {
-        let Question { actors, server, item, method, site, at, arguments: _ } = question;
+        let Question { actors, server, item, method, origin, site, at, arguments: _ } = question;
         let id = site.server_id.unwrap_or(server.as_str());
         let of_server = uid(&TYPES.server, id);
         let (kind, name) = match item {
@@ -206,6 +206,7 @@ impl Asked {
             text("method", method),
             text("endpoint", site.endpoint),
             text("era", site.era),
+            text("origin", origin.as_str()),
             ("annotations".to_owned(), annotations(site.annotations)?),
             ("time".to_owned(), time(*at)?),
         ];

@@ -78,7 +78,7 @@ impl Runs {
         request: &Value,
         awaited: Awaited,
     ) -> Result<Started, RunError> {
-        let own = run.authority.actors().session;
+        let own = self.session_of(run);
         let _turn = match own {
             Some(own) => Some(self.shared.spawning.take(&own).await),
             None => None,
@@ -101,7 +101,7 @@ impl Runs {
     /// When it is none, or the store fails.
     pub async fn child(&self, run: &RunView, id: &str) -> Result<Child, RunError> {
         let none = || RunError::NotYourChild(shortened(id));
-        let own = run.authority.actors().session.ok_or_else(none)?;
+        let own = self.session_of(run).ok_or_else(none)?;
         let (session, runs) = match self.session(&run.workspace, id).await {
             Ok(found) => found,
             Err(RunError::UnknownSession(_)) => return Err(none()),
@@ -160,7 +160,7 @@ impl Runs {
     /// # Errors
     /// When no run did, its session has ended, or the store fails.
     pub async fn caller(&self, run: &RunView) -> Result<Caller, RunError> {
-        let own = run.authority.actors().session.ok_or(RunError::NoCaller)?;
+        let own = self.session_of(run).ok_or(RunError::NoCaller)?;
         let (session, _) = self.session(&run.workspace, &own.to_text()).await?;
         let parent = session.parent.ok_or(RunError::NoCaller)?;
         let parent = self.stored(&run.workspace, parent).await?.ok_or(RunError::CallerOver)?;

@@ -2,8 +2,8 @@
 //! there before, or a human has looked at it (D10, S22 to S24).
 //!
 //! The first text of a name is pinned; a run has what is pinned or accepted, and nothing else of
-//! tools, prompts and templates. All of that is decided by rows of the store, so that restarts and
-//! other daemons change nothing.
+//! tools, prompts, templates, resources, and what the server tells models of itself. All of that is
+//! decided by rows of the store, so that restarts and other daemons change nothing.
 
 mod decide;
 mod judge;
@@ -67,7 +67,7 @@ impl Runs {
         let mut warnings = Vec::new();
         let listed: Vec<_> =
             first.listed().map(|(alias, list)| (alias.clone(), list.clone())).collect();
-        let mut beside = Vec::new();
+        let (mut beside, mut silent) = (Vec::new(), Vec::new());
         for (alias, list) in &listed {
             let Some(server) = servers.get(alias) else { continue };
             let tools = list.tools.iter();
@@ -76,7 +76,8 @@ impl Runs {
         for (alias, inventory) in &listed {
             let Some(server) = servers.get(alias) else { continue };
             let of = Of { workspace, run, server };
-            let names = self.look_at_one(of, inventory, &beside).await?;
+            let told = first.told(alias).map(str::to_owned);
+            let names = self.look_at_one(of, (inventory, told), &beside).await?;
             if !names.is_empty() {
                 let (count, id) = (names.len(), &server.id);
                 warnings.push(format!(
@@ -84,22 +85,29 @@ impl Runs {
                      accepted them: see `narthex servers definitions {id}`"
                 ));
             }
-            names.iter().for_each(|(list, name)| held.add(alias, *list, name));
+            for (list, name) in &names {
+                match list {
+                    Some(list) => held.add(alias, *list, name),
+                    None => silent.push(alias.clone()),
+                }
+            }
         }
         let first = first.without(&held);
+        let first = silent.iter().fold(first, FirstLists::silent);
         let lists = first.kept();
         Ok(LookedAt { first: first.or_nothing(servers.keys()), lists, held, warnings })
     }
 
-    /// What of the lists of a server is held back.
+    /// What of the lists of a server, and of what it tells models of itself, is held back.
     async fn look_at_one(
         &self,
         of: Of<'_>,
-        inventory: &Arc<Inventory>,
+        (inventory, told): (&Arc<Inventory>, Option<String>),
         beside: &[(String, String)],
-    ) -> Result<Vec<(Listed, String)>, RunError> {
+    ) -> Result<Vec<(Option<Listed>, String)>, RunError> {
         let looked = inventory.clone();
-        let seen = tokio::task::spawn_blocking(move || Seen::all(&looked)).await;
+        let looking = move || Seen::all(&looked, told.as_deref());
+        let seen = tokio::task::spawn_blocking(looking).await;
         let seen = Arc::new(seen.map_err(ControlError::Bug)?);
         let heads = self.heads(of).await?;
         let is_kept = |heads: &HashMap<String, DefinitionHead>, one: &Seen| {
@@ -231,7 +239,7 @@ impl Shared {
             let looking = async move {
                 let server = run.held_back().server(&alias).cloned()?;
                 let of = Of { workspace: &run.workspace, run: run.id, server: &server };
-                let names = match runs.look_at_one(of, &listed, &[]).await {
+                let names = match runs.look_at_one(of, (&listed, None), &[]).await {
                     Ok(names) => names,
                     Err(error) => {
                         tracing::warn!(run.id = %run.id, "{alias} could not be looked at: {error}");
@@ -239,7 +247,9 @@ impl Shared {
                     }
                 };
                 let mut held = HeldNames::default();
-                names.iter().for_each(|(list, name)| held.add(&alias, *list, name));
+                for (list, name) in &names {
+                    list.iter().for_each(|list| held.add(&alias, *list, name));
+                }
                 let seen = listed.only(|list, entry| !held.has(&alias, list, &entry.key));
                 run.held_back().add(&held);
                 Some(seen)

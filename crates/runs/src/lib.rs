@@ -21,6 +21,7 @@ mod frozen;
 mod inbox;
 mod keep;
 mod kept;
+mod own_session;
 mod prepare;
 mod refused;
 mod resuming;
@@ -45,7 +46,10 @@ use narthex_model::{McpClientId, RunEnd, RunId, ServerId, SessionId, WorkspaceId
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
 use narthex_store::{NewRest, Store};
 use narthex_vault::Vault;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{OnceCell, watch},
+    time::Instant,
+};
 
 pub use narthex_shares::path_spelling;
 pub use narthex_store::{
@@ -136,6 +140,8 @@ struct Shared {
     clients: Turns<McpClientId>,
     /// Held by whoever copies what is shared.
     copying: Copying,
+    /// Set once the session of the process's own run is there.
+    own_session: OnceCell<()>,
 }
 
 impl Runs {
@@ -158,6 +164,7 @@ impl Runs {
             claimed: Claims::default(),
             clients: Turns::default(),
             copying: Copying::default(),
+            own_session: OnceCell::new(),
         });
         Self { shared }
     }
@@ -175,6 +182,7 @@ impl Runs {
             runs.shared.gateway.metrics().count("session_events_unwritten", help, unwritten);
         }
         if let Some(store) = runs.control().store() {
+            runs.end_earlier_session().await?;
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);
             let (watching, closing) = (runs.clone(), runs.control().closing());

@@ -186,7 +186,8 @@ impl Runs {
     /// forgotten.
     ///
     /// # Errors
-    /// When there is none of this id, it has ended before, or the store fails.
+    /// When there is none of this id, it has ended before, it is that of the run of the process
+    /// itself, or the store fails.
     pub async fn session_end(
         &self,
         workspace: &WorkspaceId,
@@ -195,6 +196,9 @@ impl Runs {
     ) -> Result<(), RunError> {
         let (session, _) = self.session(workspace, id).await?;
         let id = session.id;
+        if self.is_own_session(id) {
+            return Err(RunError::Local);
+        }
         let ending = Ending { by: by.clone(), how: RunEnd::Ended, first: None };
         match self.end_session(workspace, id, ending).await? {
             true => Ok(()),
@@ -217,7 +221,7 @@ impl Runs {
     }
 
     /// Ends a session and its runs, in the store at one moment; `false` if it had ended before.
-    async fn end_with_runs(
+    pub(crate) async fn end_with_runs(
         &self,
         control: &Control,
         workspace: &WorkspaceId,

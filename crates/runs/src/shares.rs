@@ -107,7 +107,7 @@ impl Runs {
         run: &RunView,
         asked: NewShare,
     ) -> Result<(SeenShare, Snapshot), RunError> {
-        let session = run.authority.actors().session.ok_or(SharingError::NoSession)?;
+        let session = self.session_of(run).ok_or(SharingError::NoSession)?;
         let sharer = Sharer { workspace: run.workspace.clone(), run: run.id, session };
         let earlier = match &asked.share {
             Some(id) => Some(self.own_share(&sharer, id).await?),

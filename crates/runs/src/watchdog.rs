@@ -82,7 +82,7 @@ impl Runs {
         run: &RunView,
         lasts: Option<Duration>,
     ) -> Result<Option<SystemTime>, RunError> {
-        let own = run.authority.actors().session.ok_or(RunError::NoCaller)?;
+        let own = self.session_of(run).ok_or(RunError::NoCaller)?;
         let (session, _) = self.session(&run.workspace, &own.to_text()).await?;
         session.parent.ok_or(RunError::NoCaller)?;
         let key = (run.workspace.clone(), own);

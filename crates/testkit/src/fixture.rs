@@ -39,7 +39,7 @@ pub use self::stats::Counts;
 /// Name and version that the fixture reports of itself.
 pub(crate) const SERVER_NAME: &str = "narthex-fixture";
 pub(crate) const SERVER_VERSION: &str = env!("CARGO_PKG_VERSION");
-pub(crate) const INSTRUCTIONS: &str = "A fixture. Every tool does what its name says.";
+const INSTRUCTIONS: &str = "A fixture. Every tool does what its name says.";
 
 /// The whole state of one fixture server.
 pub struct Fixture {

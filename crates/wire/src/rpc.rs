@@ -4,7 +4,7 @@ use bytes::Bytes;
 use narthex_model::{CallError, ErrorKind};
 use serde_json::{Value, json};
 
-use crate::{Payload, PayloadBuilder, Raw, json::encode_string};
+use crate::{Payload, PayloadBuilder, Raw, Revision, json::encode_string, meta_key, method};
 
 /// Error codes of JSON-RPC, of MCP and of the gateway.
 ///
@@ -60,6 +60,40 @@ pub fn code_for(kind: ErrorKind) -> i64 {
         ErrorKind::Timeout => code::TIMEOUT,
         ErrorKind::Bug => code::INTERNAL_ERROR,
     }
+}
+
+/// The kind that a code stands for, by the same table. A code of a server's own says that it did
+/// not do what was asked, and no more.
+#[must_use]
+pub fn kind_of(code: i64) -> ErrorKind {
+    match code {
+        code::PARSE_ERROR | code::INVALID_REQUEST | code::METHOD_NOT_FOUND => ErrorKind::Invalid,
+        code => {
+            let known = ErrorKind::ALL.into_iter().find(|kind| code_for(*kind) == code);
+            known.unwrap_or(ErrorKind::Unavailable)
+        }
+    }
+}
+
+/// Writes a modern `tools/call` of a client that offers nothing. `arguments` is a JSON object, and
+/// so is `client`, what it calls itself.
+#[must_use]
+pub fn tool_call(name: &str, arguments: &[u8], client: &[u8]) -> Payload {
+    let revision = encode_string(Revision::LATEST.as_str());
+    let members: [(&str, &[u8]); 3] = [
+        (meta_key::PROTOCOL_VERSION, &revision),
+        (meta_key::CLIENT_CAPABILITIES, b"{}"),
+        (meta_key::CLIENT_INFO, client),
+    ];
+    let meta = members.map(|(key, value)| [&encode_string(key)[..], b":", value].concat());
+    let mut params = br#"{"name":"#.to_vec();
+    params.extend_from_slice(&encode_string(name));
+    params.extend_from_slice(br#","arguments":"#);
+    params.extend_from_slice(arguments);
+    params.extend_from_slice(br#","_meta":{"#);
+    params.extend_from_slice(&meta.join(&b","[..]));
+    params.extend_from_slice(b"}}");
+    request(Raw::new(b"1"), method::TOOLS_CALL, Some(&params))
 }
 
 /// Writes an error message. `data` is JSON.

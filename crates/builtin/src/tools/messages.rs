@@ -54,7 +54,7 @@ struct Wanted {
 async fn post(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
     let Wanted { channel, text, thread_id, username } = called.arguments()?;
     let message = Message { channel, text, thread_id, username };
-    let sender = Sender { run: called.run.id, session: called.run.authority.actors().session };
+    let sender = Sender { run: called.run.id, session: called.session().ok() };
     let outbound = called.platform.outbound.as_ref().ok_or_else(|| {
         let text = "this process posts nothing; start the daemon with `narthex up`";
         CallError::new(CallErrorKind::ServerError, text)

@@ -1,7 +1,7 @@
 //! How a run asks humans for what it may not do (D15). Nothing here grants anything.
 
-use narthex_control::{GrantRequestRow, GrantRequestStatus, GrantRequested, RequestOf};
-use narthex_gateway::{BuiltInResult, ToPage};
+use narthex_control::{Control, GrantRequestRow, GrantRequestStatus, GrantRequested, RequestOf};
+use narthex_gateway::{BuiltInResult, Lacking, RunView, ToPage};
 use narthex_model::{CallError, ErrorKind, GrantId, GrantOf, Timestamp, ToolScope, ToolScopeGrant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -11,6 +11,36 @@ use crate::{Called, Effect, Tool, failed, invalid, said};
 
 pub(super) fn tools() -> Vec<Tool> {
     vec![request_grant(), request_permission()]
+}
+
+/// The tool by which runs ask.
+pub(crate) const ASKING: &str = "request_grant";
+/// The longest name of a request that is made up here; agents may have longer ones.
+const MADE_UP_MAX: usize = 100;
+
+/// With what arguments [`ASKING`] is called for what a call lacks. The same is always asked for
+/// under the same name. `None` where the workspace lets no runs ask, or the run acts for nobody.
+pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
+    let workspace = control.workspace(&run.workspace).ok()?;
+    let actors = &run.authority.actors;
+    if !workspace.settings.runtime_requests || (actors.agent.is_none() && actors.user.is_none()) {
+        return None;
+    }
+    let Lacking { scope, server, name } = *lacking;
+    let mut details = json!({ "scope": scope.as_str(), "server": server.as_str() });
+    let mut id = format!("{scope}@{server}");
+    if !name.is_empty() {
+        details["tool"] = json!(name);
+        id = format!("{id}/{name}");
+    }
+    let id: String = id.chars().filter(char::is_ascii_graphic).take(MADE_UP_MAX).collect();
+    Some(json!({
+        "request_id": id,
+        "grant_type": "tool_scope",
+        "details": details,
+        "scope": "once",
+        "justification": format!("`{name}` of the server `{server}` requires `{scope}`"),
+    }))
 }
 
 fn request_grant() -> Tool {
@@ -36,7 +66,7 @@ fn request_grant() -> Tool {
             }),
             &["request_id", "grant_type", "details", "scope", "justification"],
         ),
-        ..Tool::new("request_grant", Effect::Settles, |called| Box::pin(grant(called)))
+        ..Tool::new(ASKING, Effect::Settles, |called| Box::pin(grant(called)))
     }
 }
 
@@ -46,7 +76,7 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
         return Ok(standing(&row));
     }
     let wanted = asked.asked_as.clone();
-    let row = ask(&called, asked).await?.row;
+    let row = asked_for(&called, asked).await?.row;
     let mut result = standing(&row);
     if row.asked_as != wanted {
         result.text.push_str("; the same was asked before, under that request_id");
@@ -55,15 +85,19 @@ async fn grant(called: Called<'_>) -> Result<BuiltInResult, CallError> {
     Ok(result)
 }
 
-/// What this call has asked for before its client led its user to the page. What the client says
+/// What the run has asked for before: by this call, before its client led its user to the page, or
+/// under the same name, as far as that was decided and still says something. What the client says
 /// of it is believed as far as it is this run's and the same.
 async fn asked_before(
     called: &Called<'_>,
     asked: &RequestOf,
 ) -> Result<Option<GrantRequestRow>, CallError> {
-    let Some(id) = called.asked.as_deref() else { return Ok(None) };
-    let found = called.platform.control.grant_request(&called.run.workspace, id).await;
-    match found {
+    let control = &called.platform.control;
+    let Some(id) = called.asked.as_deref() else {
+        let found = control.grant_request_decided(called.run, asked).await;
+        return found.map_err(|error| failed(&error));
+    };
+    match control.grant_request(&called.run.workspace, id).await {
         Ok(row) => Ok(Some(row).filter(|row| row.run == called.run.id && row.of == asked.of)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(failed(&error)),
@@ -110,9 +144,9 @@ fn to_page(called: &Called<'_>, row: &GrantRequestRow) -> Option<ToPage> {
 }
 
 /// Asks; who follows the session is told once.
-async fn ask(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequested, CallError> {
+async fn asked_for(called: &Called<'_>, asked: RequestOf) -> Result<GrantRequested, CallError> {
     // Where nobody can be told of the decision, nothing is asked.
-    called.session()?;
+    called.can_be_told().await?;
     let control = &called.platform.control;
     control.request_grant(called.run, asked).await.map_err(|error| failed(&error))
 }
@@ -164,7 +198,8 @@ async fn permission(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
         let wanted = ToolScopeGrant { scope, server: None, tool: None, arguments: None };
         let asked_as = format!("permission-{}", wanted.scope);
         let (of, reason) = (GrantOf::ToolScope(wanted), reason.clone());
-        let done = ask(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
+        let done =
+            asked_for(&called, RequestOf { asked_as, of, duration: "session", reason }).await?;
         requests.push(json!({
             "details": done.row.of.details(),
             "request_id": done.row.asked_as,

@@ -258,6 +258,7 @@ async fn resolve(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 }
 
 fn commenter(called: &Called<'_>) -> Result<Commenter, CallError> {
+    called.session()?;
     Commenter::run(called.run).ok_or_else(|| of_sharing(&SharingError::NoSession))
 }
 

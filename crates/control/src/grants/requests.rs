@@ -92,6 +92,10 @@ impl Control {
         };
         let by = Actor::new(ActorKind::Run, run.id.to_text());
         let ask = async move |this: Self| {
+            let faults = this.no_end(row.run, row.duration).await?;
+            if !faults.is_empty() {
+                return Err(CatalogError::Refused(faults).into());
+            }
             let store = this.catalog_store(&row.workspace).await?;
             let found = store.grant_requests().ask(&row).await.map_err(ControlError::Store)?;
             let (row, is_new) = found.ok_or(GrantError::TooMany(OPEN_MAX))?;
@@ -106,6 +110,44 @@ impl Control {
             Ok(GrantRequested { row, is_new })
         };
         self.to_the_end(ask).await
+    }
+
+    /// What was decided the last time that a run asked for this under this name, if that still says
+    /// something: a refusal, or a grant that still counts. What was used up, revoked, or decided by
+    /// nobody, is asked anew.
+    ///
+    /// # Errors
+    /// When there is no such workspace or no store, or it fails.
+    pub async fn grant_request_decided(
+        &self,
+        run: &RunView,
+        asked: &RequestOf,
+    ) -> Result<Option<GrantRequestRow>, ControlError> {
+        let store = self.catalog_store(&run.workspace).await?;
+        let found = store.grant_requests().last_asked(run.id, &asked.asked_as, &asked.of).await;
+        let Some(row) = found.map_err(ControlError::Store)? else { return Ok(None) };
+        let counts = match (row.status, row.grant) {
+            (GrantRequestStatus::Denied, _) => true,
+            (GrantRequestStatus::Approved, Some(id)) => {
+                let grant = store.grants().find(&run.workspace, id).await;
+                let grant = grant.map_err(ControlError::Store)?;
+                grant.is_some_and(|grant| grant.consumed.is_none() && grant.revoked.is_none())
+            }
+            _ => false,
+        };
+        Ok(Some(row).filter(|_| counts))
+    }
+
+    /// What is wrong with a grant until a run ends, if that is the run of a daemon itself: no end
+    /// of it is stored, which the grant could share.
+    async fn no_end(&self, run: RunId, scope: &str) -> Result<Vec<FieldError>, ControlError> {
+        let Some(store) = self.store().filter(|_| scope == "run") else { return Ok(Vec::new()) };
+        if store.runs().find(run).await.map_err(ControlError::Store)?.is_some() {
+            return Ok(Vec::new());
+        }
+        let message = "this is the run of the daemon itself, whose end is kept nowhere";
+        let remedy = "write `session`, which ends with the daemon, or `once`";
+        Ok(vec![FieldError::invalid("scope", message, remedy)])
     }
 
     /// Requests of a workspace that stand so, page by page.
@@ -150,7 +192,7 @@ impl Control {
             "once" => Some(request.session.map_or(GrantDuration::Once, GrantDuration::OnceIn)),
             word => GrantDuration::read(word, None, None),
         };
-        let mut faults = Vec::new();
+        let mut faults = self.no_end(request.run, &word).await?;
         if duration.is_none() {
             let remedy = format!("write one of `{}`", GrantDuration::WORDS.join("`, `"));
             faults.push(FieldError::invalid("scope", "this cannot be here", remedy));

@@ -6,7 +6,7 @@ use narthex_model::{
     AgentName, AgentType, Alias, CatalogKind, WorkspaceId,
     json::{Node, shortened},
 };
-use narthex_policy::{Actors, Arguments, Item, Question, Rules, Ruling, Site};
+use narthex_policy::{Actors, Arguments, CallOrigin, Item, Question, Rules, Ruling, Site};
 use narthex_rules::RuleSet;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::{refused, rules_of};
 use crate::{CatalogError, Control, ControlError, FieldError, access::Fields};
 
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "agent",
     "agent_type",
     "server",
@@ -22,6 +22,7 @@ const FIELDS: [&str; 11] = [
     "tool",
     "prompt",
     "resource",
+    "origin",
     "arguments",
     "annotations",
     "user",
@@ -42,6 +43,7 @@ struct Asked {
     server: String,
     alias: Alias,
     item: Item,
+    origin: CallOrigin,
     arguments: Box<RawValue>,
     annotations: Option<Box<RawValue>>,
     user: Option<String>,
@@ -105,11 +107,16 @@ impl Control {
             server: &asked.alias,
             item: &asked.item,
             method: match &asked.item {
+                _ if asked.origin == CallOrigin::Task => "tasks/get",
                 Item::Prompt(_) => "prompts/get",
                 Item::Resource(_) => "resources/read",
                 Item::Tool(_) | Item::Task(_) | Item::Server => "tools/call",
             },
-            arguments: Arguments::Json(asked.arguments.get().as_bytes()),
+            origin: asked.origin,
+            arguments: match asked.origin {
+                CallOrigin::Call => Arguments::Json(asked.arguments.get().as_bytes()),
+                CallOrigin::Task => Arguments::Judged,
+            },
             site: Site {
                 workspace: workspace.as_str(),
                 server_id: Some(&asked.server),
@@ -146,6 +153,7 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         }),
     };
     let item = item(&mut fields);
+    let origin = origin(&mut fields, item.as_ref());
     for name in ["arguments", "annotations"] {
         if let Some(other) = fields.take(name).filter(|node| !matches!(node, Node::Object(_))) {
             fields.fault(name, format!("it is {} and no object", other.found()), "write an object");
@@ -167,6 +175,7 @@ fn read(text: &[u8]) -> Result<Asked, CatalogError> {
         server,
         alias,
         item,
+        origin,
         arguments: exact.arguments.map_or_else(none, Ok)?,
         annotations: exact.annotations,
         user,
@@ -182,6 +191,16 @@ fn optional<T, E: std::fmt::Display>(
 ) -> Option<T> {
     fields.take(name)?;
     fields.named(name, rule)
+}
+
+/// What the call comes from; one that says nothing is made for itself.
+fn origin(fields: &mut Fields, item: Option<&Item>) -> CallOrigin {
+    let words = CallOrigin::ALL.map(|origin| (origin.as_str(), origin));
+    let origin = fields.word("origin", &words).unwrap_or_default();
+    if origin == CallOrigin::Task && !matches!(item, None | Some(Item::Tool(_))) {
+        fields.fault("origin", "tasks are begun by calls of tools alone", "name a `tool`");
+    }
+    origin
 }
 
 /// Makes an item of its name.

@@ -13,7 +13,7 @@ use narthex_wire::{Raw, json::encode_string, method};
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Target, decide};
+use super::Target;
 use crate::{
     Caller, Session,
     exposure::{hide_from_listening, rules},
@@ -67,7 +67,7 @@ impl Shared {
         standing.requests.iter().all(|request| {
             let row = snapshot.get(request.alias.as_str());
             let target = Target::of(row.map(|row| &**row));
-            match decide(caller, target, request.clone(), &paid) {
+            match self.decide(caller, target, request.clone(), &paid) {
                 Ok(Verdict::Permit(_)) => true,
                 // What goes on by itself uses no further grants up.
                 Ok(Verdict::Unpaid(unpaid)) => {

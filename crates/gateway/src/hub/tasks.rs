@@ -71,6 +71,7 @@ impl Session {
             server: self.run.key(alias),
             run: self.run.id,
             is_aggregated: self.endpoint == Endpoint::Aggregated,
+            tool: None,
             origin: None,
         }
     }

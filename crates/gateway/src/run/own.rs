@@ -86,6 +86,11 @@ impl OwnServers {
         self.first.as_ref().is_some_and(|first| first.has(alias))
     }
 
+    /// Whether models may be told what a server says of itself.
+    pub(super) fn may_be_told(&self, alias: &Alias, text: &str) -> bool {
+        self.first.as_ref().is_none_or(|first| first.lets_tell(alias, text))
+    }
+
     /// What servers listed first on links besides the shared ones, of one that is frozen.
     pub(super) fn variants(&self, alias: &Alias) -> Option<&FirstVariants> {
         self.is_frozen(alias).then_some(&self.variants)

@@ -21,7 +21,9 @@ pub(crate) struct TaskOwner {
     pub(crate) run: RunId,
     /// Whether the caller knows ids that the gateway may have changed.
     pub(crate) is_aggregated: bool,
-    /// The call that makes a task now, if that required a grant.
+    /// The tool that is called now, if one is.
+    pub(crate) tool: Option<Arc<str>>,
+    /// The call of it, if that required a grant.
     pub(crate) origin: Option<Arc<Origin>>,
 }
 
@@ -53,7 +55,10 @@ impl TaskOwner {
         let task = result.get("task").or_else(|| result.body_raw().filter(|_| is_modern));
         let Some(task) = task else { return };
         if let Some(id) = task.get("taskId").and_then(Raw::as_str) {
-            self.routes.learn(self.run, &id, &self.server, self.origin.as_ref());
+            let made_by = |tool: &Arc<str>| Origin { tool: tool.clone(), ..Origin::default() };
+            let free = || self.tool.as_ref().map(|tool| Arc::new(made_by(tool)));
+            let origin = self.origin.clone().or_else(free);
+            self.routes.learn(self.run, &id, &self.server, origin.as_ref());
             self.routes.keep_awake(self.run, task, &self.server, link);
         }
     }

@@ -13,7 +13,7 @@ use narthex_registry::{ConnectionId, Snapshot};
 use narthex_upstream::Inventory;
 use narthex_view::{View, seen_rows};
 
-use crate::{built_in::BuiltIn, gateway::Shared};
+use crate::{built_in::Offered, gateway::Shared};
 
 /// From how many entries on those are looked for that nobody needs any more.
 const PRUNED_FROM: usize = 64;
@@ -36,13 +36,15 @@ struct Source {
     /// What runs see of a server may be frozen, and then is not all that it lists (D10).
     inventory: Weak<Inventory>,
     definition: Option<Weak<ServerDefinition>>,
+    /// Whether it tells models anything of itself, which may be held back from a run.
+    tells_models: bool,
 }
 
 impl Source {
     fn identity(&self) -> impl PartialEq + Hash {
         let definition = self.definition.as_ref().map(Weak::as_ptr);
         let inventory = (self.inventory_version, self.inventory.as_ptr());
-        (&self.alias, self.connection, inventory, definition)
+        (&self.alias, self.connection, inventory, definition, self.tells_models)
     }
 }
 
@@ -60,13 +62,14 @@ impl Hash for Source {
     }
 }
 
-fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&BuiltIn>) -> Vec<Source> {
+fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&Offered>) -> Vec<Source> {
     let source = |(alias, row, _): (Alias, &Arc<narthex_registry::ServerRow>, _)| Source {
         alias,
         connection: row.connection,
         inventory_version: row.inventory_version,
         inventory: Arc::downgrade(&row.inventory),
         definition: row.definition.as_ref().map(Arc::downgrade),
+        tells_models: row.facts.as_ref().is_some_and(|facts| facts.instructions().is_some()),
     };
     let built_in = built_in.map(|built_in| Source {
         alias: Alias::built_in(),
@@ -74,6 +77,7 @@ fn sources(snapshot: &Snapshot, policy: &RunPolicy, built_in: Option<&BuiltIn>) 
         inventory_version: 0,
         inventory: Arc::downgrade(&built_in.inventory),
         definition: None,
+        tells_models: true,
     });
     seen_rows(snapshot, policy).map(source).chain(built_in).collect()
 }
@@ -117,7 +121,7 @@ impl Shared {
 
     /// What a policy shows of a snapshot: everybody who sees the same has the same view.
     pub(crate) fn kept_view(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<View> {
-        let sources = sources(snapshot, policy, self.built_in_for(policy));
+        let sources = sources(snapshot, policy, self.offered(snapshot, policy));
         if let (Some(view), _) = self.kept().find(&sources) {
             return view;
         }
@@ -128,7 +132,8 @@ impl Shared {
 
     /// The tools that a policy shows of a snapshot. Nothing is built if a run has the same.
     pub(crate) fn kept_tools(&self, snapshot: &Snapshot, policy: &RunPolicy) -> Arc<ToolSet> {
-        let (_, tools) = self.kept().find(&sources(snapshot, policy, self.built_in_for(policy)));
+        let sources = sources(snapshot, policy, self.offered(snapshot, policy));
+        let (_, tools) = self.kept().find(&sources);
         tools.unwrap_or_else(|| self.tools_of(&self.kept_view(snapshot, policy)))
     }
 

@@ -214,6 +214,38 @@ async fn d13_a_rule_may_tell_endpoints_and_eras_apart() {
     }
 }
 
+/// D13, S14: what goes on with a task is asked about as the call that made it, and as what it is;
+/// also where that call required nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn d13_a_rule_may_tell_calls_and_tasks_apart() {
+    let ruled = Ruled::new(Eras::Modern).await;
+    let with_tasks = |mut params: Value| {
+        params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities":
+            {"extensions": {"io.modelcontextprotocol/tasks": {}}}});
+        params
+    };
+    for (endpoint, prefix) in [(transparent("all"), ""), (Endpoint::Aggregated, "mcp__all__")] {
+        let caller = ruled.world.modern_caller(endpoint);
+        let name = format!("{prefix}confirm_delete");
+        let start = with_tasks(json!({"name": name, "arguments": {"filename": "a.txt"}}));
+        set(&ruled.rules, "");
+        let started = ruled.world.ask(&caller, "tools/call", start.clone()).await;
+        let id = started["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{started}"));
+        let poll = with_tasks(json!({"taskId": id}));
+        for (origin, is_refused) in [("call", [true, false]), ("task", [false, true])] {
+            let rule = format!(
+                "@id(\"it\") forbid(principal, action, resource == Tool::\"all/confirm_delete\") \
+                 when {{ context.origin == \"{origin}\" }};"
+            );
+            set(&ruled.rules, &rule);
+            let call = ruled.world.ask(&caller, "tools/call", start.clone()).await;
+            let polled = ruled.world.ask(&caller, "tasks/get", poll.clone()).await;
+            let refused = [call, polled].map(|answer| error(&answer)["details"]["rule"] == "it");
+            assert_eq!(refused, is_refused, "{origin}");
+        }
+    }
+}
+
 /// D13, S24: a rule about a server of the catalog holds whatever a run calls it.
 #[tokio::test(flavor = "multi_thread")]
 async fn s24_a_rule_holds_under_every_alias() {

@@ -75,6 +75,7 @@ mod tests {
         let table = [
             ("/mcp", "/mcp", ["", "", ""]),
             ("/mcp/git", "/mcp/{alias}", ["git", "", ""]),
+            ("/mcp/git/tools/a%2Fb", "/mcp/{alias}/tools/{tool}", ["git", "a%2Fb", ""]),
             ("/api/tools", "/api/tools", ["", "", ""]),
             ("/api/servers/a%2Fb", "/api/servers/{name}", ["a%2Fb", "", ""]),
             ("/api/servers/a/logs", "/api/servers/{name}/logs", ["a", "", ""]),

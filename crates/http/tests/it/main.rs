@@ -7,6 +7,8 @@ mod boundary;
 #[cfg(test)]
 mod browser;
 #[cfg(test)]
+mod calling;
+#[cfg(test)]
 mod decision;
 #[cfg(test)]
 mod legacy;

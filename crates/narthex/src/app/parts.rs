@@ -3,12 +3,12 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{Confinement, PrincipalId, WorkspaceId};
+use narthex_model::{Confinement, PrincipalId, SessionId, WorkspaceId};
 use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_traffic::{MeterKey, MeterKind, Meters, RunMeters};
 use narthex_upstream::Supervision;
 
-use super::Servers;
+use super::{Servers, no_randomness};
 use crate::{Failure, config};
 
 /// The servers that a person has switched off (E57).
@@ -41,14 +41,18 @@ pub(super) fn local_run(
     policy: RunPolicy,
     meters: &Meters,
     (grants, rules): (Arc<Grants>, Arc<WorkspaceRules>),
-) -> Arc<RunView> {
+) -> Result<Arc<RunView>, Failure> {
     let workspace = WorkspaceId::default();
     let name = workspace.as_str().into();
     let meter = meters.get(&MeterKey { workspace, kind: MeterKind::Workspace, name });
     let meters = RunMeters { workspace: Some(meter), ..RunMeters::default() };
     // Whoever started this process drives it (X-E81).
     let user = Some(PrincipalId::local_admin());
-    let actors = Actors { user, run: Some(token.run_id()), ..Actors::default() };
+    let mut session = [0; SessionId::BYTES];
+    getrandom::fill(&mut session).map_err(|error| no_randomness(&error))?;
+    // It is begun when there is something to tell.
+    let session = Some(SessionId::new(session));
+    let actors = Actors { user, session, run: Some(token.run_id()), ..Actors::default() };
     let run = RunView::new(token, policy).with_meters(meters);
-    Arc::new(run.with_authority(Authority::new(actors, grants, rules)))
+    Ok(Arc::new(run.with_authority(Authority::new(actors, grants, rules))))
 }

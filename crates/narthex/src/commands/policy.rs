@@ -67,10 +67,16 @@ fn validate(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failu
 }
 
 async fn check(args: &CheckPolicyArgs, context: &Context) -> Result<ExitCode, Failure> {
-    let CheckPolicyArgs { agent, server, tool, arguments, user, file, place } = args;
+    let CheckPolicyArgs { agent, server, tool, arguments, origin, user, file, place } = args;
     let rules = file.as_deref().map(text_of).transpose()?;
-    let said =
-        [("agent", agent), ("server", server), ("tool", tool), ("user", user), ("rules", &rules)];
+    let said = [
+        ("agent", agent),
+        ("server", server),
+        ("tool", tool),
+        ("origin", origin),
+        ("user", user),
+        ("rules", &rules),
+    ];
     let said = said.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let question = said.map(|(name, value)| (name.to_owned(), Value::from(value.as_str())));
     let mut entry = Value::Object(question.collect()).to_string();

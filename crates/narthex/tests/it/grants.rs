@@ -1,5 +1,10 @@
 //! `narthex grants` with a real daemon and a real server, one tool of which is gated.
 
+use std::{
+    io::{BufRead as _, BufReader},
+    process::Stdio,
+};
+
 use serde_json::{Value, json};
 
 use crate::support::{Done, Place, fixture_entry};
@@ -87,4 +92,78 @@ fn x_m54_a_human_grants_and_revokes_at_the_command_line() {
         let decided = place.run(["grants", verb, "grq_0000000000000001"]);
         decided.failed(1, &["not_found", "grq_0000000000000001"]);
     }
+}
+
+fn call_json(place: &Place, words: &[&str]) -> Value {
+    let done = place.run([&["call"], words, &["--json"]].concat());
+    serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
+}
+
+/// X-M55, X-M56, X-E81, X-E83: the run of the daemon itself is told how to ask, asks, and hears
+/// how it stands; people see its request where they see those of others, and what they decide
+/// counts. What is for its session ends with the daemon.
+#[test]
+fn x_m56_the_daemons_own_run_asks_as_others_do() {
+    let mut entry = fixture_entry();
+    entry["tool_scopes"] = json!({ "echo": "demo.write" });
+    let place = Place::with(&json!({ "fixture": entry }));
+    let mut daemon = place.up();
+    let sessions = || data(place.run(["sessions", "list", "--json"]))["items"].clone();
+    assert_eq!(sessions(), json!([]), "there is nothing to tell yet");
+    let mut watch = place.command(["grants", "pending", "--watch", "--json"]);
+    let mut watch = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let mut watched = BufReader::new(watch.stdout.take().unwrap()).lines();
+
+    let echo = || call_json(&place, &["fixture", "echo", "message=hello"]);
+    let refused = echo();
+    let error = &refused["structuredContent"]["error"];
+    assert_eq!(error["kind"], "permission_required", "{refused}");
+    let ask = &error["details"]["ask"];
+    assert_eq!(
+        (&ask["server"], &ask["calls"][0]["name"]),
+        (&json!("narthex"), &json!("request_grant"))
+    );
+    let ask_for = |arguments: &Value| {
+        let text = arguments.to_string();
+        let result = call_json(&place, &["narthex", "request_grant", &text]);
+        result["structuredContent"].clone()
+    };
+    let mut wanted = ask["calls"][0]["arguments"].clone();
+    wanted["scope"] = json!("run");
+    let kept_nowhere = ask_for(&wanted);
+    assert!(kept_nowhere["error"].to_string().contains("write `session`"), "{kept_nowhere}");
+    wanted["scope"] = json!("session");
+    let asked = ask_for(&wanted);
+    assert_eq!(asked["status"], "pending", "{asked}");
+    let id = asked["grant_request_id"].as_str().unwrap();
+    assert_eq!(ask_for(&wanted), asked, "asked twice is asked once");
+    let told = watched.next().unwrap().unwrap();
+    assert!(told.contains(id), "{told}");
+    let waiting = data(place.run(["grants", "pending", "--json"]));
+    assert_eq!(waiting["items"][0]["id"], id, "{waiting}");
+    let session = sessions()[0]["session_id"].as_str().unwrap().to_owned();
+    place.run(["sessions", "end", &session]).failed(1, &["the daemon itself"]);
+
+    place.run(["grants", "approve", id]).succeeded();
+    let told = watched.next().unwrap().unwrap();
+    assert!(told.contains("approved") || told.contains("granted"), "{told}");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    assert_eq!(ask_for(&wanted)["status"], "approved");
+    assert_eq!(echo()["content"][0]["text"], "hello");
+    assert_eq!(echo()["content"][0]["text"], "hello");
+    let events = data(place.run(["sessions", "events", &session, "--json"]));
+    let kinds: Vec<_> =
+        events["items"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
+    assert_eq!(kinds, ["agent.permission_request", "permission.granted"]);
+
+    daemon.signal("TERM");
+    assert!(daemon.wait().success());
+    let _daemon = place.up();
+    assert_eq!(echo()["structuredContent"]["error"]["kind"], "permission_required");
+    assert_eq!(sessions()[0]["status"], "ended", "{}", sessions());
+    let again = ask_for(&wanted);
+    assert_eq!(again["status"], "pending", "{again}");
+    place.run(["grants", "deny", again["grant_request_id"].as_str().unwrap()]).succeeded();
+    assert_eq!(ask_for(&wanted)["status"], "denied");
 }

@@ -6,23 +6,30 @@ use std::{
     net::SocketAddr,
     os::unix::fs::symlink,
     process::Stdio,
+    rc::Rc,
     time::{Duration, SystemTime},
 };
 
 use fs_err as fs;
 use hyper::StatusCode;
 use narthex_model::Timestamp;
+use narthex_testkit::fixture::{Options, Running};
 use serde_json::{Value, json};
-use tokio::net::UnixStream;
+use tokio::{
+    net::UnixStream,
+    task::{JoinSet, LocalSet},
+};
 
 use crate::{
-    support::{Daemon, Place, fixture_entry},
+    support::{Daemon, Place},
     world::{Client, Socket, call, initialize, legacy, modern},
 };
 
 const HOME: &str = "/api/workspaces/default";
 /// Whoever has the operator's token drives the runs that they create.
 const LOCAL: &str = "prn_0000000000000000";
+/// What stands before the names of the built-in tools at the aggregated endpoint.
+const PREFIX: &str = "mcp__narthex__";
 
 /// Where a call comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +44,8 @@ enum Entry {
     ServerStdio,
     /// `narthex call`.
     CommandLine,
+    /// A POST to the place of the tool.
+    Rest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +55,7 @@ enum Era {
 }
 
 /// All ways in, with the eras that they can be spoken to in.
-const WAYS: [(Entry, &[Era]); 7] = [
+const WAYS: [(Entry, &[Era]); 8] = [
     (Entry::Aggregated, &[Era::Legacy, Era::Modern]),
     (Entry::Transparent, &[Era::Legacy, Era::Modern]),
     (Entry::Socket, &[Era::Legacy, Era::Modern]),
@@ -55,6 +64,7 @@ const WAYS: [(Entry, &[Era]); 7] = [
     (Entry::ServerStdio, &[Era::Legacy, Era::Modern]),
     // It chooses by itself.
     (Entry::CommandLine, &[Era::Modern]),
+    (Entry::Rest, &[Era::Modern]),
 ];
 
 /// What is granted before the calls.
@@ -100,6 +110,8 @@ struct Gated {
     _daemon: Daemon,
     address: SocketAddr,
     admin: String,
+    /// What the calls are for; it counts them.
+    fixture: Running,
 }
 
 /// A run, and a data directory in which its token is the one of clients.
@@ -112,9 +124,10 @@ struct Run {
 }
 
 impl Gated {
-    fn new() -> Self {
-        let mut entry = fixture_entry();
-        entry["tool_scopes"] = json!({ "echo": "demo.write" });
+    async fn new() -> Self {
+        let fixture = Running::http(Options::default()).await.unwrap();
+        let scopes = json!({ "echo": "demo.write" });
+        let entry = json!({ "transport": "http", "url": fixture.url, "tool_scopes": scopes });
         let place = Place::with(&json!({ "fixture": entry }));
         let daemon = place.start(&["up", "--config", "mcp.json", "--listen", "127.0.0.1:0"]);
         let listening = daemon.event("listening");
@@ -123,7 +136,12 @@ impl Gated {
         let address = url.strip_prefix("http://").unwrap().trim_end_matches('/').parse().unwrap();
         let admin = fs::read_to_string(place.path("data/admin.token")).unwrap().trim().to_owned();
         place.run(["users", "create", "ada", "--role", "author"]).succeeded();
-        Self { place, _daemon: daemon, address, admin }
+        Self { place, _daemon: daemon, address, admin, fixture }
+    }
+
+    /// How many calls have reached the server.
+    fn reached(&self) -> u64 {
+        self.fixture.fixture.counts().calls
     }
 
     async fn ask(&self, method: &str, path: &str, body: &Value) -> (StatusCode, Value) {
@@ -226,6 +244,12 @@ impl Gated {
                 let done = self.place.run(words);
                 serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{done:?}"))
             }
+            Entry::Rest => {
+                let client = Client::new(self.address, "/mcp/fixture/tools/echo", &run.token);
+                let reply = client.whole("POST", &[], r#"{"message":"x"}"#).await;
+                assert_eq!(reply.status, StatusCode::OK, "{reply:?}");
+                serde_json::from_slice(&reply.body).unwrap()
+            }
         }
     }
 
@@ -280,23 +304,33 @@ struct Outcome {
     text: Value,
     kind: Value,
     scopes: Value,
+    /// How to ask, but for what the tool is called at the endpoint.
+    ask: Value,
 }
 
 impl Outcome {
     fn of(result: &Value) -> Self {
         let error = &result["structuredContent"]["error"];
+        let text = result["content"][0]["text"].as_str().unwrap_or_default();
+        let mut ask = error["details"]["ask"].clone();
+        for call in ask["calls"].as_array_mut().into_iter().flatten() {
+            let name = call["name"].as_str().unwrap().trim_start_matches(PREFIX).to_owned();
+            call["name"] = json!(name);
+        }
         Self {
             is_error: result["isError"].as_bool().unwrap_or(false),
-            text: result["content"][0]["text"].clone(),
+            text: json!(text.replace(PREFIX, "")),
             kind: error["kind"].clone(),
             scopes: error["details"]["scopes"].clone(),
+            ask,
         }
     }
 }
 
 impl fmt::Debug for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}: {}", self.is_error, self.kind, self.scopes, self.text)
+        let Self { is_error, text, kind, scopes, ask } = self;
+        write!(f, "{is_error} {kind} {scopes}: {text} {ask}")
     }
 }
 
@@ -317,7 +351,11 @@ impl Gated {
         };
         let mut found = Vec::new();
         for _ in 0..CALLS {
-            found.push(Outcome::of(&self.call(&run, way.0, way.1).await));
+            let before = self.reached();
+            let outcome = Outcome::of(&self.call(&run, way.0, way.1).await);
+            let has_reached = self.reached() - before;
+            assert_eq!(has_reached, u64::from(!outcome.is_error), "{granted:?} by {way:?}");
+            found.push(outcome);
         }
         if let Some(grant) = grant {
             self.revoke(&grant).await;
@@ -336,11 +374,24 @@ impl Gated {
     }
 }
 
+/// What a refused call is told of how to ask.
+fn how_to_ask() -> Value {
+    let arguments = json!({
+        "request_id": "demo.write@fixture/echo",
+        "grant_type": "tool_scope",
+        "details": { "scope": "demo.write", "server": "fixture", "tool": "echo" },
+        "scope": "once",
+        "justification": "`echo` of the server `fixture` requires `demo.write`",
+    });
+    let call = json!({ "name": "request_grant", "arguments": arguments });
+    json!({ "server": "narthex", "calls": [call] })
+}
+
 /// S14, S26, X-M53, X-M57, X-E75: every way in and every era gives the same answer for the same
 /// grants.
 #[tokio::test(flavor = "multi_thread")]
 async fn s14_every_way_in_asks_for_the_same_grants() {
-    let gated = Gated::new();
+    let gated = Gated::new().await;
     let mut number = 0;
     let other = gated.begin(number).await;
     let ways = WAYS.iter().flat_map(|(entry, eras)| eras.iter().map(|era| (*entry, *era)));
@@ -358,11 +409,43 @@ async fn s14_every_way_in_asks_for_the_same_grants() {
             for refused in found.iter().filter(|outcome| outcome.is_error) {
                 assert_eq!(refused.kind, "permission_required", "{granted:?} by {way:?}");
                 assert_eq!(refused.scopes, json!(["demo.write"]), "{granted:?} by {way:?}");
+                assert_eq!(refused.ask, how_to_ask(), "{granted:?} by {way:?}");
             }
             row.push(found);
         }
         for (way, found) in ways.iter().zip(&row) {
             assert_eq!(*found, row[0], "{granted:?} by {way:?}");
         }
+    }
+}
+
+/// How many runs try to use a grant for a single call.
+const RIVALS: usize = 100;
+
+/// S26, X-M54, X-E75: of many runs of one user that use a grant for a single call at the same time,
+/// over all ways in, one gets through: exactly one call reaches the server.
+#[tokio::test(flavor = "multi_thread")]
+async fn s26_of_a_hundred_runs_one_uses_a_grant_for_a_single_call() {
+    let gated = Rc::new(Gated::new().await);
+    let mut runs = vec![gated.begin(0).await];
+    for number in 1..RIVALS {
+        runs.push(gated.begin(number).await);
+    }
+    // Each program of `narthex connect` and `narthex call` takes a while and a core.
+    let ways = [Entry::Aggregated, Entry::Transparent, Entry::Socket, Entry::ServerSocket];
+    let ways = ways.into_iter().chain([Entry::Rest]).cycle();
+    gated.grant(Granted::Once, &runs[0], &runs[1]).await;
+    let (mut calls, here) = (JoinSet::new(), LocalSet::new());
+    for (number, (run, way)) in runs.into_iter().zip(ways).enumerate() {
+        let gated = gated.clone();
+        let era = if number % 2 == 0 { Era::Modern } else { Era::Legacy };
+        let call = async move { Outcome::of(&gated.call(&run, way, era).await) };
+        calls.spawn_local_on(call, &here);
+    }
+    let outcomes = here.run_until(calls.join_all()).await;
+    let passed = outcomes.iter().filter(|outcome| !outcome.is_error).count();
+    assert_eq!((passed, gated.reached()), (1, 1), "{outcomes:?}");
+    for refused in outcomes.iter().filter(|outcome| outcome.is_error) {
+        assert_eq!(refused.kind, "permission_required", "{refused:?}");
     }
 }

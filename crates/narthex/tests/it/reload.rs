@@ -5,6 +5,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+use narthex_testkit::fixture::{Options, Running};
 use serde_json::json;
 
 use crate::support::{Place, fixture_entry};
@@ -114,4 +115,32 @@ fn e12_the_users_settings_are_a_layer_below() {
     let again = start();
     let ready = again.event("ready");
     assert!(!ready.to_string().contains("seeded"), "a default that was removed stays away");
+}
+
+/// S23: a server of the live configuration whose definitions change is followed, and people are
+/// told; what goes back to what it was is no change any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_a_live_server_that_changes_is_told_of() {
+    let server = Running::http(Options::default()).await.unwrap();
+    let place = Place::with(&json!({ "docs": { "transport": "http", "url": server.url } }));
+    let _daemon = place.up();
+    let changed = || {
+        let status = place.run(["status", "--json"]).succeeded().json();
+        status["servers"][0]["definitions_changed"].as_u64().unwrap()
+    };
+    assert_eq!(changed(), 0);
+    let other = json!({ "name": "echo", "description": "Something else",
+                        "inputSchema": { "type": "object" } });
+    server.fixture.redefine("tools/list", "echo", &[other]);
+    while changed() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let status = place.run(["status"]).succeeded().stdout;
+    assert!(status.contains("1 of its definitions changed"), "{status}");
+    let tools = place.run(["tools", "--json"]).succeeded().stdout;
+    assert!(tools.contains("Something else"), "it is followed");
+    server.fixture.redefine("tools/list", "echo", &[]);
+    while changed() != 0 {
+        tokio::task::yield_now().await;
+    }
 }

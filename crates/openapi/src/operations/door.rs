@@ -35,6 +35,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
         .asks(HEADERS)
         .ends()
         .refuses(&[400, 405]),
+    post("/mcp/{alias}/tools/{tool}", "tool_call", "Calls a tool of one server of the run")
+        .takes("ToolArguments")
+        .gives("ToolResult")
+        .refuses(&[400, 406, 408, 409, 413, 415, 429, 500, 503, 504]),
     get("/healthz", "health_show", "Says that the daemon runs").answers(
         200,
         Content::Text(TEXT),

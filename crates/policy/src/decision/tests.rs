@@ -305,8 +305,9 @@ struct Says {
 
 impl crate::Rules for Says {
     fn ask(&self, question: &crate::Question<'_>) -> Ruling {
-        let crate::Question { server, item, method, arguments, site, .. } = question;
-        let asked = format!("{server} {item:?} {method} {arguments:?} {}", site.endpoint);
+        let crate::Question { server, item, method, origin, arguments, site, .. } = question;
+        let origin = origin.as_str();
+        let asked = format!("{server} {item:?} {method} {origin} {arguments:?} {}", site.endpoint);
         self.asked.lock().unwrap().push(asked);
         self.ruling.clone()
     }
@@ -410,8 +411,8 @@ fn d13_rules_are_asked_about_what_uses_something() {
     assert_eq!(word(&decide(&authority, &Gates::default(), task)), "rules");
     assert_eq!(word(&decide(&authority, &Gates::default(), call(r#"{"a":1}"#))), "rules");
     let told = asked.lock().unwrap().clone();
-    assert!(told[0].contains(r#"git Tool("write") tasks/get Judged"#), "{told:?}");
-    assert!(told[1].contains(r#"git Tool("write") tools/call Json("#), "{told:?}");
+    assert!(told[0].contains(r#"git Tool("write") tasks/get task Judged"#), "{told:?}");
+    assert!(told[1].contains(r#"git Tool("write") tools/call call Json("#), "{told:?}");
     // A change counts for the next request, and without rules nobody is asked.
     authority.rules.set(None);
     assert!(authority.rules.is_empty());

@@ -6,7 +6,7 @@ use std::{
 };
 
 use narthex_model::{CallError, ServerState};
-use narthex_upstream::{Inventory, Link, LinkEvent};
+use narthex_upstream::{Inventory, Link, LinkEvent, ServerFacts};
 use narthex_wire::{Message, method};
 use tokio::{
     sync::mpsc,
@@ -18,7 +18,7 @@ use super::{
     open::{Fault, Opened},
 };
 use crate::{
-    ServerEvent,
+    FirstSaid, Found, ServerEvent,
     registry::{EVENT_QUEUE, Shared},
 };
 
@@ -27,6 +27,8 @@ const BACKOFF: [Duration; 3] =
     [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 /// A server that lives this long has recovered: the next loss begins with the shortest pause.
 const STABLE_AFTER: Duration = Duration::from_secs(30);
+/// How many of the names that changed a line of the log has.
+const CHANGED_TOLD: usize = 10;
 /// How long a server whose session is not wanted any more may take to open it.
 const GIVE_BACK_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -264,18 +266,43 @@ impl Life<'_> {
 
 impl Connection {
     fn ready(&self, shared: &Shared, link: Arc<Link>, inventory: Inventory) {
+        let facts = Arc::new(link.facts().clone());
         self.update(shared, |found| {
             found.state = ServerState::Ready;
             found.activity = None;
             found.error = None;
             found.is_asleep = false;
             found.attempt = 0;
-            found.facts = Some(Arc::new(link.facts().clone()));
+            self.listed(found, inventory, &facts);
+            found.facts = Some(facts);
             found.link = Some(link);
-            found.inventory = Arc::new(inventory);
-            found.inventory_version += 1;
             found.last_check = Some(SystemTime::now());
         });
+    }
+
+    /// Notes what the server lists now. Where it says something else than at first, whoever reads
+    /// the log is told, once for each time that it is more.
+    fn listed(&self, found: &mut Found, inventory: Inventory, facts: &ServerFacts) {
+        found.inventory = Arc::new(inventory);
+        found.inventory_version += 1;
+        // What is mounted for runs alone is looked at by them.
+        if !self.is_shown() {
+            return;
+        }
+        let first = found.first.get_or_insert_with(|| {
+            let first = FirstSaid::new(&found.inventory, facts);
+            Arc::new(first)
+        });
+        let changed = first.changed(&found.inventory, facts);
+        if changed.len() > found.changed {
+            let shown = changed.iter().take(CHANGED_TOLD).cloned().collect::<Vec<_>>().join(", ");
+            tracing::warn!(
+                server.name = %self.alias(),
+                "says something else than when it was first listed, and clients have that: {} \
+                 changed: {shown}", changed.len()
+            );
+        }
+        found.changed = changed.len();
     }
 
     fn failed(&self, shared: &Shared, fault: Fault) {
@@ -306,8 +333,7 @@ pub(crate) async fn relist(shared: &Shared, connection: &Connection, link: &Arc<
     let within = connection.settings.deadlines.list;
     if let Some(inventory) = Inventory::fetch_anew(link, within).await {
         connection.update(shared, |found| {
-            found.inventory = Arc::new(inventory);
-            found.inventory_version += 1;
+            connection.listed(found, inventory, link.facts());
             found.last_check = Some(SystemTime::now());
         });
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use narthex_model::{AgentName, AgentType, Alias, PrincipalId, RunId, SessionId};
-use narthex_policy::{Actors, Site};
+use narthex_policy::{Actors, CallOrigin, Site};
 use proptest::prelude::*;
 
 use super::*;
@@ -44,6 +44,7 @@ fn said(rules: &RuleSet, arguments: &str) -> Ruling {
         server: &Alias::new("lin").unwrap(),
         item: &Item::Tool("write".into()),
         method: "tools/call",
+        origin: CallOrigin::Call,
         arguments: Arguments::Json(arguments.as_bytes()),
         site,
         at: at(),
@@ -70,6 +71,7 @@ fn d13_rules_see_who_calls_what_and_where() {
         r#"resource.server.alias == "lin" && resource.server.id == "linear""#,
         r#"context.method == "tools/call" && context.endpoint == "aggregated""#,
         r#"context.era == "modern" && context.time.weekday == 3"#,
+        r#"context.origin == "call""#,
         r#"context.time.hour == 9 && context.time.minute == 5"#,
         r#"context.time.seconds == 1704877500"#,
     ] {
@@ -133,6 +135,7 @@ fn s14_what_cannot_be_asked_counts_as_matching() {
             server: &Alias::new("linear").unwrap(),
             item: &Item::Tool(tool.into()),
             method: "tasks/get",
+            origin: CallOrigin::Task,
             arguments: Arguments::Judged,
             site: Site::default(),
             at: at(),
@@ -176,6 +179,7 @@ proptest! {
             server: &Alias::new("linear").unwrap(),
             item: &Item::Resource(name.as_str().into()),
             method: "resources/read",
+            origin: CallOrigin::Call,
             arguments: Arguments::Json(arguments.as_bytes()),
             site: Site::default(),
             at: at(),
@@ -243,6 +247,7 @@ proptest! {
             server: &Alias::new(["one", "two", "three"][server]).unwrap(),
             item: &items[item],
             method: "vendor/x",
+            origin: CallOrigin::Call,
             arguments: Arguments::Json(br#"{"n":"no number"}"#),
             site: Site::default(),
             at: at(),

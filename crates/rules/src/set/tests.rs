@@ -38,6 +38,7 @@ fn d13_rules_may_name_what_the_schema_has() {
         r#"[Server::"a", Server::"b"].contains(resource.server)"#,
         r#"context.annotations.destructiveHint && !context.annotations.readOnlyHint"#,
         r#"context.endpoint == "aggregated" && context.era == "legacy""#,
+        r#"context.origin == "task""#,
         r#"context.method == "resources/subscribe""#,
         r#"context.time.hour < 8 || context.time.weekday > 5 || context.time.seconds > 1"#,
     ] {

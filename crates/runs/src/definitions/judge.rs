@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use narthex_model::json::Node;
 use narthex_screen::{
     Change, DEFINITION_MAX, Definition, Difference, Names, Resemblance, compare, harmless, screen,
     screen_raw,
@@ -16,9 +17,19 @@ const NAME_BYTES_MAX: usize = 500;
 /// What is kept of a text that cannot be read, in characters.
 const UNREAD_MAX: usize = 2000;
 
-/// The lists of which definitions are kept. What a resource is changes with its content.
-pub(super) const LISTS: [(Listed, &str); 3] =
-    [(Listed::Tool, "tool"), (Listed::Prompt, "prompt"), (Listed::Template, "template")];
+/// The lists of which definitions are kept.
+pub(super) const LISTS: [(Listed, &str); 4] = [
+    (Listed::Tool, "tool"),
+    (Listed::Prompt, "prompt"),
+    (Listed::Template, "template"),
+    (Listed::Resource, "resource"),
+];
+/// What a server tells models of itself: the kind of that, and its name.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+/// What a model reads of a resource. All else, such as its size, changes with its content.
+const TOLD: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
+/// Of these, in what more can be said than what it is called.
+const PROSE: [&str; 2] = ["title", "description"];
 
 /// Why a definition is to be looked at by a human.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +60,8 @@ impl DefinitionReason {
 /// A definition that a server lists.
 #[derive(Debug)]
 pub(super) struct Seen {
-    pub(super) list: Listed,
+    /// `None` for what the server tells models of itself.
+    pub(super) list: Option<Listed>,
     kind: &'static str,
     pub(super) name: String,
     text: String,
@@ -69,19 +81,45 @@ pub(super) struct Known {
 }
 
 impl Seen {
-    /// Of two entries of one name the first counts. Findings are looked for only where they are
-    /// wanted.
-    pub(super) fn all(inventory: &Inventory) -> Vec<Self> {
+    /// What a server lists, and tells models of itself. Of two entries of one name the first
+    /// counts. Findings are looked for only where they are wanted.
+    pub(super) fn all(inventory: &Inventory, told: Option<&str>) -> Vec<Self> {
+        let told = told.filter(|told| !told.trim().is_empty()).map(|told| {
+            let raw = json!({ INSTRUCTIONS: told }).to_string().into();
+            Self::new(None, INSTRUCTIONS, &InventoryEntry::new(INSTRUCTIONS, raw))
+        });
         let of_list = |(list, kind)| {
             let mut names = HashSet::new();
             let entries = inventory.list(list).iter();
             let first = entries.filter(move |entry| names.insert(entry.key.clone()));
-            first.map(move |entry| Self::new(list, kind, entry))
+            first.filter_map(move |entry| match list {
+                Listed::Resource => Self::of_resource(kind, entry),
+                list => Some(Self::new(Some(list), kind, entry)),
+            })
         };
-        LISTS.into_iter().flat_map(of_list).collect()
+        LISTS.into_iter().flat_map(of_list).chain(told).collect()
     }
 
-    fn new(list: Listed, kind: &'static str, entry: &InventoryEntry) -> Self {
+    /// What is told of a resource. One that has a name and no more is nothing to be looked at,
+    /// unless that says what it should not: servers may have any number of these.
+    fn of_resource(kind: &'static str, entry: &InventoryEntry) -> Option<Self> {
+        let members = match Node::parse(&entry.raw) {
+            Ok(Node::Object(members)) => members,
+            // What cannot be read is looked at as it is.
+            Ok(_) | Err(_) => return Some(Self::new(Some(Listed::Resource), kind, entry)),
+        };
+        let told: Vec<_> =
+            members.iter().filter(|(name, _)| TOLD.contains(&name.as_str())).collect();
+        let has_prose = told.iter().any(|(name, _)| PROSE.contains(&name.as_str()));
+        let member =
+            |(name, node): &&(String, Node)| format!("{}:{}", json!(name), node.to_value());
+        let told = format!("{{{}}}", told.iter().map(member).collect::<Vec<_>>().join(","));
+        let entry = InventoryEntry::new(&entry.key, told.into());
+        let is_looked_at = has_prose || !screen_raw(&entry.key, &entry.raw).is_empty();
+        is_looked_at.then(|| Self::new(Some(Listed::Resource), kind, &entry))
+    }
+
+    fn new(list: Option<Listed>, kind: &'static str, entry: &InventoryEntry) -> Self {
         let definition = Definition::read(&entry.key, &entry.raw).ok();
         let mut hash = Sha256::new();
         hash.update(kind);
@@ -131,6 +169,10 @@ pub(super) fn judge(
     let names = Names::new(names);
     let judged = |seen: &Seen| {
         let change = changes.get(&(seen.kind, seen.name.as_str()));
+        // Resources come and go, and many are described alike.
+        let is_named_anew = |change: &&Change| matches!(change, Change::Renamed { .. });
+        let is_resource = seen.list == Some(Listed::Resource);
+        let change = change.filter(|change| !(is_resource && is_named_anew(change)));
         let findings = match &seen.definition {
             Some(definition) => as_json(&screen(definition)),
             None => seen.findings.clone(),
@@ -176,7 +218,7 @@ pub(super) fn judge(
 /// What became of the definitions of each list, by kind and name.
 fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s str), Change> {
     let mut changed = BTreeMap::new();
-    for (_, kind) in LISTS {
+    for kind in LISTS.map(|(_, kind)| kind).into_iter().chain([INSTRUCTIONS]) {
         let of_kind = known.texts.iter().filter(|one| one.kind == kind);
         let old = of_kind.filter_map(|one| Definition::read(&one.name, one.text.as_bytes()).ok());
         let old = old.collect::<Vec<_>>();
@@ -201,7 +243,7 @@ fn changes<'s>(all: &'s [Seen], known: &Known) -> BTreeMap<(&'static str, &'s st
 /// A tool of another server that this one can be taken for. Equal names are none: calls are routed
 /// by server; nor are names that other conventions would write so.
 fn look_alike(server: &str, seen: &Seen, names: &Names) -> Option<Value> {
-    let like = names.look_alike(server, &seen.name).filter(|_| seen.list == Listed::Tool)?;
+    let like = names.look_alike(server, &seen.name).filter(|_| seen.list == Some(Listed::Tool))?;
     let how = match like.resemblance {
         Resemblance::Same | Resemblance::Spelling => return None,
         Resemblance::Cut => "cut",

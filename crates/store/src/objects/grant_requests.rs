@@ -55,6 +55,15 @@ const SAME: Statement = Statement {
          AND expires_at > $4 AND (agent_subject <> '' OR user_subject = $5)"
     ),
 };
+/// The last time that a run asked for this under this name.
+const ASKED: Statement = Statement {
+    name: "grant_requests.asked",
+    sql: select!(
+        "$5",
+        "WHERE run = $1 AND asked_as = $2 AND grant_type = $3 AND details = $4 \
+         ORDER BY requested_at DESC, id DESC LIMIT 1"
+    ),
+};
 const FIND: Statement = Statement {
     name: "grant_requests.find",
     sql: select!("$3", "WHERE workspace = $1 AND id = $2"),
@@ -218,6 +227,27 @@ impl<'a> GrantRequests<'a> {
         let id = id.to_text();
         let values = [Value::Text(workspace.as_str()), Value::Text(&id), Value::Integer(now_ms())];
         self.database.read(FIND, &values).await?.first().map(request).transpose()
+    }
+
+    /// The last one by which a run asked for this under this name.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn last_asked(
+        &self,
+        run: RunId,
+        asked_as: &str,
+        of: &GrantOf,
+    ) -> Result<Option<GrantRequestRow>, StatementError> {
+        let (run, details) = (run.to_text(), of.details().to_string());
+        let values = [
+            Value::Text(&run),
+            Value::Text(asked_as),
+            Value::Text(of.word()),
+            Value::Text(&details),
+            Value::Integer(now_ms()),
+        ];
+        self.database.read(ASKED, &values).await?.first().map(request).transpose()
     }
 
     /// The first `limit` of a workspace that stand so and whose ids come after `after`.

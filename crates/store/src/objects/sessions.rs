@@ -36,6 +36,13 @@ const FIND: Statement = Statement {
     sql: "SELECT workspace, id, agent, parent, depth, sealed, created_at, created_by, ended_at \
           FROM sessions WHERE workspace = $1 AND id = $2",
 };
+/// Those without a run that is stored.
+const LIVE_ALONE: Statement = Statement {
+    name: "sessions.live_alone",
+    sql: "SELECT id FROM sessions WHERE workspace = $1 AND ended_at = 0 AND created_by = $2 \
+          AND parent = '' AND NOT EXISTS (SELECT 1 FROM runs WHERE \
+          runs.workspace = sessions.workspace AND runs.session = sessions.id) ORDER BY id",
+};
 /// The sessions that runs of a session have begun and that go on.
 const LIVE_CHILDREN: Statement = Statement {
     name: "sessions.live_children",
@@ -157,6 +164,30 @@ impl<'a> SessionRows<'a> {
         let values = [Value::Text(workspace.as_str()), Value::Text(&id)];
         let rows = self.database.read(FIND, &values).await?;
         rows.first().map(session).transpose()
+    }
+
+    /// Stores one that no stored run is of.
+    ///
+    /// # Errors
+    /// `Exists` if the id is taken, `OwnerMissing` if there is no such workspace, or when the
+    /// statement fails.
+    pub async fn begin_alone(&self, row: &SessionRow) -> Result<(), StatementError> {
+        let (id, parent) = (row.id.to_text(), parent(row));
+        self.database.write_steps(&[create(row, &id, &parent)]).await.map(drop)
+    }
+
+    /// Those that go on, that somebody has begun, and that no stored run is of.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn live_alone(
+        &self,
+        workspace: &WorkspaceId,
+        created_by: &str,
+    ) -> Result<Vec<SessionId>, StatementError> {
+        let values = [Value::Text(workspace.as_str()), Value::Text(created_by)];
+        let rows = self.database.read(LIVE_ALONE, &values).await?;
+        rows.iter().map(|row| id(row, "id", SessionId::parse)).collect()
     }
 
     /// The first `limit` of a workspace whose ids come after `after`.

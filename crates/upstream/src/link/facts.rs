@@ -1,7 +1,12 @@
 //! What the two sides of a link say of themselves.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
-use narthex_wire::{Raw, Revision, meta_key};
+use narthex_wire::{Raw, Revision, json::encode_string, meta_key};
+
+/// Where a server tells models of itself.
+const INSTRUCTIONS: &str = "instructions";
 
 /// What we say of the client when we shake hands with a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +28,27 @@ pub struct ServerFacts {
     pub result: Bytes,
     /// The parts of its capabilities that matter here.
     pub capabilities: ServerCapabilities,
+}
+
+impl ServerFacts {
+    /// What the server tells models of itself.
+    #[must_use]
+    pub fn instructions(&self) -> Option<Cow<'_, str>> {
+        Raw::new(&self.result).get(INSTRUCTIONS).and_then(Raw::as_str)
+    }
+
+    /// The same, of a server that tells models nothing.
+    #[must_use]
+    pub fn without_instructions(&self) -> Self {
+        let members = Raw::new(&self.result).entries().into_iter();
+        let kept = members.filter(|(key, _)| key != INSTRUCTIONS);
+        let member = |(key, value): (Cow<'_, str>, Raw<'_>)| {
+            [&encode_string(&key)[..], b":", value.as_bytes()].concat()
+        };
+        let kept: Vec<_> = kept.map(member).collect();
+        let result = [b"{", &kept.join(&b","[..])[..], b"}"].concat();
+        Self { result: result.into(), ..self.clone() }
+    }
 }
 
 /// Which primitives a server has.

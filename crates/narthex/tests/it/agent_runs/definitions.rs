@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     runs::Operator,
-    world::{Reply, SOON, World, call},
+    world::{Reply, SOON, World, call, initialize, modern},
 };
 
 const LIST: &str = "tools/list";
@@ -268,6 +268,100 @@ async fn s23_prompts_and_templates_wait_for_a_human() {
             assert_eq!(reply["error"]["data"]["kind"], "definition_changed", "{method} {reply}");
             assert!(!reply.to_string().contains(CANARY), "{reply}");
         }
+    }
+}
+
+const URI: &str = "test://static-text";
+
+/// S23: a resource that says something else is neither listed nor read; what changes with its
+/// content is no change of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn s23_resources_wait_for_a_human() {
+    let server = fixture().await;
+    let described = |description: &str, size: u64| json!({ "uri": URI, "name": "text", "description": description, "size": size });
+    server.fixture.redefine("resources/list", URI, &[described("A text", 10)]);
+    let world = world_with_docs(&server).await;
+    let operator = Operator(&world);
+    operator.begin_docs().await;
+    server.fixture.redefine("resources/list", URI, &[described("A text", 20)]);
+    // Something that is a change, by which it is known that all was listed anew.
+    let template = "test://template/{id}/data";
+    let other = json!({ "uriTemplate": template, "name": "other", "description": CANARY });
+    server.fixture.redefine("resources/templates/list", template, &[other]);
+    operator.begin_when_held(1).await;
+    server.fixture.redefine("resources/list", URI, &[described(CANARY, 20)]);
+    let token = operator.begin_when_held(2).await;
+    let waiting = operator.definitions("quarantined").await;
+    let resource = waiting.iter().find(|one| one["kind"] == "resource").unwrap();
+    assert_eq!((&resource["name"], &resource["reason"]), (&json!(URI), &json!("changed")));
+    for mut client in all_kinds(&world, &token).await {
+        let listed = client.ask("resources/list", json!({})).await.json();
+        assert!(!listed.to_string().contains(CANARY), "{listed}");
+        let reply = client.ask("resources/read", json!({ "uri": URI })).await.json();
+        assert_eq!(reply["error"]["data"]["kind"], "definition_changed", "{reply}");
+    }
+    let digest = resource["digest"].as_str().unwrap();
+    assert_eq!(operator.decide("accept", &[digest]).await.status, StatusCode::OK);
+    for mut client in all_kinds(&world, &operator.begin_docs().await).await {
+        let reply = client.ask("resources/read", json!({ "uri": URI })).await.json();
+        assert!(reply["result"]["contents"].is_array(), "{reply}");
+    }
+}
+
+/// What a run is told of its servers: by a session, and without one.
+async fn told(world: &World, token: &str, path: &str) -> [String; 2] {
+    let mut client = world.client_as(path, token);
+    let session = client.post(&[], initialize(json!({})).to_string()).await.json();
+    let mut client = world.client_as(path, token);
+    let alone = client.modern(&modern(1, "server/discover", json!({}))).await.json();
+    [session, alone].map(|answer| answer["result"]["instructions"].to_string())
+}
+
+/// S22, S23: what a server tells models of itself is pinned as its definitions are; where it says
+/// something else, or what it should not, the server is there and has nothing to say.
+#[tokio::test(flavor = "multi_thread")]
+async fn s22_what_a_server_says_of_itself_waits_for_a_human() {
+    let server = fixture().await;
+    let world = world_with_docs(&server).await;
+    let operator = Operator(&world);
+    let begun = operator.begin(&json!({ "agent_name": "docs" })).await;
+    let (first, id) = (begun["token"].as_str().unwrap(), begun["run_id"].as_str().unwrap());
+    for path in ["/mcp", "/mcp/docs"] {
+        for told in told(&world, first, path).await {
+            assert!(told.contains("what its name says"), "{path} {told}");
+        }
+    }
+    let changed = format!("Returns what it was sent. {CANARY}");
+    server.fixture.instruct(&changed);
+    // What was frozen is not exchanged, also by a server that is asked anew.
+    for told in told(&world, first, "/mcp/docs").await {
+        assert!(!told.contains(CANARY), "{told}");
+    }
+    // The next one shakes hands anew.
+    let reply = operator.ask("DELETE", &format!("{HOME}/runs/{id}"), "").await;
+    assert_eq!(reply.status, StatusCode::NO_CONTENT);
+    let token = operator.begin_when_held(1).await;
+    let waiting = operator.definitions("quarantined").await;
+    let is_so = |member: &str, value: &str| assert_eq!(waiting[0][member], value, "{waiting:?}");
+    is_so("kind", "instructions");
+    is_so("name", "instructions");
+    is_so("reason", "changed");
+    for path in ["/mcp", "/mcp/docs"] {
+        for told in told(&world, &token, path).await {
+            assert!(!told.contains(CANARY) && !told.contains("what its name says"), "{told}");
+        }
+    }
+    everywhere_there(&world, &token).await;
+    operator.accepts_the_only_one().await;
+    let token = operator.begin_docs().await;
+    for path in ["/mcp", "/mcp/docs"] {
+        for told in told(&world, &token, path).await {
+            assert!(told.contains(CANARY), "{path} {told}");
+        }
+    }
+    let world = World::operated_in(world.stop().await).await;
+    for told in told(&world, &token, "/mcp").await {
+        assert!(told.contains(CANARY), "{told}");
     }
 }
 

@@ -1,0 +1,83 @@
+//! What a call is told that lacks a grant: what it lacks, and how to ask for it (X-M55, D15).
+
+use narthex_model::{Alias, CallError, CallErrorKind, GrantSubject, ToolScope};
+use narthex_policy::Item;
+use serde_json::{Value, json};
+
+use crate::{Caller, Lacking, gateway::Shared, refusal::Refusal};
+
+impl Shared {
+    /// The answer to a call that requires what nobody has granted (D16).
+    pub(crate) fn ungranted(
+        &self,
+        caller: &Caller,
+        (server, item, granted): (&Alias, &Item, &str),
+        missing: &[ToolScope],
+        has_digest: bool,
+    ) -> Refusal {
+        let scopes: Vec<_> = missing.iter().map(ToolScope::as_str).collect();
+        let (named, name) = (scopes.join("` and `"), item.name());
+        let (how, ask) = self.how_to_ask(caller, server, granted, missing);
+        let mut message = format!("`{name}` requires `{named}`, which nobody has granted; {how}");
+        if !has_digest {
+            message += ". Its arguments have a number that not all programs read alike, so that no \
+                        grant for exact arguments counts";
+        }
+        let details = Some(json!({ "scopes": scopes, "name": name, "ask": ask }));
+        Refusal::Call(CallError { kind: CallErrorKind::PermissionRequired, message, details })
+    }
+
+    /// How to ask for each of these scopes, in words and for programs: the calls that do so, by the
+    /// name that the tool has at the caller's endpoint. Where there is no such tool, or the
+    /// workspace lets no runs ask, what a human does.
+    fn how_to_ask(
+        &self,
+        caller: &Caller,
+        server: &Alias,
+        name: &str,
+        missing: &[ToolScope],
+    ) -> (String, Value) {
+        let tool = self.asking_tool(caller);
+        let arguments = |scope| {
+            let tools = &self.built_in.get()?.tools;
+            tools.ask(&caller.run, &Lacking { scope, server, name })
+        };
+        let calls: Option<Vec<_>> = missing.iter().map(arguments).collect();
+        if let (Some(tool), Some(calls)) = (tool, calls) {
+            let how = format!(
+                "ask for it with `{tool}`, as `details.ask` says, and make the same call again \
+                 once a human has granted it"
+            );
+            let call = |arguments| json!({ "name": tool, "arguments": arguments });
+            let calls: Vec<_> = calls.into_iter().map(call).collect();
+            return (how, json!({ "server": Alias::built_in().as_str(), "calls": calls }));
+        }
+        let commands: Vec<_> =
+            missing.iter().map(|scope| command(caller, server, name, scope)).collect();
+        let how = "nobody can be asked from here; a human who grants it does so as `details.ask` \
+                   says, and then the same call succeeds";
+        let path = format!("POST /api/workspaces/{}/grants", caller.run.workspace);
+        (how.to_owned(), json!({ "commands": commands, "api": path }))
+    }
+}
+
+/// What grants a scope for one call, to be typed by a human.
+fn command(caller: &Caller, server: &Alias, name: &str, scope: &ToolScope) -> String {
+    let (run, actors) = (&caller.run, &caller.run.authority.actors);
+    let subject = match (&actors.agent, &actors.user) {
+        (Some(agent), _) => Some(GrantSubject::Agent(agent.clone())),
+        (None, user) => user.clone().map(GrantSubject::User),
+    };
+    let mut command = format!("narthex grants create {scope}");
+    match subject {
+        Some(GrantSubject::Agent(agent)) => command += &format!(" --agent {agent}"),
+        Some(GrantSubject::User(user)) => command += &format!(" --user {user}"),
+        None => {}
+    }
+    command += &format!(" --server {server}");
+    if !name.is_empty() && !name.chars().any(char::is_control) {
+        // What a server calls a tool is none of a shell's business.
+        command += &format!(" --tool '{}'", name.replace('\'', "'\\''"));
+    }
+    format!("{command} --once --workspace {}", run.workspace)
+}

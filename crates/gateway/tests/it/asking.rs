@@ -1,0 +1,225 @@
+//! The tools of the built-in server where something is gated: who is offered which, what they
+//! require themselves, and what a refusal says of them (X-M6, X-M55).
+
+use std::sync::Arc;
+
+use narthex_audit::{Audit, AuditSettings};
+use narthex_gateway::{
+    BuiltInAnswer, BuiltInCall, BuiltInResult, BuiltInTool, BuiltInTools, Caller, Endpoint,
+    GatewayOptions, Lacking, RunToken, RunView,
+};
+use narthex_model::{
+    AgentName, CallError, CallErrorKind, Gates, Grant, GrantDuration, GrantId, GrantOf,
+    GrantSubject, ToolScope, ToolScopeGrant, ToolScopes,
+};
+use narthex_policy::{Actors, Authority, Grants, RunPolicy};
+use narthex_registry::config::Entry;
+use narthex_testkit::fixture::{Options, Running};
+use serde_json::{Value, json};
+
+use super::world::{SOON, World, alias, http_server, transparent};
+
+/// `ask`, which fails by its own words, and `guarded`, which requires a scope.
+#[derive(Debug)]
+struct Tools;
+
+fn scopes(name: &str) -> ToolScopes {
+    [ToolScope::new(name).unwrap()].into()
+}
+
+fn gates(tool: &str) -> Gates {
+    let tools = [(tool.to_owned(), scopes("x.call"))].into();
+    Gates::new(tools, &[].into(), [].into())
+}
+
+impl BuiltInTools for Tools {
+    fn definitions(&self) -> Vec<BuiltInTool<'_>> {
+        let tool = |name, scopes| BuiltInTool {
+            name,
+            definition: json!({ "name": name, "inputSchema": { "type": "object" } })
+                .to_string()
+                .into(),
+            scopes,
+            is_for_asking: name == "ask",
+        };
+        vec![tool("ask", ToolScopes::new()), tool("guarded", scopes("own.use"))]
+    }
+
+    fn ask(&self, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
+        let Lacking { scope, server, name } = lacking;
+        let may_ask = run.authority.actors.agent.is_some();
+        may_ask.then(|| json!([scope.as_str(), server.as_str(), name]))
+    }
+
+    fn instructions(&self) -> &str {
+        "Ask."
+    }
+
+    fn call<'a>(&'a self, call: BuiltInCall<'a>) -> BuiltInAnswer<'a> {
+        Box::pin(async move {
+            match call.name {
+                "guarded" => Ok(BuiltInResult {
+                    text: "done".to_owned(),
+                    structured: json!({}),
+                    to_page: None,
+                }),
+                _ => Err(CallError::new(CallErrorKind::PermissionRequired, "nobody may ask")),
+            }
+        })
+    }
+}
+
+/// A world with the server `all`, whose tool `echo` is gated if that is said.
+async fn world(is_gated: bool, audit: Audit) -> World {
+    let fixture = Running::http(Options::default()).await.unwrap();
+    let mut server = http_server("all", &fixture.url);
+    if is_gated {
+        server.gates = gates("echo").into();
+    }
+    let entries = vec![Entry::Server(server)];
+    let world = World::recorded(entries, GatewayOptions::default(), None, audit);
+    world.gateway.set_built_in_tools(Arc::new(Tools));
+    world.gateway.registry().wait_until(SOON, |snapshot| snapshot.is_settled()).await;
+    World { fixtures: vec![fixture], ..world }
+}
+
+/// A run of this policy, by an agent if that is said.
+fn run(
+    world: &World,
+    policy: RunPolicy,
+    agent: Option<&str>,
+    grants: &Arc<Grants>,
+) -> Arc<RunView> {
+    let token = RunToken::generate().unwrap();
+    let agent = agent.map(|name| AgentName::new(name).unwrap());
+    let actors = Actors { agent, run: Some(token.run_id()), ..Actors::default() };
+    let authority = Authority { actors, grants: grants.clone(), ..Authority::default() };
+    let run = Arc::new(RunView::new(&token, policy).with_authority(authority));
+    world.gateway.begin_run(&run).unwrap();
+    run
+}
+
+async fn called(world: &World, caller: &Caller, name: &str) -> Value {
+    let params = json!({ "name": name, "arguments": { "message": "x" } });
+    world.ask(caller, "tools/call", params).await["result"].take()
+}
+
+fn error(result: &Value) -> Value {
+    assert_eq!(result["isError"], true, "{result}");
+    result["structuredContent"]["error"].clone()
+}
+
+async fn own_names(world: &World, caller: &Caller) -> Vec<String> {
+    let listed = world.ask(caller, "tools/list", json!({})).await;
+    let names = listed["result"]["tools"].as_array().unwrap().iter();
+    let names = names.filter_map(|tool| tool["name"].as_str()?.strip_prefix("mcp__narthex__"));
+    names.map(str::to_owned).collect()
+}
+
+/// X-M55: whoever sees all that is configured is offered what they may ask by, where anything of
+/// it is gated, and nothing else; other runs have all of the built-in tools.
+#[tokio::test]
+async fn x_m55_who_may_lack_a_grant_is_offered_what_asks_for_it() {
+    for (is_gated, offered) in [(true, vec!["ask"]), (false, vec![])] {
+        let world = world(is_gated, Audit::disabled()).await;
+        let grants = Arc::default();
+        let whole = run(&world, RunPolicy::AllAttached, Some("writer"), &grants);
+        let caller = Caller::new(whole, Endpoint::Aggregated, None);
+        assert_eq!(own_names(&world, &caller).await, offered);
+        let guarded = error(&called(&world, &caller, "mcp__narthex__guarded").await);
+        assert_eq!(guarded["kind"], "tool_not_found", "{guarded}");
+        let asked = error(&called(&world, &caller, "mcp__narthex__ask").await);
+        let kind = if is_gated { "permission_required" } else { "tool_not_found" };
+        assert_eq!(asked["kind"], kind, "{asked}");
+        let named = RunPolicy::Attached([alias("all")].into());
+        let named = run(&world, named, Some("writer"), &grants);
+        let caller = Caller::new(named, Endpoint::Aggregated, None);
+        assert_eq!(own_names(&world, &caller).await, ["ask", "guarded"]);
+    }
+}
+
+/// X-M55, D15: a refusal says how to ask, by the name of the tool at the endpoint; where nobody can
+/// be asked, what a human does.
+#[tokio::test]
+async fn x_m55_a_refusal_says_how_to_ask() {
+    let world = world(true, Audit::disabled()).await;
+    let grants = Arc::default();
+    let asking = run(&world, RunPolicy::AllAttached, Some("writer"), &grants);
+    for (endpoint, echo, tool) in [
+        (transparent("all"), "echo", "ask"),
+        (Endpoint::Aggregated, "mcp__all__echo", "mcp__narthex__ask"),
+    ] {
+        let caller = Caller::new(asking.clone(), endpoint, None);
+        let refused = error(&called(&world, &caller, echo).await);
+        let call = json!({ "name": tool, "arguments": ["x.call", "all", "echo"] });
+        let wanted = json!({ "server": "narthex", "calls": [call] });
+        assert_eq!(refused["details"]["ask"], wanted, "{refused}");
+        assert!(refused["message"].as_str().unwrap().contains(tool), "{refused}");
+    }
+    let mute = run(&world, RunPolicy::AllAttached, None, &grants);
+    let caller = Caller::new(mute, transparent("all"), None);
+    let refused = error(&called(&world, &caller, "echo").await);
+    let command = "narthex grants create x.call --server all --tool 'echo' --once \
+                   --workspace default";
+    let ask = json!({ "commands": [command], "api": "POST /api/workspaces/default/grants" });
+    assert_eq!(refused["details"]["ask"], ask, "{refused}");
+}
+
+/// X-M6, D13: what a built-in tool requires is asked for by the same decision as everything else.
+#[tokio::test]
+async fn x_m6_built_in_tools_require_what_they_say() {
+    let world = world(false, Audit::disabled()).await;
+    let grants = Arc::<Grants>::default();
+    let policy = RunPolicy::Attached([alias("all")].into());
+    let run = run(&world, policy, Some("writer"), &grants);
+    for (number, endpoint, tool) in
+        [(1, transparent("narthex"), "guarded"), (2, Endpoint::Aggregated, "mcp__narthex__guarded")]
+    {
+        let caller = Caller::new(run.clone(), endpoint, None);
+        let refused = error(&called(&world, &caller, tool).await);
+        assert_eq!(refused["details"]["scopes"], json!(["own.use"]), "{refused}");
+        let (scope, id) = (ToolScope::new("own.use").unwrap(), GrantId::new([number; 8]));
+        let server = Some(alias("narthex"));
+        let of = ToolScopeGrant { scope, server, tool: Some("guarded".into()), arguments: None };
+        grants.add(Grant {
+            id,
+            subject: GrantSubject::Agent(AgentName::new("writer").unwrap()),
+            of: GrantOf::ToolScope(of),
+            duration: GrantDuration::Persistent,
+            expires_at: None,
+        });
+        assert_eq!(called(&world, &caller, tool).await["content"][0]["text"], "done");
+        assert!(grants.remove(id));
+    }
+}
+
+/// S32: the record says which check refused a call; what a built-in tool answers itself was
+/// refused by none.
+#[tokio::test]
+async fn s32_what_a_built_in_tool_says_itself_is_no_check() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), &AuditSettings::default()).unwrap();
+    let world = world(true, audit.clone()).await;
+    let run = run(&world, RunPolicy::AllAttached, Some("writer"), &Arc::default());
+    for (endpoint, tool, check) in [
+        (transparent("narthex"), "ask", None),
+        (transparent("narthex"), "guarded", Some("grants")),
+        (transparent("narthex"), "absent", Some("exposed")),
+        (transparent("all"), "echo", Some("grants")),
+        (transparent("all"), "absent", Some("exposed")),
+    ] {
+        let caller = Caller::new(run.clone(), endpoint, None);
+        error(&called(&world, &caller, tool).await);
+        audit.flush().await;
+        let text = fs_err::read_to_string(dir.path().join("audit.jsonl")).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        let found = last.to_string();
+        assert!(found.contains(&format!("\"{tool}\"")), "{found}");
+        match check {
+            Some(check) => {
+                assert!(found.contains(&format!("\"refused_by\":\"{check}\"")), "{found}");
+            }
+            None => assert!(!found.contains("refused_by"), "{found}"),
+        }
+    }
+}

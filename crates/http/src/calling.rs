@@ -1,0 +1,127 @@
+//! A tool as a place that is posted to: the arguments go in, the result comes out.
+//!
+//! It becomes a `tools/call` of the modern era, and goes the way of all of these. A client that
+//! goes away gives it up.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::{StatusCode, header};
+use http_body::Body;
+use narthex_gateway::{Answer, Caller, Step};
+use narthex_model::ErrorKind;
+use narthex_wire::{Message, MessageError, MessageKind, Raw, rpc};
+use percent_encoding::percent_decode_str;
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    body,
+    detached::{Opening, open},
+    modern::retry_after,
+    post::{Post, accepts, is_json, trace_context},
+    problem::Problem,
+    respond::{Response, closing, json},
+    servers::changes::of_body,
+};
+
+/// What we call the client, who says nothing of itself.
+const CLIENT: &str =
+    concat!(r#"{"name":"narthex-api","version":""#, env!("CARGO_PKG_VERSION"), "\"}");
+
+/// Answers a call of the tool whose name stands in the path so.
+pub(crate) async fn call<B>(post: Post<'_>, segment: &str, body: B) -> Response
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
+    let message = match read(post, segment, body).await {
+        Ok(message) => message,
+        Err(problem) => return post.refused("tool_call", closing(problem.answer())),
+    };
+    let visit = post.visit;
+    let (run, endpoint) = (visit.run.clone(), visit.endpoint.clone());
+    let trace = trace_context(&visit.parts.headers);
+    let caller = Caller { run, endpoint, session: None, trace };
+    match last(open(&post.door.gateway, caller, message)).await {
+        Some(answer) => answered(answer),
+        None => Problem::new(ErrorKind::Unavailable, "the daemon is stopping").answer(),
+    }
+}
+
+/// The call, once the whole body was read.
+async fn read<B>(post: Post<'_>, segment: &str, body: B) -> Result<Message, Problem>
+where
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
+    let headers = &post.visit.parts.headers;
+    let invalid = |text: String| Problem::new(ErrorKind::Invalid, text);
+    if !is_json(headers) {
+        let text = "the content type must be application/json, and the body the arguments";
+        return Err(invalid(text.into()).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
+    }
+    if !accepts(headers, "application", "json") {
+        let text = "the client must accept application/json";
+        return Err(invalid(text.into()).with_status(StatusCode::NOT_ACCEPTABLE));
+    }
+    if post.visit.parts.uri.query().is_some() {
+        return Err(invalid(
+            "a call takes nothing behind `?`; put all arguments into the body".into(),
+        ));
+    }
+    let name = percent_decode_str(segment).decode_utf8().map_err(|error| {
+        invalid(format!("the tool in the path is no UTF-8: {error}; percent-encode its name"))
+    })?;
+    let (limits, within) = (post.door.gateway.limits(), post.door.options.body_timeout);
+    let bytes = body::read(body, limits.message_bytes, within).await;
+    let bytes = bytes.map_err(|fault| of_body(fault, "the arguments", limits.message_bytes))?;
+    // One value and nothing behind it: what is around it is ours.
+    let arguments: &RawValue = serde_json::from_slice(&bytes)
+        .map_err(|error| invalid(format!("the body is no JSON: {error}; send one object")))?;
+    if !Raw::new(arguments.get().as_bytes()).is_object() {
+        return Err(invalid("the body is no object; send the tool's arguments as one".into()));
+    }
+    let whole = rpc::tool_call(&name, arguments.get().as_bytes(), CLIENT.as_bytes());
+    Message::parse(whole.into_bytes(), limits).map_err(|error| match error {
+        MessageError::TooLarge { .. } => {
+            let problem = Problem::new(ErrorKind::Exhausted, format!("the arguments: {error}"));
+            problem.with_status(StatusCode::PAYLOAD_TOO_LARGE)
+        }
+        error => invalid(format!("the arguments cannot be used: {error}; correct them")),
+    })
+}
+
+/// The answer alone; what comes before it is for those who listen.
+async fn last(opening: Opening) -> Option<Answer> {
+    let (mut answering, mut step) = opening.await;
+    loop {
+        match step? {
+            Step::Answer(answer) => return Some(answer),
+            Step::Message(_) | Step::Break { .. } => step = answering.next().await,
+        }
+    }
+}
+
+/// The result as it is; an error of the protocol as a problem, by the one table (D24).
+fn answered(answer: Answer) -> Response {
+    let wait = answer.retry_after;
+    let bytes = answer.payload.into_bytes();
+    let limits = narthex_wire::Limits { message_bytes: bytes.len() };
+    let Ok(message) = Message::parse(bytes, &limits) else {
+        return Problem::new(ErrorKind::Bug, "the answer of the call is no message").answer();
+    };
+    if message.kind() == MessageKind::Result {
+        let result = message.body_raw().map_or(&b"{}"[..], Raw::as_bytes);
+        return json(StatusCode::OK, message.bytes().slice_ref(result).into());
+    }
+    let code = message.error_code().unwrap_or(rpc::code::INTERNAL_ERROR);
+    let text = message.get("message").and_then(Raw::as_str).unwrap_or_default();
+    let mut problem = Problem::new(rpc::kind_of(code), text).with("code", code.into());
+    let data = message.get("data").and_then(|data| data.parse::<Value>().ok());
+    if let Some(data) = data {
+        problem = problem.with("data", data);
+    }
+    let mut response = problem.answer();
+    if let Some(wait) = wait {
+        response.headers_mut().insert(header::RETRY_AFTER, retry_after(wait));
+    }
+    response
+}

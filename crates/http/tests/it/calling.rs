@@ -1,0 +1,116 @@
+//! Tools as places that are posted to: the arguments go in, the result comes out.
+
+use http::{Method, StatusCode};
+use narthex_testkit::fixture::Eras;
+use serde_json::{Value, json};
+
+use crate::world::{Answer, World};
+
+const ECHO: &str = "/mcp/fixture/tools/echo";
+
+async fn call(world: &World, path: &str, body: &str) -> Answer {
+    world.post(path, body.to_owned()).header("accept", "application/json").send().await
+}
+
+fn error(answer: &Answer) -> Value {
+    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    let result = answer.json();
+    assert_eq!(result["isError"], true, "{result}");
+    result["structuredContent"]["error"].clone()
+}
+
+/// X-M53, S14: the result is what the same call over MCP gives, whatever era the server speaks.
+#[tokio::test]
+async fn s14_a_tool_that_is_posted_to_answers_as_over_mcp() {
+    for eras in [Eras::Legacy, Eras::Modern] {
+        let world = World::with(eras, |_options| {}).await;
+        let answer = call(&world, ECHO, r#"{"message":"x"}"#).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+        assert_eq!(answer.headers["content-type"], "application/json");
+        let params = json!({ "name": "echo", "arguments": { "message": "x" } });
+        let over_mcp = world.modern("/mcp/fixture", "tools/call", params);
+        let over_mcp = over_mcp.header("accept", "application/json").send().await.json();
+        assert_eq!(answer.json(), over_mcp["result"]);
+    }
+}
+
+/// What a tool says before its answer is for those who listen; what fails is a result all the same.
+#[tokio::test]
+async fn a_tool_that_is_posted_to_answers_once() {
+    let world = World::with_fixture().await;
+    let path = "/mcp/fixture/tools/progress";
+    let answer = call(&world, path, r#"{"count":3,"pause_ms":0}"#).await;
+    assert!(answer.json()["content"].is_array(), "{}", answer.text());
+    let failed = call(&world, "/mcp/fixture/tools/fail", "{}").await;
+    assert_eq!((failed.status, &failed.json()["isError"]), (StatusCode::OK, &json!(true)));
+    let path = "/mcp/fixture/tools/absent";
+    assert_eq!(error(&call(&world, path, "{}").await)["kind"], "tool_not_found");
+    // Its name is one segment, whatever is in it.
+    let answer = call(&world, "/mcp/fixture/tools/a%2Fb%20%E2%82%AC%22", "{}").await;
+    let error = error(&answer);
+    assert_eq!(error["message"], "there is no tool `a/b \u{20ac}\"`", "{error}");
+}
+
+/// S8, S12: what is no object of arguments is told what it lacks, and reaches no server.
+#[tokio::test]
+async fn s12_only_one_object_is_taken_for_arguments() {
+    let world = World::with_fixture().await;
+    let bad = StatusCode::BAD_REQUEST;
+    for (body, told) in [
+        ("", "no JSON"),
+        ("[]", "no object"),
+        (r#""x""#, "no object"),
+        (r#"{"message":"x"},"name":"sleep""#, "no JSON"),
+        (r#"{"message":"x"}}"#, "no JSON"),
+        (r#"{"message":"x",}"#, "no JSON"),
+    ] {
+        let answer = call(&world, ECHO, body).await;
+        answer.problem(bad, "invalid");
+        assert!(answer.json()["detail"].as_str().unwrap().contains(told), "{}", answer.text());
+    }
+    call(&world, &format!("{ECHO}?message=x"), "{}").await.problem(bad, "invalid");
+    call(&world, "/mcp/fixture/tools/%FF", "{}").await.problem(bad, "invalid");
+    let typed = world.post(ECHO, "{}").header("content-type", "text/plain").send().await;
+    typed.problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid");
+    let picky = world.post(ECHO, "{}").header("accept", "text/html").send().await;
+    picky.problem(StatusCode::NOT_ACCEPTABLE, "invalid");
+    let long = json!({ "message": "x".repeat(crate::world::MESSAGE_MAX) }).to_string();
+    call(&world, ECHO, &long).await.problem(StatusCode::PAYLOAD_TOO_LARGE, "exhausted");
+    assert_eq!(world.fixture.as_ref().unwrap().fixture.counts().calls, 0);
+}
+
+/// D4, D5: a run's token opens its own servers, and nothing else does; what it has not is absent.
+#[tokio::test]
+async fn d5_a_run_posts_to_the_tools_of_its_own_servers() {
+    let world = World::with_fixture().await;
+    call(&world, "/mcp/other/tools/echo", "{}").await.problem(StatusCode::NOT_FOUND, "not_found");
+    let none = world.post(ECHO, "{}").header("authorization", "").send().await;
+    none.problem(StatusCode::UNAUTHORIZED, "unauthenticated");
+    let admin = format!("Bearer {}", crate::world::ADMIN);
+    let admin = world.post(ECHO, "{}").header("authorization", &admin).send().await;
+    admin.problem(StatusCode::FORBIDDEN, "denied");
+    for method in [Method::GET, Method::DELETE, Method::PUT] {
+        let answer = world.request(method, ECHO).send().await;
+        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(answer.headers["allow"], "POST");
+    }
+}
+
+/// A client that goes away gives its call up.
+#[tokio::test]
+async fn who_goes_away_gives_the_call_up() {
+    let world = World::with_fixture().await;
+    let waiting = world.post("/mcp/fixture/tools/sleep", r#"{"ms":60000}"#).open();
+    let counts = || world.fixture.as_ref().unwrap().fixture.counts();
+    tokio::select! {
+        _ = waiting => panic!("nothing answers so soon"),
+        () = until(|| counts().calls == 1) => {}
+    }
+    until(|| counts().cancelled == 1).await;
+}
+
+async fn until(is_done: impl Fn() -> bool) {
+    while !is_done() {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,73 @@
+//! The session of the run of the process itself, which is kept nowhere: it is begun when that run
+//! first asks humans for something, so that they and it are told of it, and ends with the process.
+
+use std::time::SystemTime;
+
+use narthex_control::{Actor, ActorKind, By, CatalogError, ControlError};
+use narthex_gateway::RunView;
+use narthex_model::{RunEnd, SessionId};
+use narthex_store::{SessionRow, StatementError};
+
+use crate::{Runs, error::RunError, seen::Ending};
+
+impl Runs {
+    /// The session that a run was begun in; the run of the process itself was begun in none.
+    #[must_use]
+    pub fn session_of(&self, run: &RunView) -> Option<SessionId> {
+        run.authority.actors.session.filter(|_| !self.is_local(run))
+    }
+
+    /// Whether a run belongs to a session that is there now: that of the run of the process itself
+    /// is begun by this, if it has one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn has_session(&self, run: &RunView) -> Result<bool, RunError> {
+        let session = run.authority.actors.session;
+        let (true, Some(id)) = (self.is_local(run), session) else { return Ok(session.is_some()) };
+        let begin = async || {
+            let row = SessionRow {
+                workspace: run.workspace.clone(),
+                id,
+                agent: String::new(),
+                parent: None,
+                depth: 0,
+                sealed: String::new(),
+                created_at: SystemTime::now(),
+                created_by: self.own_name(),
+                ended_at: None,
+            };
+            match self.store()?.sessions().begin_alone(&row).await {
+                // What was asked before went wrong after that.
+                Ok(()) | Err(StatementError::Exists { .. }) => Ok(()),
+                Err(error) => Err(ControlError::Store(error).into()),
+            }
+        };
+        self.shared.own_session.get_or_try_init(begin).await.map(|()| true)
+    }
+
+    /// Ends what is left of the session of a process that had this run before.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn end_earlier_session(&self) -> Result<(), ControlError> {
+        let control = self.control();
+        let (home, by) = (control.home().clone(), self.own_name());
+        let store = control.store().ok_or(CatalogError::NoStore)?;
+        for id in store.sessions().live_alone(&home, &by).await.map_err(ControlError::Store)? {
+            let ending = Ending { by: By::system(), how: RunEnd::Ended, first: None };
+            self.end_with_runs(control, &home, id, ending).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a session is that of the run of the process itself, and goes on as long.
+    pub(crate) fn is_own_session(&self, id: SessionId) -> bool {
+        let own = self.shared.gateway.runs().get(self.shared.options.local);
+        own.is_some_and(|own| own.authority.actors.session == Some(id))
+    }
+
+    fn own_name(&self) -> String {
+        Actor::new(ActorKind::Run, self.shared.options.local.to_text()).id.into_owned()
+    }
+}
