@@ -138,8 +138,8 @@ impl BuiltInTools for Tools {
     }
 
     fn shown(&self, name: &str, arguments: Option<Raw<'_>>) -> Option<Vec<u8>> {
-        let (tool, ..) = self.by_name.get(name).map(|index| &self.all[*index])?;
-        let spelling = tool.spelling?;
+        let found = self.by_name.get(name).map(|index| &self.all[*index])?;
+        let spelling = found.tool.spelling?;
         let sent = arguments?.as_bytes();
         // What is too long or no object is refused, whatever rules say.
         let value = Some(sent).filter(|sent| sent.len() <= ARGUMENTS_MAX);

@@ -95,7 +95,10 @@ impl EventKind {
             | Self::PermissionDenied
             | Self::SessionFailed
             | Self::SessionCancelledByParent
+            | Self::SessionRunRefused
             | Self::SessionWake
+            | Self::SessionMessageUnread
+            | Self::SessionMessageUndelivered
             | Self::SessionEnded => false,
         }
     }

@@ -333,7 +333,7 @@ impl Runs {
 /// Where the events of a run's session are read and followed, if it has one.
 #[must_use]
 pub fn events_url(base: &str, run: &RunView) -> Option<String> {
-    let (root, session) = (base.strip_suffix("/mcp")?, run.authority.actors.session?);
+    let (root, session) = (base.strip_suffix("/mcp")?, run.authority.actors().session?);
     Some(format!("{root}/api/workspaces/{}/sessions/{session}/events", run.workspace))
 }
 

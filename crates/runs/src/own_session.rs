@@ -14,7 +14,7 @@ impl Runs {
     /// The session that a run was begun in; the run of the process itself was begun in none.
     #[must_use]
     pub fn session_of(&self, run: &RunView) -> Option<SessionId> {
-        run.authority.actors.session.filter(|_| !self.is_local(run))
+        run.authority.actors().session.filter(|_| !self.is_local(run))
     }
 
     /// Whether a run belongs to a session that is there now: that of the run of the process itself
@@ -23,7 +23,7 @@ impl Runs {
     /// # Errors
     /// When the store fails.
     pub async fn has_session(&self, run: &RunView) -> Result<bool, RunError> {
-        let session = run.authority.actors.session;
+        let session = run.authority.actors().session;
         let (true, Some(id)) = (self.is_local(run), session) else { return Ok(session.is_some()) };
         let begin = async || {
             let row = SessionRow {
@@ -64,7 +64,7 @@ impl Runs {
     /// Whether a session is that of the run of the process itself, and goes on as long.
     pub(crate) fn is_own_session(&self, id: SessionId) -> bool {
         let own = self.shared.gateway.runs().get(self.shared.options.local);
-        own.is_some_and(|own| own.authority.actors.session == Some(id))
+        own.is_some_and(|own| own.authority.actors().session == Some(id))
     }
 
     fn own_name(&self) -> String {

@@ -22,7 +22,7 @@ const MADE_UP_MAX: usize = 100;
 /// under the same name. `None` where the workspace lets no runs ask, or the run acts for nobody.
 pub(crate) fn ask(control: &Control, run: &RunView, lacking: &Lacking<'_>) -> Option<Value> {
     let workspace = control.workspace(&run.workspace).ok()?;
-    let actors = &run.authority.actors;
+    let actors = run.authority.actors();
     if !workspace.settings.runtime_requests || (actors.agent.is_none() && actors.user.is_none()) {
         return None;
     }

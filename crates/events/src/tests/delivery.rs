@@ -236,8 +236,9 @@ async fn run_again(store: &Store, place: &EventPlace) -> RunRow {
         driver: None,
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(run, None).await.unwrap());
+    assert!(store.runs().create(run, None).await.unwrap().is_some());
     store.runs().find(id).await.unwrap().unwrap()
 }
 

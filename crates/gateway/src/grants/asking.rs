@@ -63,7 +63,7 @@ impl Shared {
 
 /// What grants a scope for one call, to be typed by a human.
 fn command(caller: &Caller, server: &Alias, name: &str, scope: &ToolScope) -> String {
-    let (run, actors) = (&caller.run, &caller.run.authority.actors);
+    let (run, actors) = (&caller.run, caller.run.authority.actors());
     let subject = match (&actors.agent, &actors.user) {
         (Some(agent), _) => Some(GrantSubject::Agent(agent.clone())),
         (None, user) => user.clone().map(GrantSubject::User),

@@ -156,6 +156,8 @@ impl Asked<'_> {
             Principal::Known(_) => Speaker::service(),
             Principal::Run(_) => Speaker::aside(),
         }
+    }
+
     /// Takes note of what a run has read of its session's messages.
     async fn acknowledge<B>(&self, body: B) -> Answered
     where

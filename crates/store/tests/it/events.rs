@@ -290,7 +290,7 @@ async fn x_e93_messages_are_unread_until_they_are_acknowledged() {
         let say = async |expires_at| {
             let unread = NewUnread { sender: None, expires_at, due_at: now };
             let new = NewEvent { unread: Some(unread), ..new(&of, "{}", None) };
-            store.events().append(new).await.unwrap().unwrap().0.seq
+            store.events().append(new).await.unwrap().unwrap().row.seq
         };
         let inboxes = store.inboxes();
         let unread = async || seqs(&inboxes.unread(&of, now, 9).await.unwrap());

@@ -49,8 +49,9 @@ async fn begin(store: &Store, number: u8, session: u8, is_first: bool) {
         driver: Some(&driver),
         awaited: None,
         spawned: None,
+        is_owed: false,
     };
-    assert!(store.runs().create(new, is_first.then_some(&row)).await.unwrap());
+    assert!(store.runs().create(new, is_first.then_some(&row)).await.unwrap().is_some());
 }
 
 /// Says something; the number of the turn, if it is new.
@@ -63,6 +64,8 @@ async fn say(store: &Store, session: u8, id: &str, turn: Option<&TurnOf>) -> Opt
         payload: "{}",
         happened_at: UNIX_EPOCH,
         turn,
+        unread: None,
+        is_own: false,
     };
     store.events().append(new).await.unwrap().map(|appended| appended.turn)
 }

@@ -204,7 +204,7 @@ async fn o80_a_parent_goes_on_by_itself() {
     assert!(text(&claim, "prompt").contains(&child.session), "{claim}");
     // The session is a child's, whichever run of it goes on.
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
-    assert!(view.authority.actors.is_child, "{claim}");
+    assert!(view.authority.actors().is_child, "{claim}");
     let above = boss.called("message_caller", json!({ "summary": "go on" })).await;
     assert_eq!(above["delivered"], true);
     assert_eq!(claim["run"]["servers"][0]["alias"], "docs");
