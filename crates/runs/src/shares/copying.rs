@@ -84,7 +84,7 @@ mod tests {
     async fn stuck(
         copying: &Copying,
         released: mpsc::Receiver<()>,
-        told: mpsc::Sender<bool>,
+        told: mpsc::SyncSender<bool>,
     ) -> Result<(), RunError> {
         let work = move |stop: &Stop| {
             released.recv().unwrap();
@@ -99,8 +99,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn x_m3_copying_ends_in_time() {
         let copying = Copying::default();
-        let (told, tells) = mpsc::channel();
-        let (first, released) = mpsc::channel();
+        let (told, tells) = mpsc::sync_channel(2);
+        let (first, released) = mpsc::sync_channel(2);
         let mut waiting = Box::pin(stuck(&copying, released, told.clone()));
         tokio::select! {
             biased;
@@ -110,7 +110,7 @@ mod tests {
         advance(WITHIN).await;
         assert_eq!(waiting.await.unwrap_err().code(), "copy_timed_out");
         // Whoever goes away stops what was begun for them.
-        let (second, released) = mpsc::channel();
+        let (second, released) = mpsc::sync_channel(2);
         let mut leaving = Box::pin(stuck(&copying, released, told));
         tokio::select! {
             biased;

@@ -45,7 +45,7 @@ impl World {
 
     fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).unwrap();
-        let name = |entry: std::io::Result<fs::DirEntry>| entry.unwrap().file_name();
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
         let mut names: Vec<_> = entries.map(|entry| name(entry).into_string().unwrap()).collect();
         names.sort_unstable();
         names
@@ -159,9 +159,10 @@ fn x_e95_what_is_hidden_is_not_handed_on() {
 /// What is stopped before it is put in place leaves all as it was.
 #[test]
 fn what_is_stopped_leaves_nothing() {
-    let world = World::new();
+    let mut world = World::new();
     world.put("in", false).unwrap();
     fs::write(world.path("to/in/a.txt"), "before").unwrap();
+    world.stop = Stop::default();
     assert!(world.stop.stop());
     for is_emptied in [false, true] {
         assert_eq!(world.put("in", is_emptied).unwrap_err().code(), "copy_timed_out");

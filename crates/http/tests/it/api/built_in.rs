@@ -242,7 +242,7 @@ async fn x_e98_what_a_run_tells_is_numbered() {
     let input = json!({"question": "Which one?", "request_id": "q", "options": ["a", "b"]});
     assert_eq!(run.called("request_input", input.clone()).await["request_id"], "q");
     run.called("request_input", input).await;
-    run.called("emit_error", json!({"message": "no paper"})).await;
+    run.called("emit_error", json!({"message": "no paper", "recoverable": true})).await;
     let events = run.events().await;
     let agents: Vec<_> = events
         .iter()

@@ -415,7 +415,7 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
         api.set_channel(name, json!({ "provider": "log" })).await;
     }
     let rule = r#"@id("quiet") forbid(principal, action, resource == Tool::"narthex/post_message")
-        when { context.arguments.channel == "general" };"#;
+        when { context.arguments has channel && context.arguments.channel == "general" };"#;
     let rules = json!({ "rules": rule }).to_string();
     api.send("PUT", &format!("{HERE}/policy"), rules).await.succeeded();
     let run = Run::of(&api, "writer").await;
