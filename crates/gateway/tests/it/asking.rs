@@ -12,9 +12,10 @@ use narthex_model::{
     AgentName, CallError, CallErrorKind, Gates, Grant, GrantDuration, GrantId, GrantOf,
     GrantSubject, ToolScope, ToolScopeGrant, ToolScopes,
 };
-use narthex_policy::{Actors, Authority, Grants, RunPolicy};
+use narthex_policy::{Actors, Authority, Grants, RunPolicy, WorkspaceRules};
 use narthex_registry::config::Entry;
 use narthex_testkit::fixture::{Options, Running};
+use narthex_wire::Raw;
 use serde_json::{Value, json};
 
 use super::world::{SOON, World, alias, http_server, transparent};
@@ -97,7 +98,7 @@ fn run(
     let token = RunToken::generate().unwrap();
     let agent = agent.map(|name| AgentName::new(name).unwrap());
     let actors = Actors { agent, run: Some(token.run_id()), ..Actors::default() };
-    let authority = Authority { actors, grants: grants.clone(), ..Authority::default() };
+    let authority = Authority::new(actors, grants.clone(), WorkspaceRules::none());
     let run = Arc::new(RunView::new(&token, policy).with_authority(authority));
     world.gateway.begin_run(&run).unwrap();
     run
