@@ -103,10 +103,9 @@ impl Seen {
     /// What is told of a resource. One that has a name and no more is nothing to be looked at,
     /// unless that says what it should not: servers may have any number of these.
     fn of_resource(kind: &'static str, entry: &InventoryEntry) -> Option<Self> {
-        let members = match Node::parse(&entry.raw) {
-            Ok(Node::Object(members)) => members,
+        let Ok(Node::Object(members)) = Node::parse(&entry.raw) else {
             // What cannot be read is looked at as it is.
-            Ok(_) | Err(_) => return Some(Self::new(Some(Listed::Resource), kind, entry)),
+            return Some(Self::new(Some(Listed::Resource), kind, entry));
         };
         let told: Vec<_> =
             members.iter().filter(|(name, _)| TOLD.contains(&name.as_str())).collect();

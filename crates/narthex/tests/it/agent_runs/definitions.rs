@@ -278,7 +278,11 @@ const URI: &str = "test://static-text";
 #[tokio::test(flavor = "multi_thread")]
 async fn s23_resources_wait_for_a_human() {
     let server = fixture().await;
-    let described = |description: &str, size: u64| json!({ "uri": URI, "name": "text", "description": description, "size": size });
+    let described = |description: &str, size: u64| {
+        let mut one = json!({ "uri": URI, "name": "text", "size": size });
+        one["description"] = json!(description);
+        one
+    };
     server.fixture.redefine("resources/list", URI, &[described("A text", 10)]);
     let world = world_with_docs(&server).await;
     let operator = Operator(&world);

@@ -1,0 +1,147 @@
+//! Tests of what is frozen with a run.
+
+use bytes::Bytes;
+
+use super::*;
+
+fn inventory(tools: &[(&str, &'static str)], resources: &[(&str, &'static str)]) -> Arc<Inventory> {
+    let entry = |list| {
+        move |(name, raw): &(&str, &'static str)| {
+            (list, InventoryEntry::new(name, Bytes::from_static(raw.as_bytes())))
+        }
+    };
+    let lists = [Listed::Tool, Listed::Prompt, Listed::Template];
+    let definitions = lists.into_iter().flat_map(|list| tools.iter().map(entry(list)));
+    Arc::new(Inventory::new(definitions.chain(resources.iter().map(entry(Listed::Resource)))))
+}
+
+fn names(inventory: &Inventory, list: Listed) -> Vec<&str> {
+    inventory.list(list).iter().map(|entry| &*entry.key).collect()
+}
+
+/// As it is here, and as it is after a restart.
+fn both(first: &Arc<Inventory>) -> [FirstList; 2] {
+    let text = serde_json::to_string(&KeptServer::of(first)).unwrap();
+    let kept = Arc::new(serde_json::from_str(&text).unwrap());
+    [FirstList::Listed(first.clone()), FirstList::Kept(kept)]
+}
+
+/// D10, S23: what is added or changed is not there, what is removed is gone, and what comes
+/// back as it was is there again; the same from digests that were written down.
+#[test]
+fn s23_a_definition_cannot_be_exchanged() {
+    let first = inventory(&[("a", "{1}"), ("b", "{2}"), ("c", "{3}")], &[]);
+    for first in both(&first) {
+        let changed = inventory(&[("a", "{1}"), ("b", "{!}"), ("d", "{2}")], &[]);
+        let seen = first.of(&changed);
+        for list in [Listed::Tool, Listed::Prompt, Listed::Template] {
+            assert_eq!(names(&seen, list), ["a"], "{list:?}");
+        }
+        assert!(seen.tool("a").is_some() && seen.tool("b").is_none());
+        let again = inventory(&[("c", "{3}"), ("b", "{2}"), ("a", "{1}")], &[]);
+        assert!(Arc::ptr_eq(&first.of(&again), &again), "nothing is copied");
+    }
+}
+
+/// D10, D5: resources freeze by what a model reads of them, not by what their content changes;
+/// what comes later is not there, unless a template that was there covers it.
+#[test]
+fn d10_resources_freeze_by_what_is_told_of_them() {
+    let (small, large) = (r#"{"name":"n","size":1}"#, r#"{"name":"n","size":2}"#);
+    let told = r#"{"name":"n","description":"Ask for keys"}"#;
+    let first = inventory(&[("t:{id}", "{}")], &[("r:1", small), ("r:2", small)]);
+    for first in both(&first) {
+        let templates = [("t:{id}", "{}"), ("later:{id}", "{}")];
+        let resources = [("r:1", large), ("r:2", told), ("r:3", small), ("t:9", small)];
+        let seen = first.of(&inventory(&templates, &resources));
+        assert_eq!(names(&seen, Listed::Resource), ["r:1"]);
+        for uri in ["r:2", "r:3", "later:4", "later:{id}"] {
+            assert!(seen.withholds(uri), "{uri}");
+        }
+        for uri in ["r:1", "t:9", "t:{id}", "r:4", "in-no-list"] {
+            assert!(!seen.withholds(uri), "{uri}");
+        }
+        let shown = seen.only(|list, _| list != Listed::Tool);
+        assert!(shown.withholds("r:3"), "rules on what is seen change nothing of it");
+    }
+    // What was kept before resources froze does not hide any.
+    let kept: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
+    let now = inventory(&[], &[("r:1", small)]);
+    assert!(Arc::ptr_eq(&FirstList::Kept(Arc::new(kept)).of(&now), &now));
+}
+
+/// S22: of two definitions of one name the first counts, and the second is nowhere.
+#[test]
+fn s22_the_second_of_two_of_one_name_does_not_count() {
+    let first = inventory(&[("a", "{1}"), ("a", "{2}")], &[]);
+    for first in both(&first) {
+        let exchanged = inventory(&[("a", "{2}")], &[]);
+        assert!(names(&first.of(&exchanged), Listed::Tool).is_empty());
+        let same = inventory(&[("a", "{1}")], &[]);
+        assert_eq!(names(&first.of(&same), Listed::Tool), ["a"]);
+    }
+}
+
+/// S23: a server that lists later, unseen by anybody, has nothing; others have what they had.
+#[test]
+fn s23_what_nobody_has_looked_at_is_nothing() {
+    let listed = inventory(&[("a", "{1}")], &[("r:1", "{2}")]);
+    let [early, late] = ["early", "late"].map(|name| Alias::new(name).unwrap());
+    let first = BTreeMap::from([(early.clone(), FirstList::Listed(listed.clone()))]);
+    let first = FirstLists { lists: first, ..FirstLists::default() };
+    let first = first.or_nothing([&early, &late]);
+    assert!(Arc::ptr_eq(&first.lists[&early].of(&listed), &listed));
+    let seen = first.lists[&late].of(&listed);
+    assert!(seen.is_empty() && seen.withholds("r:1"));
+    assert!(!first.lets_tell(&late, "x") && first.lets_tell(&early, "x"), "it is not frozen");
+}
+
+/// S23: what is held back is not there, and what a template of it covers cannot be read.
+#[test]
+fn s23_first_lists_are_without_what_is_held_back() {
+    let listed = inventory(&[("a", "{1}"), ("b:{id}", "{2}")], &[]);
+    let alias = Alias::new("files").unwrap();
+    let first = BTreeMap::from([(alias.clone(), FirstList::Listed(listed.clone()))]);
+    let mut held = HeldNames::default();
+    held.add(&alias, Listed::Tool, "a");
+    held.add(&alias, Listed::Template, "b:{id}");
+    let first = FirstLists { lists: first, ..FirstLists::default() }.without(&held);
+    let first = &first.lists[&alias];
+    for first in [first.clone(), FirstList::Kept(first.kept().into())] {
+        let seen = first.of(&listed);
+        assert_eq!(names(&seen, Listed::Tool), ["b:{id}"]);
+        assert_eq!(names(&seen, Listed::Prompt), ["a", "b:{id}"]);
+        assert!(seen.withholds("b:1") && !seen.withholds("c:1"));
+    }
+}
+
+/// S23: what a server tells models of itself is what it was at first, also from its digest.
+#[test]
+fn s23_what_a_server_tells_models_cannot_be_exchanged() {
+    let alias = Alias::new("docs").unwrap();
+    let words = FirstWords { digest: Some(KeptDigest::of_text("x")), text: None };
+    let first = FirstLists {
+        lists: [(alias.clone(), FirstList::Listed(inventory(&[("a", "{1}")], &[])))].into(),
+        words: [(alias.clone(), words)].into(),
+    };
+    let lets = |first: &FirstLists| ["x", "y"].map(|text| first.lets_tell(&alias, text));
+    assert_eq!(lets(&first), [true, false]);
+    let text = serde_json::to_string(&first.kept()).unwrap();
+    let kept: KeptLists = serde_json::from_str(&text).unwrap();
+    let words = FirstWords::kept(&kept.0[&alias]).unwrap();
+    let again = FirstLists { words: [(alias.clone(), words)].into(), ..first.clone() };
+    assert_eq!(lets(&again), [true, false]);
+    let silent = first.silent(&alias);
+    assert_eq!(lets(&silent), [false, false]);
+    assert_eq!(silent.kept().0[&alias].words, Some(Vec::new()));
+    let old: KeptServer = serde_json::from_str(r#"{"tools":{}}"#).unwrap();
+    assert!(FirstWords::kept(&old).is_none(), "it was not frozen then");
+}
+
+#[test]
+fn a_digest_that_is_none_is_refused() {
+    for bad in ["", "AAAA", &"A".repeat(44), &"!".repeat(43)] {
+        let text = serde_json::json!({ "tools": { "a": bad } });
+        assert!(serde_json::from_value::<KeptServer>(text).is_err(), "{bad}");
+    }
+}
