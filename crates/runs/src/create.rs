@@ -141,7 +141,7 @@ impl Runs {
             // What was cut off before it was mounted here was not cut off here.
             if self.control().cuts() == cuts {
                 let warnings = warnings.iter().map(|one| one.message.clone());
-                return self.begin(draft, making, warnings.collect()).await;
+                return Box::pin(self.begin(draft, making, warnings.collect())).await;
             }
             making.set.unmount().await;
         }

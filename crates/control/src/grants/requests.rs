@@ -188,7 +188,7 @@ impl Control {
         let duration = match word.as_str() {
             "run" => Some(GrantDuration::Run(request.run)),
             "session" => request.session.map(GrantDuration::Session),
-            // Another run of the same agent or user uses it up for nothing that was looked at (S26).
+            // No other run of the same agent or user uses up what was looked at for this one (S26).
             "once" => Some(request.session.map_or(GrantDuration::Once, GrantDuration::OnceIn)),
             word => GrantDuration::read(word, None, None),
         };

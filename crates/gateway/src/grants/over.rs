@@ -53,8 +53,8 @@ impl Standing {
 }
 
 impl Shared {
-    /// Whether all of it is still allowed: the grants count, also in this turn, and the rules say nothing against it
-    /// that these do not meet.
+    /// Whether all of it is still allowed: the grants count, also in this turn, and the rules say
+    /// nothing against it that these do not meet.
     fn stands(&self, caller: &Caller, standing: &Standing) -> bool {
         if !standing.basis.counts(&caller.run.authority.actors(), SystemTime::now()) {
             return false;

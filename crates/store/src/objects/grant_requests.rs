@@ -44,7 +44,8 @@ const ASK: Statement = Statement {
           SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending', 0, '', '', '', $14 \
           FROM workspaces WHERE id = $2 AND NOT EXISTS (SELECT 1 FROM grant_requests WHERE \
           run = $3 AND grant_type = $7 AND details = $8 AND status = 'pending' \
-          AND expires_at > $11 AND (agent_subject <> '' OR user_subject = $5)) AND (SELECT count(*) FROM grant_requests \
+          AND expires_at > $11 AND (agent_subject <> '' OR user_subject = $5)) \
+          AND (SELECT count(*) FROM grant_requests \
           WHERE run = $3 AND status = 'pending' AND expires_at > $11) < $13",
 };
 const SAME: Statement = Statement {

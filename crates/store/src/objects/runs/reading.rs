@@ -16,8 +16,8 @@ const FIND: Statement = Statement {
     name: "runs.find",
     sql: "SELECT id, workspace, session, pid, agent, parent, token, sealed, created_at, \
           created_by, expires_at, ended_at, outcome, agent_env, has_sockets, driver, \
-          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, turn \
-          FROM runs WHERE id = $1",
+          claimable, claimed_by, claimed_until, model, runtime, executor, attempts, turn_user, \
+          turn FROM runs WHERE id = $1",
 };
 const LIVE: Statement = Statement {
     name: "runs.live",
