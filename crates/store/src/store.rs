@@ -8,9 +8,8 @@ use crate::{
     Audit, CatalogRows, CatalogStep, Channels, ConnectError, CostRows, Definitions, EnvBindings,
     EventRows, GrantRequests, GrantRows, Inboxes, KeptAnswers, Logins, McpClients, OpenError,
     Principals, Proofs, RestingRows, RunRows, Secrets, SeededDefaults, ServerFlags, ServiceTokens,
-    SessionRows,
-    Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows, Workspaces,
-    connect, database::Database, open,
+    SessionRows, Shares, StatementError, TrafficRows, TrustedFiles, Webhooks, WorkspaceRulesRows,
+    Workspaces, connect, database::Database, open,
 };
 
 /// An open store. Clones are the same one; several processes may use the same at a time.

@@ -224,8 +224,7 @@ async fn tell_child(mut called: Called<'_>) -> Result<BuiltInResult, CallError> 
     // Of another sender the same id is another message.
     let message_id = asked.message_id.map(|id| format!("{own}-{id}"));
     let more = vec![("from_session_id", json!(own))];
-    let message =
-        Message { text: asked.text, message_id, expires_at, more, ..Message::default() };
+    let message = Message { text: asked.text, message_id, expires_at, more, ..Message::default() };
     // Whoever drives this one by what they have said last drives the child by it.
     let speaker = Speaker::handing_on(called.run.authority.actors().user.clone());
     let row = send(&called, child.session.id, message, &speaker).await?;

@@ -6,8 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use narthex_model::{RunEnd, RunId, SessionId, WorkspaceId};
 use narthex_store::{
     AppendedEvent, EventFilter, EventRow, EventsOf, NewEvent, NewRun, NewUnread, SessionRow,
-    StatementError,
-    Store, WorkspaceChange,
+    StatementError, Store, WorkspaceChange,
 };
 
 use crate::support::{Place, id};

@@ -179,7 +179,7 @@ async fn check_events(store: &Store, version: u32) {
     let empty = (version >= 8).then(|| (Vec::new(), 1, 0));
     assert_eq!(found, if version >= 20 { Some((vec![2], 2, 2)) } else { empty });
     // What was said to a session that goes on was not acknowledged.
-    let count = store.inboxes().count(&of, std::time::SystemTime::now()).await.unwrap();
+    let count = store.inboxes().count(&of, SystemTime::now()).await.unwrap();
     assert_eq!((count.unread, count.acknowledged), (u64::from(version >= 20), 0));
 }
 

@@ -36,6 +36,7 @@ INSERT INTO "_sqlx_migrations" VALUES(25,'shares','2026-11-23 04:50:00',1,X'15A0
 INSERT INTO "_sqlx_migrations" VALUES(28,'outbound','2026-11-23 07:40:00',1,X'627BBB8FDA1D6D2F23E840AB8F7A85A4E81563C9B8AC3A52909108F551A3CF691E9499A879A4A3C6213C07DB8587BF65',100000);
 INSERT INTO "_sqlx_migrations" VALUES(30,'models','2026-11-23 07:00:00',1,X'3A84D05EAD1D55B03FBF6FF512170C0368DB59306726ADF0159AD992C3E7787B95ABEF5DB05CB1821D0A919F10FC0FDA',100000);
 INSERT INTO "_sqlx_migrations" VALUES(31,'runtime requests','2026-11-23 07:30:00',1,X'7CA3935B8AF5ABD8CED1D4D70D424E3E6EE9DE7AB66C2BB21B3355DD323B4379BBA7B04CC8EB6CA7090A9FFDAB94198B',100000);
+INSERT INTO "_sqlx_migrations" VALUES(32,'inboxes','2026-11-23 12:30:00',1,X'A645242C871DA759EA865D9FAC31D01A1795419CC11C0F490BC8F6F57C2B0CA287B729F725A9540CD5B9E308E15D43F3',100000);
 INSERT INTO "_sqlx_migrations" VALUES(33,'turns','2026-11-23 13:00:00',1,X'ED3CD1F8E6066949E87D5C5DF3441FAC98238EC34647952DA6CD960A2286A6863F093444656119F9D2585B4E61382640',100000);
 CREATE TABLE access_changes (
     id BIGINT NOT NULL PRIMARY KEY,
@@ -211,6 +212,14 @@ CREATE TABLE grants (
     change BIGINT NOT NULL
 );
 INSERT INTO "grants" VALUES('gra_0a1b2c3d4e5f6071','team','','reader','tool_scope','{"scope":"git.write"}','persistent','','',0,'why',1790000000000,'ada',1,0,'',0,'',1);
+CREATE TABLE inboxes (
+    workspace TEXT NOT NULL,
+    session TEXT NOT NULL,
+    acknowledged BIGINT NOT NULL,
+    PRIMARY KEY (workspace, session),
+    FOREIGN KEY (workspace, session) REFERENCES sessions (workspace, id) ON DELETE CASCADE
+);
+INSERT INTO "inboxes" VALUES('team','ses_0a1b2c3d4e5f',0);
 CREATE TABLE kept_answers (
     id TEXT NOT NULL PRIMARY KEY,
     workspace TEXT REFERENCES workspaces (id) ON DELETE CASCADE,
@@ -479,6 +488,19 @@ CREATE TABLE turns (
     n BIGINT NOT NULL
 );
 INSERT INTO "turns" VALUES(1,1);
+CREATE TABLE unread_messages (
+    workspace TEXT NOT NULL,
+    session TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    sender TEXT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    tellings BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    PRIMARY KEY (workspace, session, seq),
+    FOREIGN KEY (workspace, session, seq)
+        REFERENCES session_events (workspace, session, seq) ON DELETE CASCADE
+);
+INSERT INTO "unread_messages" VALUES('team','ses_0a1b2c3d4e5f',2,'',0,0,0);
 CREATE TABLE webhook_deliveries (
     workspace TEXT NOT NULL,
     webhook TEXT NOT NULL,
@@ -546,5 +568,6 @@ CREATE UNIQUE INDEX definitions_pinned ON definitions (workspace, server, kind, 
 CREATE INDEX sessions_by_parent ON sessions (workspace, parent);
 CREATE INDEX runs_by_executor ON runs (executor, ended_at, claimed_until);
 CREATE INDEX share_threads_by_share ON share_threads (workspace, share);
+CREATE INDEX unread_messages_by_due ON unread_messages (due_at) WHERE due_at > 0;
 CREATE INDEX runs_by_turn ON runs (turn);
 COMMIT;
