@@ -4,23 +4,24 @@
 //!   the version of this program, and gives access to the objects, each of which has a file of
 //!   queries of its own in `objects/`.
 //! * Objects know neither the database nor its library: they name a `Statement` and its values, and
-//!   `database` runs it. Their SQL is what SQLite and Postgres both understand.
+//!   `narthex-database` runs it. Their SQL is what SQLite and Postgres both understand.
 //! * An error names the statement that failed; it never shows SQL or a value.
 //!
 //! Nothing here is on the way of a call.
 
 mod backup;
 mod connect;
-mod database;
 mod fault;
 mod migrations;
 mod objects;
 mod open;
-mod statement;
 mod store;
+
+use narthex_database::{self as database, statement};
 
 pub use backup::{Backup, BackupError};
 pub use connect::{ConnectError, UrlFault};
+pub use narthex_database::statement::StatementError;
 pub use objects::audit::{Audit, AuditChain, AuditFilter, AuditPlace, AuditRow, AuditSettings};
 pub use objects::catalog::{CatalogRow, CatalogRows, CatalogStep};
 pub use objects::costs::{Cost, CostRows, CostSum, REPORTS_MAX};
@@ -64,5 +65,4 @@ pub use objects::traffic::{CallCount, TrafficRows};
 pub use objects::trusted_files::{TrustedFile, TrustedFiles};
 pub use objects::workspaces::{Workspace, WorkspaceChange, WorkspaceSettings, Workspaces};
 pub use open::OpenError;
-pub use statement::StatementError;
 pub use store::Store;

@@ -12,14 +12,14 @@ use super::{CLOSE_LIMIT, READERS_MAX, Step, query, within};
 use crate::statement::{AnyRow, Statement, StatementError, Value};
 
 /// Each statement sees what was committed before it, whatever the server's own default is.
-pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+pub const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 /// `nrtx`: the lock of whoever writes or migrates. With it, several statements see what they would
 /// see in SQLite, which has one writer at a time.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1852994680)";
 
 /// A server's database. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(crate) struct PostgresServer {
+pub struct PostgresServer {
     writer: PgPool,
     readers: PgPool,
     limit: Duration,
@@ -27,12 +27,12 @@ pub(crate) struct PostgresServer {
 
 impl PostgresServer {
     /// Connects when the first statement runs.
-    pub(crate) fn new(options: &PgConnectOptions) -> Self {
+    pub fn new(options: &PgConnectOptions) -> Self {
         Self::with_limits(options, super::STATEMENT_LIMIT, super::BUSY_LIMIT)
     }
 
     /// Connects to a database that is only read.
-    pub(crate) fn to_look(options: &PgConnectOptions) -> Self {
+    pub fn to_look(options: &PgConnectOptions) -> Self {
         Self::new(&read_only(options))
     }
 
@@ -109,12 +109,12 @@ impl PostgresServer {
 }
 
 /// The same for a connection that changes nothing.
-pub(crate) fn read_only(options: &PgConnectOptions) -> PgConnectOptions {
+pub fn read_only(options: &PgConnectOptions) -> PgConnectOptions {
     options.clone().options([("default_transaction_read_only", "on")])
 }
 
 /// Waits until no other process writes, up to the end of this transaction.
-pub(crate) async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+pub async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::query(LOCK).execute(connection).await.map(drop)
 }
 
@@ -122,7 +122,7 @@ pub(crate) async fn lock(connection: &mut PgConnection) -> Result<(), sqlx::Erro
 ///
 /// The server stops what takes longer than `limit`, also if nobody is there any more to hear of it:
 /// dropping a future alone would leave the statement running.
-pub(crate) fn session(
+pub fn session(
     options: &PgConnectOptions,
     limit: Duration,
     busy_limit: Duration,

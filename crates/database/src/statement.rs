@@ -9,35 +9,41 @@ use sqlx::{Decode, Row as _, Type, ValueRef, postgres::PgRow, sqlite::SqliteRow}
 use thiserror::Error;
 
 use meaning::{Meaning, sqlstate, words};
-pub(crate) use meaning::{code, primary_code};
+pub use meaning::{code, primary_code};
 
 /// SQL under a name. Parameters are `$1`, `$2` and so on, which SQLite and Postgres both know.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Statement {
+pub struct Statement {
     /// `object.function`, for errors and logs.
-    pub(crate) name: &'static str,
-    pub(crate) sql: &'static str,
+    pub name: &'static str,
+    /// The SQL, as both databases understand it.
+    pub sql: &'static str,
 }
 
 /// A parameter.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Value<'a> {
+pub enum Value<'a> {
+    /// A text without a zero byte.
     Text(&'a str),
+    /// A number.
     Integer(i64),
+    /// A truth value.
     Boolean(bool),
 }
 
 /// A row of the answer.
 #[derive(Debug)]
-pub(crate) struct Row {
+pub struct Row {
     statement: Statement,
     row: AnyRow,
 }
 
 /// A row as its database gave it.
 #[derive(Debug)]
-pub(crate) enum AnyRow {
+pub enum AnyRow {
+    /// Of a file.
     Sqlite(SqliteRow),
+    /// Of a server.
     Postgres(PgRow),
 }
 
@@ -134,7 +140,8 @@ impl StatementError {
     }
 
     /// Says what an error of the library means.
-    pub(crate) fn new(statement: &'static str, source: sqlx::Error) -> Self {
+    #[must_use]
+    pub fn new(statement: &'static str, source: sqlx::Error) -> Self {
         match Meaning::of(&source) {
             Meaning::Busy => Self::Busy { statement },
             Meaning::Timeout => Self::Timeout { statement },
@@ -170,20 +177,33 @@ impl AnyRow {
 }
 
 impl Row {
-    pub(crate) fn new(statement: Statement, row: AnyRow) -> Self {
+    /// A row that a statement has given.
+    #[must_use]
+    pub fn new(statement: Statement, row: AnyRow) -> Self {
         Self { statement, row }
     }
 
-    pub(crate) fn text(&self, column: &'static str) -> Result<String, StatementError> {
+    /// The text of a column.
+    ///
+    /// # Errors
+    /// When there is no such column, or it is none.
+    pub fn text(&self, column: &'static str) -> Result<String, StatementError> {
         self.row.get(column).map_err(|error| self.unfit(error))
     }
 
-    pub(crate) fn integer(&self, column: &'static str) -> Result<i64, StatementError> {
+    /// The number of a column.
+    ///
+    /// # Errors
+    /// When there is no such column, or it is none.
+    pub fn integer(&self, column: &'static str) -> Result<i64, StatementError> {
         self.row.get(column).map_err(|error| self.unfit(error))
     }
 
-    /// Whether there is a value.
-    pub(crate) fn has(&self, column: &'static str) -> Result<bool, StatementError> {
+    /// Whether a column has a value.
+    ///
+    /// # Errors
+    /// When there is no such column.
+    pub fn has(&self, column: &'static str) -> Result<bool, StatementError> {
         let is_null = self.row.is_null(column).map_err(|error| self.unfit(error))?;
         Ok(!is_null)
     }
@@ -193,7 +213,8 @@ impl Row {
     }
 
     /// What a value that breaks its own rule is: somebody else wrote it.
-    pub(crate) fn damaged(&self) -> StatementError {
+    #[must_use]
+    pub fn damaged(&self) -> StatementError {
         StatementError::Damaged { statement: self.statement.name }
     }
 }

@@ -91,23 +91,23 @@ pub(super) fn words(state: &str) -> Option<&'static str> {
 }
 
 /// SQLite's primary result codes, see <https://sqlite.org/rescode.html>.
-pub(crate) mod code {
-    pub(crate) const PERM: u32 = 3;
-    pub(crate) const BUSY: u32 = 5;
-    pub(crate) const LOCKED: u32 = 6;
-    pub(crate) const NOMEM: u32 = 7;
-    pub(crate) const READONLY: u32 = 8;
-    pub(crate) const INTERRUPT: u32 = 9;
-    pub(crate) const IOERR: u32 = 10;
-    pub(crate) const CORRUPT: u32 = 11;
-    pub(crate) const FULL: u32 = 13;
-    pub(crate) const CANTOPEN: u32 = 14;
-    pub(crate) const CONSTRAINT: u32 = 19;
-    pub(crate) const NOTADB: u32 = 26;
+pub mod code {
+    pub const PERM: u32 = 3;
+    pub const BUSY: u32 = 5;
+    pub const LOCKED: u32 = 6;
+    pub const NOMEM: u32 = 7;
+    pub const READONLY: u32 = 8;
+    pub const INTERRUPT: u32 = 9;
+    pub const IOERR: u32 = 10;
+    pub const CORRUPT: u32 = 11;
+    pub const FULL: u32 = 13;
+    pub const CANTOPEN: u32 = 14;
+    pub const CONSTRAINT: u32 = 19;
+    pub const NOTADB: u32 = 26;
 }
 
 /// The lowest byte of SQLite's code, which says the kind of error.
-pub(crate) fn primary_code(error: &sqlx::Error) -> Option<u32> {
+pub fn primary_code(error: &sqlx::Error) -> Option<u32> {
     let code = error.as_database_error()?.code()?;
     code.parse::<u32>().ok().map(|code| code & 0xff)
 }

@@ -1,11 +1,12 @@
 //! Runs statements: on SQLite in a file, or on a PostgreSQL server.
 //!
-//! This, `open`, `connect` and `statement` are all that know which it is: objects pass a
-//! `Statement` and values, and get rows. Each has one connection that writes, so that writes queue
-//! in order, a few that read, and a deadline for each statement.
+//! Whoever has a [`Database`] passes a [`Statement`] and values, and gets rows, whichever it is. Each
+//! has one connection that writes, so that writes queue in order, a few that read, and a deadline for
+//! each statement. An error names the statement, and shows neither SQL nor a value.
 
-pub(crate) mod postgres;
-pub(crate) mod sqlite;
+pub mod postgres;
+pub mod sqlite;
+pub mod statement;
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use sqlite::SqliteFile;
 const STATEMENT_LIMIT: Duration = Duration::from_secs(10);
 /// How long to wait for another process's transaction; less than a statement may take, so that
 /// the error says who was in the way.
-pub(crate) const BUSY_LIMIT: Duration = Duration::from_secs(5);
+pub const BUSY_LIMIT: Duration = Duration::from_secs(5);
 /// How long statements that run may hold up the end.
 const CLOSE_LIMIT: Duration = Duration::from_secs(12);
 /// How many connections read.
@@ -28,33 +29,38 @@ const READERS_MAX: u32 = 4;
 
 /// An open database. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(crate) enum Database {
+pub enum Database {
+    /// A file.
     Sqlite(SqliteFile),
+    /// A server.
     Postgres(PostgresServer),
 }
 
 /// One of several statements that belong together.
 #[derive(Debug)]
-pub(crate) struct Step<'a> {
+pub struct Step<'a> {
     statement: Statement,
     values: Vec<Value<'a>>,
     must_change: bool,
 }
 
 impl<'a> Step<'a> {
-    pub(crate) fn new(statement: Statement, values: Vec<Value<'a>>) -> Self {
+    /// A statement with its parameters, in their order.
+    #[must_use]
+    pub fn new(statement: Statement, values: Vec<Value<'a>>) -> Self {
         Self { statement, values, must_change: false }
     }
 
     /// One that must find something to change.
-    pub(crate) fn must_change(statement: Statement, values: Vec<Value<'a>>) -> Self {
+    #[must_use]
+    pub fn must_change(statement: Statement, values: Vec<Value<'a>>) -> Self {
         Self { statement, values, must_change: true }
     }
 }
 
 impl Database {
     /// All rows that a statement answers with.
-    pub(crate) async fn read(
+    pub async fn read(
         &self,
         statement: Statement,
         values: &[Value<'_>],
@@ -67,7 +73,7 @@ impl Database {
     }
 
     /// Changes something; it is stored when this returns.
-    pub(crate) async fn write(
+    pub async fn write(
         &self,
         statement: Statement,
         values: &[Value<'_>],
@@ -80,7 +86,7 @@ impl Database {
     }
 
     /// Runs a statement for each of these, all of them or none.
-    pub(crate) async fn write_each(
+    pub async fn write_each(
         &self,
         statement: Statement,
         all: &[Vec<Value<'_>>],
@@ -91,13 +97,13 @@ impl Database {
 
     /// Runs several statements, all of them or none. `false`, and nothing is stored, if one that
     /// must change something finds nothing to change.
-    pub(crate) async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
+    pub async fn write_steps(&self, steps: &[Step<'_>]) -> Result<bool, StatementError> {
         self.write_steps_and(steps, None).await.map(|rows| rows.is_some())
     }
 
     /// The same, and gives what a statement after them reads, before anybody else writes. `None`,
     /// and nothing is stored, where [`Database::write_steps`] gives `false`.
-    pub(crate) async fn write_then_read(
+    pub async fn write_then_read(
         &self,
         steps: &[Step<'_>],
         statement: Statement,
@@ -120,7 +126,7 @@ impl Database {
     }
 
     /// Waits for statements that run. Those after this fail.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         match self {
             Self::Sqlite(file) => file.close().await,
             Self::Postgres(server) => server.close().await,

@@ -16,11 +16,11 @@ use crate::statement::{AnyRow, Statement, StatementError, Value};
 /// How many steps of SQLite's machine pass between two looks at the clock: well below 1 ms.
 const STEPS_PER_LOOK: i32 = 1000;
 /// Takes the right to write at once: a transaction that reads first could not get it later.
-pub(crate) const BEGIN: &str = "BEGIN IMMEDIATE";
+pub const BEGIN: &str = "BEGIN IMMEDIATE";
 
 /// An open file. Clones are the same one.
 #[derive(Debug, Clone)]
-pub(crate) struct SqliteFile {
+pub struct SqliteFile {
     /// SQLite has one writer at a time. Within this process they queue here, in order, instead of
     /// polling for its lock.
     writer: SqlitePool,
@@ -30,13 +30,13 @@ pub(crate) struct SqliteFile {
 
 impl SqliteFile {
     /// Connects to a file that exists when the first statement runs.
-    pub(crate) fn new(path: &Path) -> Self {
+    pub fn new(path: &Path) -> Self {
         Self::with_limits(path, super::STATEMENT_LIMIT, super::BUSY_LIMIT)
     }
 
     /// Connects to a file that is only read. Where nobody else has it open, no file is made beside
     /// it.
-    pub(crate) fn to_look(path: &Path, is_alone: bool) -> Self {
+    pub fn to_look(path: &Path, is_alone: bool) -> Self {
         let options = options(path, super::BUSY_LIMIT).read_only(true).immutable(is_alone);
         Self::over(options, super::STATEMENT_LIMIT)
     }
@@ -133,17 +133,14 @@ impl SqliteFile {
     }
 
     /// The one connection that writes, whose statements are interrupted at the deadline.
-    pub(crate) async fn writer(
-        &self,
-        deadline: Instant,
-    ) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
+    pub async fn writer(&self, deadline: Instant) -> Result<PoolConnection<Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
         interrupt_at(&mut connection, deadline).await?;
         Ok(connection)
     }
 
     /// Writes everything into the one file and lets go of it.
-    pub(crate) async fn close(&self) {
+    pub async fn close(&self) {
         let closed = timeout(CLOSE_LIMIT, async {
             self.readers.close().await;
             // The last connection tidies up, and it must be one that may write.
@@ -156,7 +153,7 @@ impl SqliteFile {
 }
 
 /// How every connection to the file is made.
-pub(crate) fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
+pub fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(false)
@@ -174,7 +171,7 @@ pub(crate) fn options(path: &Path, busy_limit: Duration) -> SqliteConnectOptions
 
 /// Stops what the connection runs at this time. Dropping a future alone would leave the statement
 /// running, and its connection out of use.
-pub(crate) async fn interrupt_at(
+pub async fn interrupt_at(
     connection: &mut SqliteConnection,
     deadline: Instant,
 ) -> Result<(), sqlx::Error> {
