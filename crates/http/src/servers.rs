@@ -156,12 +156,9 @@ impl Asked<'_> {
             Target::Preview => self.preview(body).await,
             Target::Audit => self.audit().await,
             Target::AuditSettings => self.audit_settings(body).await,
-            Target::SignIn(_)
-            | Target::Health
-            | Target::Ready
-            | Target::Aggregated
-            | Target::Transparent
-            | Target::ToolCall => Err(Problem::new(ErrorKind::NotFound, "nothing is here")),
+            // The door answers these itself.
+            Target::SignIn(_) | Target::Health | Target::Ready => Err(nothing_here()),
+            Target::Aggregated | Target::Transparent | Target::ToolCall => Err(nothing_here()),
         }
     }
 
@@ -286,6 +283,10 @@ fn ok(value: &Value) -> Response {
 
 fn document(status: StatusCode, value: &Value) -> Response {
     respond::json(status, value.to_string().into_bytes().into())
+}
+
+fn nothing_here() -> Problem {
+    Problem::new(ErrorKind::NotFound, "nothing is here")
 }
 
 fn unknown(name: &str) -> Problem {

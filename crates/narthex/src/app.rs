@@ -200,7 +200,7 @@ impl App {
                 let runs = Runs::new(gateway.clone(), control.clone(), runs);
                 let hosts = options.doors.as_ref().map(|doors| doors.post_hosts.clone());
                 outbound = hosts.map(|hosts| post(&gateway, control, hosts));
-                begin_runs(&gateway, control, &runs, outbound.clone()).await?;
+                Box::pin(begin_runs(&gateway, control, &runs, outbound.clone())).await?;
                 Some(runs)
             }
         };

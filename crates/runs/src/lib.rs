@@ -182,7 +182,8 @@ impl Runs {
             runs.shared.gateway.metrics().count("session_events_unwritten", help, unwritten);
         }
         if let Some(store) = runs.control().store() {
-            runs.end_earlier_session().await?;
+            // Boxed, as it is large and rare.
+            Box::pin(runs.end_earlier_session()).await?;
             let with_sockets = runs.load(store).await?;
             runs.open_again(with_sockets);
             let (watching, closing) = (runs.clone(), runs.control().closing());

@@ -133,6 +133,6 @@ async fn set_otherwise(store: &Store, row: WebhookRow, new: NewWebhook<'_>) -> W
     assert_eq!(webhooks.find(&id("other"), &row.name).await.unwrap(), None);
     let now = webhooks.find(&row.workspace, &row.name).await.unwrap().unwrap();
     assert_eq!((now.position, now.url.as_str()), (row.position, "OTHER_URL"));
-    assert_eq!(webhooks.due(SystemTime::UNIX_EPOCH).await.unwrap(), [now.clone()]);
+    assert_eq!(webhooks.due(SystemTime::UNIX_EPOCH).await.unwrap(), std::slice::from_ref(&now));
     now
 }
