@@ -11,7 +11,7 @@ use std::{
 
 use narthex_audit::Audit;
 use narthex_events::Events;
-use narthex_live::{LiveGrants, LiveRules, LiveTurns};
+use narthex_live::{KeyedLock, LiveGrants, LiveRules, LiveTurns};
 use narthex_model::{KnownExecutors, WorkspaceId};
 use narthex_policy::{Grants, WorkspaceRules};
 use narthex_registry::{
@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     ControlError, GrantOptions, LoginOptions, Variables, access::Access, audit, follow,
-    login::Login, seeding, turns::Turns,
+    login::Login, seeding,
 };
 
 /// What a control plane is made of.
@@ -95,7 +95,7 @@ pub(crate) struct Shared {
     pub(crate) changing: tokio::sync::Mutex<()>,
     /// Held while the catalog of a workspace changes, so that what was checked against it still
     /// holds.
-    pub(crate) cataloguing: Turns<WorkspaceId>,
+    pub(crate) cataloguing: KeyedLock<WorkspaceId>,
     /// Held while counts of calls are stored, so that none is stored twice.
     pub(crate) counting: tokio::sync::Mutex<()>,
     pub(crate) meters: Meters,
@@ -164,7 +164,7 @@ impl Control {
             executors,
             login: login.map(Login::new),
             changing: tokio::sync::Mutex::default(),
-            cataloguing: Turns::default(),
+            cataloguing: KeyedLock::default(),
             counting: tokio::sync::Mutex::default(),
             meters,
             applied: std::sync::Mutex::default(),

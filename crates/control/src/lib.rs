@@ -24,7 +24,6 @@ mod secrets;
 mod seeding;
 mod servers;
 mod traffic;
-mod turns;
 
 pub use access::{
     AccessError, Account, ClientRequest, CreatedClient, CreatedToken, EnvNames, KnownClient,
@@ -45,6 +44,7 @@ pub use keys::{secret_key, server_key};
 pub use login::{Ceremony, CreatedLink, LoginError, NewSession, SignedIn};
 pub use messages::{Message, MessageError};
 pub use narthex_audit::{Actor, ActorKind};
+pub use narthex_live::KeyedLock;
 pub use narthex_live::{POLL, STALE, Speaker};
 pub use narthex_login::{ConsentError, LoginOptions, ProviderOptions};
 pub use narthex_model::AgentEnv;
@@ -60,4 +60,3 @@ pub use rules::{RulesChecked, RulesError, WrittenRules};
 pub use secrets::SecretRows;
 pub use servers::Saved;
 pub use traffic::{Usage, UsageRow};
-pub use turns::Turns;

@@ -51,9 +51,9 @@ impl MessageError {
 
 impl Control {
     /// Adds a message for the agent of a session, by
-    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …, "user": …}`, and has whoever
-    /// speaks, or the named user, take the turn of the session (X-E81). One that comes twice under a
-    /// `message_id` is one; the event of the first is given, and no turn is taken.
+    /// `{"text": …, "request_id": …, "message_id": …, "expires_at": …, "user": …}`, and has
+    /// whoever speaks, or the named user, take the turn of the session (X-E81). One that comes
+    /// twice under a `message_id` is one; the event of the first is given, and no turn is taken.
     ///
     /// # Errors
     /// When a field is wrong, whoever speaks may name no other, there is no such session, it has

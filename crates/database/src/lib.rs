@@ -1,8 +1,8 @@
 //! Runs statements: on SQLite in a file, or on a PostgreSQL server.
 //!
-//! Whoever has a [`Database`] passes a [`Statement`] and values, and gets rows, whichever it is. Each
-//! has one connection that writes, so that writes queue in order, a few that read, and a deadline for
-//! each statement. An error names the statement, and shows neither SQL nor a value.
+//! Whoever has a [`Database`] passes a [`Statement`] and values, and gets rows, whichever it is.
+//! Each has one connection that writes, so that writes queue in order, a few that read, and a
+//! deadline for each statement. An error names the statement, and shows neither SQL nor a value.
 
 pub mod postgres;
 pub mod sqlite;

@@ -5,12 +5,14 @@
 //! counts at once. What other daemons on the store write is found within [`POLL`].
 
 mod grants;
+mod keyed;
 mod rules;
 mod turns;
 
 use std::time::Duration;
 
 pub use grants::LiveGrants;
+pub use keyed::KeyedLock;
 pub use rules::{KnownRules, LiveRules};
 pub use turns::{LiveTurns, Speaker};
 

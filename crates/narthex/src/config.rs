@@ -106,6 +106,11 @@ fn user_folder(
     folder.or_else(|| Some(Path::new(&env("HOME")?).join(below_home)))
 }
 
+/// Where the user's programs have their sockets, if the session says so.
+pub(crate) fn runtime_dir() -> Option<PathBuf> {
+    variable("XDG_RUNTIME_DIR").map(PathBuf::from)
+}
+
 /// Which program this is, for lines that a user pastes elsewhere.
 pub(crate) fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)

@@ -9,7 +9,6 @@ mod commands;
 mod config;
 mod core_dumps;
 mod daemon_client;
-mod data_dir;
 mod output;
 mod peer;
 mod rows;
@@ -17,6 +16,8 @@ mod run_sockets;
 mod secrets;
 mod table;
 mod trust;
+
+use narthex_data_dir as data_dir;
 
 pub use app::{App, AppOptions, ConnectionOptions, Doors, Servers};
 pub use cli::main;

@@ -14,7 +14,7 @@ use narthex_model::{
     AgentEnv, AgentName, Alias, EnvName, ErrorKind, PrincipalId, SecretName, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet, Snapshot};
+use narthex_registry::{FirstLists, HeldBack, KeptFurther, MountFault, MountSet};
 use narthex_resolve::{Agent, Parsed, RunKind, RunRequest};
 use narthex_store::{RunRow, SessionRow};
 use narthex_traffic::RunMeters;
@@ -330,7 +330,7 @@ impl Runs {
         let sealed = self.seal(&draft.workspace, &run_place(id), &frozen.text()).await?;
         let session = self.sealed_session(&draft, inputs).await?;
         let faults = set.faults().to_vec();
-        let missing = missing(&policy, &self.shared.gateway.registry().snapshot());
+        let missing = prepare::missing(&policy, &self.shared.gateway.registry().snapshot());
         let run = RunView::with_servers(&draft.token, draft.workspace.clone(), policy, set);
         let run = run.with_built_in(built_in).with_failed(withheld);
         let run = run.frozen_to(first).with_held_back(HeldBack::new(prepared.pinned, held));
@@ -390,15 +390,4 @@ pub(crate) const OWN_SERVERS: &str = "its run had servers of its own; create a n
 
 fn is_unknown_object(error: &ControlError) -> bool {
     matches!(error, ControlError::Catalog(CatalogError::Unknown { .. }))
-}
-
-fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
-    match policy {
-        RunPolicy::AllAttached => Vec::new(),
-        RunPolicy::Attached(named) => {
-            let is_missing =
-                |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();
-            named.iter().filter(is_missing).cloned().collect()
-        }
-    }
 }

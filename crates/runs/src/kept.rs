@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use narthex_control::{ControlError, Turns};
+use narthex_control::{ControlError, KeyedLock};
 use narthex_gateway::{FindingRun, LookingAt, RunSource, RunToken, RunView};
 use narthex_model::{Alias, RunId};
 use narthex_registry::{FirstLists, HeldBack, MountFault, MountSet};
@@ -37,7 +37,7 @@ pub(crate) struct Kept {
     /// which run it is: whoever makes one up must not shut out the one that opens that run.
     absent: Mutex<HashMap<[u8; 32], Instant>>,
     /// Held by whoever has a run begin again.
-    beginning: Turns<RunId>,
+    beginning: KeyedLock<RunId>,
 }
 
 impl Kept {

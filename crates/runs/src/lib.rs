@@ -40,7 +40,7 @@ use std::{
 };
 
 use narthex_audit::{AuditEvent, kind};
-use narthex_control::{By, CatalogError, Control, ControlError, Turns};
+use narthex_control::{By, CatalogError, Control, ControlError, KeyedLock};
 use narthex_gateway::{Gateway, RunView};
 use narthex_model::{McpClientId, RunEnd, RunId, ServerId, SessionId, WorkspaceId};
 use narthex_registry::{MountOptions, MountSet, Mountable, config::Variables};
@@ -129,15 +129,15 @@ struct Shared {
     /// Changes whenever a run may wait for an executor.
     awaited: watch::Sender<()>,
     /// Held by whoever keeps new definitions of a server.
-    looking: Turns<(WorkspaceId, ServerId)>,
+    looking: KeyedLock<(WorkspaceId, ServerId)>,
     /// Sessions that are to go on by themselves.
     resting: Resting,
     /// Held by whoever begins a child of a session.
-    spawning: Turns<SessionId>,
+    spawning: KeyedLock<SessionId>,
     /// The runs here that somebody has claimed, by the hash of their token.
     claimed: Claims,
     /// Held by whoever has a run begin for a client.
-    clients: Turns<McpClientId>,
+    clients: KeyedLock<McpClientId>,
     /// Held by whoever copies what is shared.
     copying: Copying,
     /// Set once the session of the process's own run is there.
@@ -158,11 +158,11 @@ impl Runs {
             kept: Kept::default(),
             quiet: Quiet::default(),
             awaited: watch::Sender::new(()),
-            looking: Turns::default(),
+            looking: KeyedLock::default(),
             resting: Resting::default(),
-            spawning: Turns::default(),
+            spawning: KeyedLock::default(),
             claimed: Claims::default(),
-            clients: Turns::default(),
+            clients: KeyedLock::default(),
             copying: Copying::default(),
             own_session: OnceCell::new(),
         });

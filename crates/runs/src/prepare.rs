@@ -11,7 +11,7 @@ use narthex_model::{
     SecretName, SecretReference, SecretVersion, SessionId, WorkspaceId,
 };
 use narthex_policy::RunPolicy;
-use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing};
+use narthex_registry::{MountFault, MountIdentity, Mountable, PinnedServer, Sharing, Snapshot};
 use narthex_resolve::{
     BUILT_IN_URL, EnvValue, Fault, Isolation, OnFlagged, OpenError, Opening, Plan, ResolvedRun,
     ResolvedServer, RunInputs, Surroundings, Variables,
@@ -286,4 +286,16 @@ fn add(
 fn of_fault(fault: &Fault) -> RunFault {
     let server = fault.alias.as_ref().map(Alias::to_string).unwrap_or_default();
     RunFault::invalid(server, fault.to_string())
+}
+
+/// The servers that a policy names and that are not there.
+pub(crate) fn missing(policy: &RunPolicy, snapshot: &Snapshot) -> Vec<Alias> {
+    match policy {
+        RunPolicy::AllAttached => Vec::new(),
+        RunPolicy::Attached(named) => {
+            let is_missing =
+                |alias: &&Alias| !alias.is_built_in() && snapshot.get(alias.as_str()).is_none();
+            named.iter().filter(is_missing).cloned().collect()
+        }
+    }
 }

@@ -26,7 +26,8 @@ pub(crate) async fn run(args: BackupArgs, context: Context) -> Result<ExitCode, 
         return Err(Failure::usage(text));
     }
     let to = std::path::absolute(&args.file)?;
-    let place = DataDir::open(&context.settings.data)?.with_store(&context.settings);
+    let place =
+        DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
     let Some(store) = place.look_at_store().await? else {
         let text = "there is no store yet, so there is nothing to copy; start `narthex up` first, \
                     or name another folder with --data";

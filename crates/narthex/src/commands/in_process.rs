@@ -22,7 +22,8 @@ pub(super) async fn start(
     call_timeout: Option<Duration>,
     context: &Context,
 ) -> Result<App, Failure> {
-    let data = DataDir::open(&context.settings.data)?.with_store(&context.settings);
+    let data =
+        DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
     let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
     let mut gateway = context.settings.gateway_options()?;
     gateway.call_timeout = call_timeout.unwrap_or(gateway.call_timeout);

@@ -50,7 +50,8 @@ pub(crate) async fn run(args: TrustArgs, context: Context) -> Result<ExitCode, F
         );
         return Err(Failure { details: Some(data), ..Failure::new(ErrorKind::Denied, text) });
     }
-    let place = DataDir::open(&context.settings.data)?.with_store(&context.settings);
+    let place =
+        DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
     let store = place.store().await?;
     let approved = folder.approve(store.trusted_files()).await;
     store.close().await;

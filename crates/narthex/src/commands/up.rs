@@ -37,7 +37,7 @@ const WORKERS_END: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Failure> {
     let settings = &context.settings;
-    let data = DataDir::open(&settings.data)?.with_store(settings);
+    let data = DataDir::open(&settings.data)?.with_store(settings.store_url.clone());
     let _lock = data.lock()?;
     let token = data.client_token()?;
     let admin = data.admin_token()?;
@@ -67,7 +67,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
             listener,
             http: settings.http_options(address, TokenHash::of(admin.expose())),
             serve: settings.serve_options(workers.clone()),
-            socket_dirs: data.socket_dirs(),
+            socket_dirs: data.socket_dirs(config::runtime_dir()),
             shares,
             post_hosts: settings.post_hosts.clone(),
         }),

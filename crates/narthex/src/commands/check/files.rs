@@ -81,7 +81,7 @@ async fn trust(path: &Path, settings: &Settings) -> Option<Check> {
 /// Looks without making anything: where there is no store, nothing was approved.
 async fn standing(path: &Path, settings: &Settings) -> Result<Standing, Failure> {
     let folder = Folder::read(path)?;
-    let data = DataDir::at(&settings.data).with_store(settings);
+    let data = DataDir::at(&settings.data).with_store(settings.store_url.clone());
     let Some(store) = data.look_at_store().await? else { return Ok(Standing::Unknown) };
     let standing = folder.standing(store.trusted_files()).await;
     store.close().await;

@@ -1,4 +1,4 @@
-//! Turns: whoever does something to one thing waits for others who do, and for nobody else.
+//! KeyedLock: whoever does something to one thing waits for others who do, and for nobody else.
 
 use std::{
     collections::HashMap,
@@ -8,18 +8,18 @@ use std::{
 
 use tokio::sync::OwnedMutexGuard;
 
-/// The turns that somebody has or waits for.
+/// The locks that somebody has or waits for.
 #[derive(Debug)]
-pub struct Turns<K>(Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>);
+pub struct KeyedLock<K>(Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>);
 
-impl<K> Default for Turns<K> {
+impl<K> Default for KeyedLock<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Clone + Eq + Hash> Turns<K> {
-    /// Waits for the turn at this; it ends when what is given here is dropped.
+impl<K: Clone + Eq + Hash> KeyedLock<K> {
+    /// Waits for the lock of this; it is free when what is given here is dropped.
     pub async fn take(&self, at: &K) -> OwnedMutexGuard<()> {
         self.turn(at).lock_owned().await
     }
@@ -42,7 +42,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_who_wants_the_same_waits() {
-        let turns = Turns::default();
+        let turns = KeyedLock::default();
         let first = turns.take(&"a").await;
         assert!(turns.turn(&"a").try_lock_owned().is_err());
         let other = turns.take(&"b").await;

@@ -15,16 +15,13 @@ use narthex_store::Store;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    Failure,
-    config::{self, Settings},
-};
+use narthex_failure::Failure;
 
-pub(crate) use token::{read_admin_token, read_client_token};
+pub use token::{read_admin_token, read_client_token};
 
 /// Where a daemon keeps what outlives it.
 #[derive(Debug, Clone)]
-pub(crate) struct DataDir {
+pub struct DataDir {
     path: PathBuf,
     /// Where the store is, if it is none of the files here.
     store_url: Option<Secret>,
@@ -32,27 +29,27 @@ pub(crate) struct DataDir {
 
 /// Held as long as this process is the directory's daemon.
 #[derive(Debug)]
-pub(crate) struct DaemonLock {
+pub struct DaemonLock {
     _file: fs::File,
 }
 
 /// How to reach the running daemon: `daemon.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct DaemonState {
-    pub(crate) pid: u32,
+pub struct DaemonState {
+    pub pid: u32,
     /// Without a path.
-    pub(crate) url: String,
+    pub url: String,
     /// The folder of the Unix sockets, if there is one.
-    pub(crate) socket_dir: Option<PathBuf>,
-    pub(crate) config: PathBuf,
+    pub socket_dir: Option<PathBuf>,
+    pub config: PathBuf,
     /// Its file, or the host, port and name of its database.
     #[serde(default)]
-    pub(crate) store: Option<String>,
+    pub store: Option<String>,
 }
 
 impl DataDir {
     /// Opens the directory, and creates it for its owner alone if need be.
-    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self, Failure> {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent)?;
         }
@@ -67,42 +64,43 @@ impl DataDir {
     }
 
     /// The directory as it is, even if it does not exist.
-    pub(crate) fn at(path: &Path) -> Self {
+    pub fn at(path: &Path) -> Self {
         Self { path: path.to_owned(), store_url: None }
     }
 
-    /// The same with its store in the database of the settings, if they name one.
-    pub(crate) fn with_store(self, settings: &Settings) -> Self {
-        Self { store_url: settings.store_url.clone(), ..self }
+    /// The same with its store in the database of a URL, if there is one.
+    #[must_use]
+    pub fn with_store(self, url: Option<Secret>) -> Self {
+        Self { store_url: url, ..self }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(crate) fn client_token_file(&self) -> PathBuf {
+    pub fn client_token_file(&self) -> PathBuf {
         self.path.join("client.token")
     }
 
-    pub(crate) fn admin_token_file(&self) -> PathBuf {
+    pub fn admin_token_file(&self) -> PathBuf {
         self.path.join("admin.token")
     }
 
-    pub(crate) fn master_key_file(&self) -> PathBuf {
+    pub fn master_key_file(&self) -> PathBuf {
         self.path.join("master.key")
     }
 
-    pub(crate) fn audit_dir(&self) -> PathBuf {
+    pub fn audit_dir(&self) -> PathBuf {
         self.path.join("audit")
     }
 
     /// Where copies of what runs share are.
-    pub(crate) fn shares_dir(&self) -> PathBuf {
+    pub fn shares_dir(&self) -> PathBuf {
         self.path.join("shares")
     }
 
     /// Opens the store, which any number of processes may do at a time, beside a daemon too.
-    pub(crate) async fn store(&self) -> Result<Store, Failure> {
+    pub async fn store(&self) -> Result<Store, Failure> {
         match &self.store_url {
             Some(url) => Ok(Store::connect(url).await?),
             None => Ok(Store::open(&self.store_file()).await?),
@@ -110,7 +108,7 @@ impl DataDir {
     }
 
     /// Opens the store only to see what is trusted; `None` if there is none. Makes nothing.
-    pub(crate) async fn look_at_store(&self) -> Result<Option<Store>, Failure> {
+    pub async fn look_at_store(&self) -> Result<Option<Store>, Failure> {
         match &self.store_url {
             Some(url) => Ok(Store::connect_to_look(url).await?),
             None => Ok(Store::look(&self.store_file()).await?),
@@ -122,13 +120,13 @@ impl DataDir {
     }
 
     /// The file that changes with every approval: the store's own, if it is a file.
-    pub(crate) fn approvals(&self) -> PathBuf {
+    pub fn approvals(&self) -> PathBuf {
         let name = if self.store_url.is_some() { "approvals.changed" } else { "store.db-wal" };
         self.path.join(name)
     }
 
     /// Has a daemon that runs notice an approval.
-    pub(crate) fn note_approval(&self, hash: &str) -> Result<(), Failure> {
+    pub fn note_approval(&self, hash: &str) -> Result<(), Failure> {
         if self.store_url.is_none() {
             return Ok(());
         }
@@ -136,12 +134,13 @@ impl DataDir {
     }
 
     /// Where the Unix sockets may be. Their addresses are short by nature, so a long path needs
-    /// another place, which must still differ from one data directory to the next.
-    pub(crate) fn socket_dirs(&self) -> Vec<PathBuf> {
+    /// another place, which must still differ from one data directory to the next: below the folder
+    /// for such things of the user, if there is one, or that for temporary files.
+    #[must_use]
+    pub fn socket_dirs(&self, of_user: Option<PathBuf>) -> Vec<PathBuf> {
         let hash = Sha256::digest(self.path.as_os_str().as_encoded_bytes());
         let name = format!("narthex-{}", hex::encode(&hash[..6]));
-        let elsewhere = config::variable("XDG_RUNTIME_DIR").map(PathBuf::from);
-        let elsewhere = [elsewhere, Some(std::env::temp_dir())].into_iter().flatten();
+        let elsewhere = [of_user, Some(std::env::temp_dir())].into_iter().flatten();
         let mut dirs = vec![self.path.join("run")];
         dirs.extend(elsewhere.filter(|dir| dir.is_absolute()).map(|dir| dir.join(&name)));
         dirs
@@ -156,7 +155,7 @@ impl DataDir {
     }
 
     /// Makes this process the directory's daemon.
-    pub(crate) fn lock(&self) -> Result<DaemonLock, Failure> {
+    pub fn lock(&self) -> Result<DaemonLock, Failure> {
         self.lock_with(std::thread::yield_now)
     }
 
@@ -211,7 +210,7 @@ impl DataDir {
     }
 
     /// Whether a daemon holds the directory now.
-    pub(crate) fn is_locked(&self) -> Result<bool, Failure> {
+    pub fn is_locked(&self) -> Result<bool, Failure> {
         let unseen = |error: std::io::Error| {
             let text =
                 format!("cannot see whether a daemon runs; use --data, or its user: {error}");
@@ -230,19 +229,19 @@ impl DataDir {
     }
 
     /// Tells other processes how to reach this daemon.
-    pub(crate) fn publish(&self, state: &DaemonState) -> Result<(), Failure> {
+    pub fn publish(&self, state: &DaemonState) -> Result<(), Failure> {
         write_private(&self.state_file(), &to_json(state))
     }
 
     /// Removes what tells of a running daemon.
-    pub(crate) fn retract(&self) {
+    pub fn retract(&self) {
         if let Err(error) = fs::remove_file(self.state_file()) {
             tracing::debug!(%error, "could not remove the state file");
         }
     }
 
     /// The daemon that runs now.
-    pub(crate) fn daemon(&self) -> Result<DaemonState, Failure> {
+    pub fn daemon(&self) -> Result<DaemonState, Failure> {
         self.running()?.ok_or_else(|| {
             Failure::daemon_down(format!(
                 "no daemon runs with the data directory {}; start one with `narthex up`, name \
@@ -253,12 +252,12 @@ impl DataDir {
     }
 
     /// The daemon that runs now, if one does and can be reached already.
-    pub(crate) fn running(&self) -> Result<Option<DaemonState>, Failure> {
+    pub fn running(&self) -> Result<Option<DaemonState>, Failure> {
         if self.is_locked()? { read_json(&self.state_file()) } else { Ok(None) }
     }
 
     /// The process that is the directory's daemon, if there is one, reachable or not.
-    pub(crate) fn holder(&self) -> Result<Option<u32>, Failure> {
+    pub fn holder(&self) -> Result<Option<u32>, Failure> {
         if !self.is_locked()? {
             return Ok(None);
         }

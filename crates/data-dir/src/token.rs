@@ -7,34 +7,34 @@ use std::{
 };
 
 use fs_err as fs;
+use narthex_failure::Failure;
 use narthex_gateway::RunToken;
 use narthex_model::ErrorKind;
 
 use super::DataDir;
-use crate::{Failure, app::no_randomness};
 
 /// More than any token has.
 const TOKEN_MAX: u64 = 1024;
 
 impl DataDir {
     /// The token that clients show, made now if there is none yet.
-    pub(crate) fn client_token(&self) -> Result<RunToken, Failure> {
+    pub fn client_token(&self) -> Result<RunToken, Failure> {
         ensure(&self.client_token_file())
     }
 
     /// The token that operators show, made now if there is none yet.
-    pub(crate) fn admin_token(&self) -> Result<RunToken, Failure> {
+    pub fn admin_token(&self) -> Result<RunToken, Failure> {
         ensure(&self.admin_token_file())
     }
 }
 
 /// The token of a running daemon's clients.
-pub(crate) fn read_client_token(data: &DataDir) -> Result<RunToken, Failure> {
+pub fn read_client_token(data: &DataDir) -> Result<RunToken, Failure> {
     read(&data.client_token_file())
 }
 
 /// The token of a running daemon's operators.
-pub(crate) fn read_admin_token(data: &DataDir) -> Result<RunToken, Failure> {
+pub fn read_admin_token(data: &DataDir) -> Result<RunToken, Failure> {
     read(&data.admin_token_file())
 }
 
@@ -57,7 +57,10 @@ fn ensure(path: &Path) -> Result<RunToken, Failure> {
 }
 
 fn make(file: &mut fs::File) -> Result<RunToken, Failure> {
-    let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
+    let token = RunToken::generate().map_err(|error| {
+        let text = format!("the system has no randomness to give: {error}");
+        Failure::new(ErrorKind::Unavailable, text)
+    })?;
     writeln!(file, "{}", token.expose())?;
     file.sync_all()?;
     Ok(token)
