@@ -1,4 +1,4 @@
-//! KeyedLock: whoever does something to one thing waits for others who do, and for nobody else.
+//! Locks by key: whoever does something to one thing waits for others who do, and for nobody else.
 
 use std::{
     collections::HashMap,
