@@ -205,8 +205,9 @@ async fn o80_a_parent_goes_on_by_itself() {
     // The session is a child's, whichever run of it goes on.
     let view = api.world.gateway.runs().identify(&boss.token).unwrap();
     assert!(view.authority.actors().is_child, "{claim}");
+    // Whose caller is no orchestrator, which hears nothing.
     let above = boss.called("message_caller", json!({ "summary": "go on" })).await;
-    assert_eq!(above["delivered"], true);
+    assert_eq!(above["reason"], "parent_not_orchestrator", "{above}");
     assert_eq!(claim["run"]["servers"][0]["alias"], "docs");
     // It goes on now, so that the next end is an event alone.
     let gone = format!("{HERE}/sessions/{}", text(&readers[1]["session"], "id"));

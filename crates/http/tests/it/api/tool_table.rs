@@ -92,7 +92,12 @@ const TABLE: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "inject_message",
-        &[("child_session_id*", "string"), ("text*", "string"), ("message_id", "string")],
+        &[
+            ("child_session_id*", "string"),
+            ("text*", "string"),
+            ("message_id", "string"),
+            ("expires_at", "string"),
+        ],
     ),
     ("cancel_session", &[("child_session_id*", "string"), ("reason", "string")]),
     ("pull_from_child", &[("child_session_id*", "string"), ("paths", "array")]),
@@ -103,7 +108,16 @@ const TABLE: &[(&str, &[(&str, &str)])] = &[
     ("expect_quiet_for", &[("seconds*", "number"), ("reason", "string")]),
     (
         "message_caller",
-        &[("summary*", "string"), ("body", "string"), ("needs_response", "boolean")],
+        &[
+            ("summary*", "string"),
+            ("body", "string"),
+            ("needs_response", "boolean"),
+            ("expires_at", "string"),
+        ],
+    ),
+    (
+        "read_messages",
+        &[("acknowledge", "integer"), ("wait_seconds", "integer"), ("limit", "integer")],
     ),
     ("get_session_cost", &[]),
     ("get_session_tree_cost", &[]),
