@@ -1,0 +1,59 @@
+//! What is behind a mount: one server, as one process may use it.
+
+use std::{fmt::Debug, future::Future, pin::Pin};
+
+use bytes::Bytes;
+
+use crate::Failure;
+
+/// A future of a device's answer.
+pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<Bytes, Failure>> + Send + 'a>>;
+
+/// What a server lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Tools.
+    Tools,
+    /// Resources.
+    Resources,
+    /// Prompts.
+    Prompts,
+}
+
+impl Kind {
+    /// Every kind, in the order in which a mount shows them.
+    pub const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+
+    /// The name of the directory, and of the member of the list's result.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// One server as one process may use it. Whoever implements it checks every call: here is no
+/// permission but that of the path. Dropping a future gives its call up.
+pub trait Device: Debug + Send + Sync {
+    /// The whole list, all pages as one result of MCP, such as `{"tools":[…]}`.
+    fn list(&self, kind: Kind) -> Answer<'_>;
+
+    /// The result of `tools/call`. A result with `isError` that the server gave is none of our
+    /// failures (R-O12).
+    fn call<'a>(&'a self, tool: &'a str, arguments: Bytes) -> Answer<'a>;
+
+    /// The result of `resources/read`.
+    fn read<'a>(&'a self, uri: &'a str) -> Answer<'a>;
+
+    /// The result of `prompts/get`.
+    fn prompt<'a>(&'a self, name: &'a str, arguments: Bytes) -> Answer<'a>;
+
+    /// How the server is: a JSON object.
+    fn status(&self) -> Answer<'_>;
+
+    /// What the server wrote to its standard error, as far as it is kept, without known secrets.
+    fn logs(&self) -> Answer<'_>;
+}

@@ -1,0 +1,268 @@
+//! Why an operation on a path failed: one of thirteen codes, and what it was about.
+
+use std::fmt;
+
+use narthex_model::CallErrorKind;
+use serde::Serialize;
+
+/// What kind of failure an operation met. The spellings are part of the interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// A deadline passed.
+    Timeout,
+    /// Nothing is there, or nothing that this process may know of: the two look alike (D5).
+    NotFound,
+    /// It is there, and this process may not use it.
+    Permission,
+    /// A fault of our own.
+    Internal,
+    /// The device does not do this: the descriptor is closed, or the server said no.
+    Driver,
+    /// The operation makes no sense here, or what was written is no JSON object.
+    Invalid,
+    /// A directory was taken for a file.
+    IsDirectory,
+    /// Whoever was to read the answer is gone.
+    BrokenPipe,
+    /// The server failed during the call.
+    ServiceUnavailable,
+    /// Something is mounted there already.
+    AlreadyMounted,
+    /// A limit is reached.
+    ResourceExhausted,
+    /// The server had to be killed.
+    ForceKilled,
+    /// The server was known to be gone before the call.
+    DeviceDisconnected,
+}
+
+impl Code {
+    /// Every code, for tables that must be complete.
+    pub const ALL: [Self; 13] = [
+        Self::Timeout,
+        Self::NotFound,
+        Self::Permission,
+        Self::Internal,
+        Self::Driver,
+        Self::Invalid,
+        Self::IsDirectory,
+        Self::BrokenPipe,
+        Self::ServiceUnavailable,
+        Self::AlreadyMounted,
+        Self::ResourceExhausted,
+        Self::ForceKilled,
+        Self::DeviceDisconnected,
+    ];
+
+    /// The code's spelling.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Timeout => "TIMEOUT",
+            Self::NotFound => "NOT_FOUND",
+            Self::Permission => "PERMISSION",
+            Self::Internal => "INTERNAL",
+            Self::Driver => "DRIVER",
+            Self::Invalid => "INVALID",
+            Self::IsDirectory => "IS_DIRECTORY",
+            Self::BrokenPipe => "BROKEN_PIPE",
+            Self::ServiceUnavailable => "SERVICE_UNAVAILABLE",
+            Self::AlreadyMounted => "ALREADY_MOUNTED",
+            Self::ResourceExhausted => "RESOURCE_EXHAUSTED",
+            Self::ForceKilled => "FORCE_KILLED",
+            Self::DeviceDisconnected => "DEVICE_DISCONNECTED",
+        }
+    }
+
+    /// The code that a program sees which knows only what a device can say: what the server did is
+    /// `DRIVER`, whatever else is known of it.
+    #[must_use]
+    pub fn family(self) -> Self {
+        match self {
+            Self::ServiceUnavailable | Self::DeviceDisconnected | Self::ForceKilled => Self::Driver,
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The code of a call that failed on its way (D16, D24).
+impl From<CallErrorKind> for Code {
+    fn from(kind: CallErrorKind) -> Self {
+        match kind {
+            CallErrorKind::PermissionRequired
+            | CallErrorKind::AuthUnavailable
+            | CallErrorKind::SecretCleared
+            | CallErrorKind::DefinitionChanged => Self::Permission,
+            CallErrorKind::TransportError => Self::ServiceUnavailable,
+            CallErrorKind::Timeout => Self::Timeout,
+            CallErrorKind::ServerError => Self::Driver,
+            CallErrorKind::ToolNotFound => Self::NotFound,
+            CallErrorKind::ServerDisabled => Self::DeviceDisconnected,
+            CallErrorKind::LimitExceeded => Self::ResourceExhausted,
+            CallErrorKind::InvalidArguments => Self::Invalid,
+        }
+    }
+}
+
+/// What a device says of a failure: its code, and the error as the model of a run would see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What kind it is.
+    pub code: Code,
+    /// The kind of D16, or another word of the same place, such as `not_found`.
+    pub kind: String,
+    /// For people; no secrets.
+    pub message: String,
+    /// More for programs: a JSON value, kept as it came.
+    pub details: Option<String>,
+}
+
+impl Failure {
+    /// One without details.
+    #[must_use]
+    pub fn new(code: Code, kind: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code, kind: kind.into(), message: message.into(), details: None }
+    }
+
+    /// The failure of a call, by its kind.
+    #[must_use]
+    pub fn of_call(kind: CallErrorKind, message: impl Into<String>) -> Self {
+        Self::new(kind.into(), kind.as_str(), message)
+    }
+
+    /// An operation that makes no sense.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(Code::Invalid, "invalid", message)
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, "not_found", message)
+    }
+
+    /// The error as JSON: `{"code", "kind", "message", "details"}`.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let details = self.details.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let view = FailureView {
+            code: self.code.as_str(),
+            kind: &self.kind,
+            message: &self.message,
+            details,
+        };
+        serde_json::to_string(&view).unwrap_or_else(|_never| "{}".to_owned())
+    }
+}
+
+#[derive(Serialize)]
+struct FailureView<'a> {
+    code: &'a str,
+    kind: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a serde_json::value::RawValue>,
+}
+
+/// What was being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// A server became visible.
+    Mount,
+    /// A server ceased to be.
+    Unmount,
+    /// A descriptor was asked for.
+    Open,
+    /// Bytes were asked for.
+    Read,
+    /// Bytes were given.
+    Write,
+    /// A descriptor was given back.
+    Close,
+    /// What a path is was asked.
+    Stat,
+    /// What a directory has was asked.
+    List,
+}
+
+impl Operation {
+    /// The operation's spelling.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mount => "Mount",
+            Self::Unmount => "Unmount",
+            Self::Open => "Open",
+            Self::Read => "Read",
+            Self::Write => "Write",
+            Self::Close => "Close",
+            Self::Stat => "Stat",
+            Self::List => "List",
+        }
+    }
+}
+
+/// An operation that failed: `[CODE] operation: path (cause)`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("[{}] {}: {path} ({})", failure.code, operation.as_str(), failure.message)]
+pub struct VfsError {
+    /// What was being done.
+    pub operation: Operation,
+    /// With what: a path, or the number of a descriptor that is none.
+    pub path: String,
+    /// Why it failed.
+    pub failure: Box<Failure>,
+}
+
+impl VfsError {
+    pub(crate) fn new(operation: Operation, path: impl Into<String>, failure: Failure) -> Self {
+        Self { operation, path: path.into(), failure: Box::new(failure) }
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.failure.code
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_prints_its_code_operation_path_and_cause() {
+        let failure = Failure::invalid("write first");
+        let error = VfsError::new(Operation::Read, "/mnt/mcp/1-a/tools/x", failure);
+        assert_eq!(error.to_string(), "[INVALID] Read: /mnt/mcp/1-a/tools/x (write first)");
+    }
+
+    #[test]
+    fn codes_have_spellings_of_their_own_and_those_of_servers_are_of_the_driver() {
+        let mut spellings: Vec<_> = Code::ALL.iter().map(|code| code.as_str()).collect();
+        spellings.sort_unstable();
+        spellings.dedup();
+        assert_eq!(spellings.len(), Code::ALL.len());
+        let of_the_driver: Vec<_> =
+            Code::ALL.into_iter().filter(|code| code.family() == Code::Driver).collect();
+        let all =
+            [Code::Driver, Code::ServiceUnavailable, Code::ForceKilled, Code::DeviceDisconnected];
+        assert_eq!(of_the_driver, all, "R-D3");
+    }
+
+    #[test]
+    fn a_failure_is_json_with_its_details_as_they_came() {
+        let mut failure = Failure::of_call(CallErrorKind::PermissionRequired, "ask");
+        failure.details = Some(r#"{"scopes":["a.b"]}"#.to_owned());
+        let json: serde_json::Value =
+            serde_json::from_str(&failure.to_json()).expect("it is JSON");
+        assert_eq!(json["code"], "PERMISSION");
+        assert_eq!(json["kind"], "permission_required");
+        assert_eq!(json["details"]["scopes"][0], "a.b");
+    }
+}

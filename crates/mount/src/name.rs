@@ -1,0 +1,112 @@
+//! Names of files: whatever a server calls its things, as one component of a path.
+//!
+//! What a file's name cannot have is percent-encoded, and `%` with it, so that decoding once gives
+//! the name back. A name that is too long even so has a hash in place of its end, and is found by
+//! the list alone.
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use sha2::{Digest, Sha256};
+
+/// The longest name of a file, in bytes (`NAME_MAX` of Linux).
+pub const FILE_NAME_MAX: usize = 255;
+
+/// How many bytes of a name that is too long are kept before its hash.
+const KEPT: usize = 200;
+
+/// What a name may not have as it is: a slash and what no terminal should be sent.
+const ENCODED: &AsciiSet = &CONTROLS.add(b'%').add(b'/').add(b'\\');
+
+/// A name as one component of a path. Not for tools: see [`tool_file`].
+#[must_use]
+pub fn encoded(name: &str) -> Cow<'_, str> {
+    let encoded: Cow<'_, str> = utf8_percent_encode(name, ENCODED).into();
+    match name {
+        "." => Cow::Borrowed("%2E"),
+        ".." => Cow::Borrowed("%2E%2E"),
+        _ => encoded,
+    }
+}
+
+/// The name of a tool's file: one that looks like a schema or a description has its dot encoded.
+#[must_use]
+pub fn tool_file(tool: &str) -> Cow<'_, str> {
+    let encoded = encoded(tool);
+    for suffix in [".schema.json", ".md"] {
+        let Some(stem) = encoded.strip_suffix(suffix) else { continue };
+        return Cow::Owned(format!("{stem}%2E{}", &suffix[1..]));
+    }
+    encoded
+}
+
+/// The name behind a component of a path. A `%` that encodes nothing stands for itself.
+#[must_use]
+pub fn decoded(component: &str) -> String {
+    percent_decode_str(component).decode_utf8_lossy().into_owned()
+}
+
+/// The same name within [`FILE_NAME_MAX`] bytes: a longer one ends with a hash of it, before the
+/// suffix.
+#[must_use]
+pub fn within_limit<'a>(file: &'a str, suffix: &str) -> Cow<'a, str> {
+    if file.len() + suffix.len() <= FILE_NAME_MAX {
+        return Cow::Borrowed(file);
+    }
+    let end = file.floor_char_boundary(KEPT);
+    let hash = hex::encode(&Sha256::digest(file)[..8]);
+    Cow::Owned(format!("{}~{hash}", &file[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_names_stay_as_they_are() {
+        for name in ["echo", "read_file", "a.b", "a b", "größe", "mcp__x__y", "a:b?c=d&e"] {
+            assert_eq!(encoded(name), name);
+            assert_eq!(tool_file(name), name);
+        }
+    }
+
+    #[test]
+    fn what_a_file_cannot_be_called_is_encoded() {
+        for (name, file) in [
+            (".", "%2E"),
+            ("..", "%2E%2E"),
+            ("a/b", "a%2Fb"),
+            ("../x", "..%2Fx"),
+            ("100%", "100%25"),
+            ("a%2Fb", "a%252Fb"),
+            ("a\nb\u{1b}", "a%0Ab%1B"),
+        ] {
+            assert_eq!(encoded(name), file);
+            assert_eq!(decoded(file), name);
+        }
+        assert_eq!(tool_file("notes.md"), "notes%2Emd");
+        assert_eq!(tool_file("x.schema.json"), "x%2Eschema.json");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_stays_one_of_its_own() {
+        let (one, other) = ("ä".repeat(200) + "1", "ä".repeat(200) + "2");
+        let cut = within_limit(&one, ".schema.json");
+        assert!(cut.len() + ".schema.json".len() <= FILE_NAME_MAX);
+        assert_ne!(cut, within_limit(&other, ".schema.json"));
+        assert_eq!(within_limit("short", ".md"), "short");
+    }
+
+    proptest! {
+        #[test]
+        fn a_component_is_one_and_leads_back_to_its_name(name in "\\PC*|[\\x00-\\x7f]{0,20}") {
+            for file in [encoded(&name), tool_file(&name)] {
+                prop_assert!(!file.contains('/') && !file.contains('\0'));
+                prop_assert!(file != "." && file != "..");
+                prop_assert_eq!(decoded(&file), name.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! One process of a namespace: what it may open, and what it has open.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use narthex_model::Pid;
+use tokio::time::Instant;
+
+use crate::{
+    CONTROL_FILES, Code, Done, Failure, Kind, MountName, Node, Operation, Place, ROOT, VfsError,
+    file::{Ended, File, closed},
+    mounted::Mount,
+    name,
+    namespace::Shared,
+    tools,
+};
+
+/// A process. Its descriptors are its own.
+#[derive(Debug)]
+pub struct Process {
+    pid: Pid,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    kin: Kin,
+    files: BTreeMap<u64, Arc<File>>,
+    /// The last failure at each mount that it met one at.
+    failures: BTreeMap<MountName, Failure>,
+    has_ended: bool,
+}
+
+/// Which mounts a process may open, and of which others it may know.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kin {
+    allowed: BTreeSet<MountName>,
+    /// Paths that mean another mount: those of the process that it goes on from.
+    also: BTreeMap<MountName, MountName>,
+    /// Itself and those above it: that their mounts are there is no secret to it.
+    known: BTreeSet<Pid>,
+}
+
+impl Kin {
+    pub(crate) fn below(parent: Option<&Process>, pid: Pid, inherited: &[MountName]) -> Self {
+        let mut kin = Self::default();
+        if let Some(parent) = parent {
+            let above = &parent.state().kin;
+            kin.known.clone_from(&above.known);
+            let of_parent = inherited.iter().filter(|name| above.allowed.contains(name));
+            kin.allowed = of_parent.cloned().collect();
+        }
+        kin.known.insert(pid);
+        kin
+    }
+}
+
+/// What a path is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stat {
+    /// The path below its mount, such as `/tools/echo`.
+    pub name: String,
+    /// The path of the mount; [`ROOT`] for that itself.
+    pub device: String,
+    /// Whether it has entries.
+    pub is_directory: bool,
+    /// Whether it can be written to.
+    pub is_writable: bool,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name: one component of a path.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+impl Process {
+    pub(crate) fn new(pid: Pid, kin: Kin, shared: Arc<Shared>) -> Self {
+        let (files, failures) = (BTreeMap::new(), BTreeMap::new());
+        Self { pid, shared, state: Mutex::new(State { kin, files, failures, has_ended: false }) }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// From here on it may open a mount.
+    pub(crate) fn allow(&self, name: MountName) {
+        self.state().kin.allowed.insert(name);
+    }
+
+    /// From here on a path that it may have known means another mount: that of a process which it
+    /// goes on from (R-D1).
+    pub fn also(&self, old: MountName, now: MountName) {
+        self.state().kin.also.insert(old, now);
+    }
+
+    /// From here on it may not open a mount; what it has open of it is of no use any more (S29).
+    pub fn revoke(&self, name: &MountName) {
+        let mut state = self.state();
+        state.kin.allowed.remove(name);
+        let open = state.files.values().filter(|file| file.mount.name == *name);
+        let open: Vec<_> = open.cloned().collect();
+        drop(state);
+        for file in open {
+            file.end(Ended::Revoked);
+        }
+    }
+
+    /// The mounts that it may open and that are there, in order.
+    #[must_use]
+    pub fn mounts(&self) -> Vec<MountName> {
+        let allowed = self.state().kin.allowed.clone();
+        allowed.into_iter().filter(|name| self.shared.mount(name).is_some()).collect()
+    }
+
+    /// Opens a path: the smallest number that is free. No server is asked.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for what is not there or not known to it, `PERMISSION` for a mount of its own kin that
+    /// it may not open, `IS_DIRECTORY` for [`ROOT`], `RESOURCE_EXHAUSTED` when it has as many open as
+    /// it may, `DRIVER` when it has ended.
+    pub fn open(&self, path: &str) -> Result<u64, VfsError> {
+        let began = Instant::now();
+        let opened = self.find(path).and_then(|(mount, node)| self.opened(mount, node, path));
+        let result = opened.as_ref().map(|fd| *fd).map_err(|failure| failure.code);
+        self.observe(Operation::Open, path, (None, None), result, began);
+        opened.map_err(|failure| VfsError::new(Operation::Open, path, failure))
+    }
+
+    fn opened(&self, mount: Arc<Mount>, node: Node, path: &str) -> Result<u64, Failure> {
+        let mut state = self.state();
+        if state.has_ended {
+            return Err(closed());
+        }
+        if state.files.len() >= self.shared.limits.files {
+            let text = format!("a process has at most {} open", self.shared.limits.files);
+            return Err(Failure::new(Code::ResourceExhausted, "limit_exceeded", text));
+        }
+        // Looked at again under the lock: what was revoked meanwhile is not opened.
+        if !state.kin.allowed.contains(&mount.name) {
+            return Err(not_allowed());
+        }
+        let known = match &node {
+            Node::Root => Some(Bytes::from_static(br#"["tools","resources","prompts","ctl"]"#)),
+            Node::Control => Some(Bytes::from_static(br#"["error","logs","status"]"#)),
+            Node::Error => {
+                let last = state.failures.get(&mount.name).map(Failure::to_json);
+                Some(Bytes::from(last.unwrap_or_else(|| "null".to_owned()) + "\n"))
+            }
+            _ => None,
+        };
+        // From 3 on, as programs expect of what is no standard stream.
+        let fd = (3..).find(|fd| !state.files.contains_key(fd)).unwrap_or(u64::MAX);
+        let file = File::new(mount, node, path.to_owned(), known, self.shared.limits);
+        state.files.insert(fd, Arc::new(file));
+        Ok(fd)
+    }
+
+    /// Reads at most `length` bytes, or all for 0 and less, of what a descriptor has not given yet. A
+    /// list or a resource is fetched by the first read.
+    ///
+    /// # Errors
+    /// `INVALID` for a tool that was not written to; what the last write failed with; `DRIVER` for
+    /// a number that is not open; `DEVICE_DISCONNECTED` for what is not mounted any more.
+    pub async fn read(&self, fd: u64, length: i64) -> Result<Bytes, VfsError> {
+        let began = Instant::now();
+        let (file, path) = self.file(fd, Operation::Read)?;
+        let read = file.read(length).await;
+        let result = read.as_ref().map(|bytes| bytes.len() as u64).map_err(|f| f.code);
+        self.observe(Operation::Read, &path, (Some(fd), Some(length)), result, began);
+        read.map_err(|failure| self.failed(Operation::Read, &file, failure))
+    }
+
+    /// Writes the arguments of a call, a JSON object, and waits until it is answered; then the
+    /// result can be read. Gives the number of bytes.
+    ///
+    /// # Errors
+    /// `INVALID` for what is read-only or no JSON object; `PERMISSION` where the call is not allowed, and
+    /// whatever else it failed with; `DRIVER` for a number that is not open.
+    pub async fn write(&self, fd: u64, bytes: Bytes) -> Result<usize, VfsError> {
+        let began = Instant::now();
+        let (file, path) = self.file(fd, Operation::Write)?;
+        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        let written = file.write(bytes).await;
+        let result = written.as_ref().map(|size| *size as u64).map_err(|f| f.code);
+        self.observe(Operation::Write, &path, (Some(fd), Some(size)), result, began);
+        written.map_err(|failure| self.failed(Operation::Write, &file, failure))
+    }
+
+    /// Gives a descriptor back; what is under way for it is given up (R-O11).
+    ///
+    /// # Errors
+    /// `DRIVER` for a number that is not open (R-O10).
+    pub fn close(&self, fd: u64) -> Result<(), VfsError> {
+        let began = Instant::now();
+        let file = self.state().files.remove(&fd);
+        let path = file.as_ref().map_or_else(|| fd.to_string(), |file| file.path.clone());
+        let closed = match file {
+            Some(file) if file.end(Ended::Closed) => Ok(()),
+            _ => Err(closed()),
+        };
+        let result = closed.as_ref().map(|()| 0).map_err(|failure| failure.code);
+        self.observe(Operation::Close, &path, (Some(fd), None), result, began);
+        closed.map_err(|failure| VfsError::new(Operation::Close, path, failure))
+    }
+
+    /// What a path is, without asking a server: also of a tool that its server does not have.
+    ///
+    /// # Errors
+    /// As [`Process::open`] fails for what it may not open.
+    pub fn stat(&self, path: &str) -> Result<Stat, VfsError> {
+        let began = Instant::now();
+        let found = match Place::parse(path) {
+            Ok(Place::Mounts) => Ok(Stat {
+                name: "/".to_owned(),
+                device: ROOT.to_owned(),
+                is_directory: true,
+                is_writable: false,
+            }),
+            _ => self.find(path).map(|(mount, node)| Stat {
+                name: node.sub_path(),
+                device: mount.name.path(),
+                is_directory: node.is_directory(),
+                is_writable: node.is_writable(),
+            }),
+        };
+        let result = found.as_ref().map(|_| 0).map_err(|failure| failure.code);
+        self.observe(Operation::Stat, path, (None, None), result, began);
+        found.map_err(|failure| VfsError::new(Operation::Stat, path, failure))
+    }
+
+    /// What a directory has, in the server's order.
+    ///
+    /// # Errors
+    /// As [`Process::open`]; `INVALID` for a file; what fetching the list failed with.
+    pub async fn list(&self, path: &str) -> Result<Vec<Entry>, VfsError> {
+        let began = Instant::now();
+        let listed = self.listed(path).await;
+        let result = listed.as_ref().map(|all| all.len() as u64).map_err(|f| f.code);
+        self.observe(Operation::List, path, (None, None), result, began);
+        listed.map_err(|failure| VfsError::new(Operation::List, path, failure))
+    }
+
+    async fn listed(&self, path: &str) -> Result<Vec<Entry>, Failure> {
+        let directory = |name: &str| Entry { name: name.to_owned(), is_directory: true };
+        if Place::parse(path)? == Place::Mounts {
+            return Ok(self.mounts().iter().map(|name| directory(&name.to_string())).collect());
+        }
+        let (mount, node) = self.find(path)?;
+        match &node {
+            Node::Root => {
+                let lists = Kind::ALL.into_iter().map(Kind::as_str);
+                Ok(lists.chain(["ctl"]).map(directory).collect())
+            }
+            Node::Control => Ok(CONTROL_FILES.iter().map(|name| file_entry(name)).collect()),
+            Node::List(kind) => {
+                let file = File::new(mount, node.clone(), path.into(), None, self.shared.limits);
+                let names = tools::names(*kind, &file.read(0).await?)?;
+                Ok(names.iter().flat_map(|name| entries(*kind, name)).collect())
+            }
+            _ => Err(Failure::invalid("it is a file: only directories have entries")),
+        }
+    }
+
+    /// The mount and node of a path that it may open.
+    fn find(&self, path: &str) -> Result<(Arc<Mount>, Node), Failure> {
+        let Place::In(name, node) = Place::parse(path)? else {
+            return Err(Failure::new(Code::IsDirectory, "invalid", "it is a directory"));
+        };
+        let state = self.state();
+        let name = state.kin.also.get(&name).cloned().unwrap_or(name);
+        let is_known = state.kin.known.contains(&name.pid);
+        let is_allowed = state.kin.allowed.contains(&name);
+        drop(state);
+        match self.shared.mount(&name) {
+            Some(mount) if is_allowed => Ok((mount, node)),
+            Some(_) if is_known => Err(not_allowed()),
+            // What is another's looks like what is not there (D5).
+            _ => Err(Failure::not_found(format!("nothing is mounted at `{}`", name.path()))),
+        }
+    }
+
+    fn file(&self, fd: u64, operation: Operation) -> Result<(Arc<File>, String), VfsError> {
+        let file = self.state().files.get(&fd).cloned();
+        let file = file.ok_or_else(|| VfsError::new(operation, fd.to_string(), closed()))?;
+        let path = file.path.clone();
+        Ok((file, path))
+    }
+
+    fn failed(&self, operation: Operation, file: &File, failure: Failure) -> VfsError {
+        self.state().failures.insert(file.mount.name.clone(), failure.clone());
+        VfsError::new(operation, file.path.clone(), failure)
+    }
+
+    /// Closes everything; nothing is opened any more.
+    pub(crate) fn close_all(&self) {
+        let mut state = self.state();
+        state.has_ended = true;
+        let files = std::mem::take(&mut state.files);
+        drop(state);
+        for file in files.into_values() {
+            file.end(Ended::Closed);
+        }
+    }
+
+    fn observe(
+        &self,
+        operation: Operation,
+        path: &str,
+        (fd, size): (Option<u64>, Option<i64>),
+        result: Result<u64, Code>,
+        began: Instant,
+    ) {
+        let Some(observer) = &self.shared.observer else { return };
+        let duration = began.elapsed();
+        observer.ended(Done { pid: self.pid, operation, path, fd, size, result, duration });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn not_allowed() -> Failure {
+    Failure::new(Code::Permission, "denied", "this process may not open the mount")
+}
+
+fn file_entry(name: &str) -> Entry {
+    Entry { name: name.to_owned(), is_directory: false }
+}
+
+/// The files that one thing of a list is.
+fn entries(kind: Kind, name: &str) -> Vec<Entry> {
+    match kind {
+        Kind::Tools => {
+            let file = name::tool_file(name);
+            let beside = [".schema.json", ".md"];
+            let beside = beside.map(|end| name::within_limit(&file, end).into_owned() + end);
+            let own = name::within_limit(&file, "").into_owned();
+            [own].into_iter().chain(beside).map(|name| file_entry(&name)).collect()
+        }
+        Kind::Resources | Kind::Prompts => {
+            vec![file_entry(&name::within_limit(&name::encoded(name), ""))]
+        }
+    }
+}

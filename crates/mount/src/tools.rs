@@ -1,0 +1,126 @@
+//! What a list of tools says of one of them.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Code, Device, Failure, Kind};
+
+/// A tool as its server lists it, so far as files show it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Tool<'a> {
+    #[serde(borrow)]
+    name: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    title: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default)]
+    description: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default, rename = "inputSchema")]
+    input_schema: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "outputSchema")]
+    output_schema: Option<&'a RawValue>,
+}
+
+/// A list of anything that has a name or a URI.
+#[derive(Debug, Deserialize)]
+struct List<'a> {
+    #[serde(borrow, default)]
+    tools: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    resources: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    prompts: Vec<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    name: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    uri: std::borrow::Cow<'a, str>,
+}
+
+/// What a list has: names of tools and prompts, URIs of resources, in the server's order.
+///
+/// # Errors
+/// When it is no result of a list (`DRIVER`).
+pub fn names(kind: Kind, list: &[u8]) -> Result<Vec<String>, Failure> {
+    let read = || {
+        let list: List<'_> = serde_json::from_slice(list)?;
+        let items = match kind {
+            Kind::Tools => list.tools,
+            Kind::Resources => list.resources,
+            Kind::Prompts => list.prompts,
+        };
+        let name = |item: &RawValue| {
+            let named: Named<'_> = serde_json::from_str(item.get())?;
+            let name = if kind == Kind::Resources { named.uri } else { named.name };
+            Ok(name.into_owned())
+        };
+        items.into_iter().map(name).collect::<Result<Vec<_>, serde_json::Error>>()
+    };
+    let names = read().map_err(|error| no_list(kind, &error))?;
+    Ok(names.into_iter().filter(|name| !name.is_empty()).collect())
+}
+
+fn no_list(kind: Kind, error: &serde_json::Error) -> Failure {
+    let text = format!("the server's list of {} is none: {error}", kind.as_str());
+    Failure::new(Code::Driver, "server_error", text)
+}
+
+/// The schema of a tool's arguments as its server says it; that of any object if it says none.
+pub(crate) async fn schema(device: &dyn Device, tool: &str) -> Result<Bytes, Failure> {
+    let list = device.list(Kind::Tools).await?;
+    let tool = find(&list, tool)?;
+    let schema = tool.input_schema.map_or(r#"{"type":"object"}"#, RawValue::get);
+    Ok(Bytes::from(format!("{schema}\n")))
+}
+
+/// What a tool is for, as Markdown: its name, its description, its schemas, and how to use it.
+pub(crate) async fn description(device: &dyn Device, tool: &str) -> Result<Bytes, Failure> {
+    let list = device.list(Kind::Tools).await?;
+    let tool = find(&list, tool)?;
+    let mut text = format!("# {}\n", tool.title.as_deref().unwrap_or(&tool.name));
+    if tool.title.is_some() {
+        text.push_str(&format!("\nName: `{}`\n", tool.name));
+    }
+    if let Some(description) = tool.description.as_deref().map(str::trim).filter(|d| !d.is_empty())
+    {
+        text.push_str(&format!("\n{description}\n"));
+    }
+    let fence = |heading: &str, schema: &RawValue| format!("\n## {heading}\n\n```json\n{schema}\n```\n");
+    if let Some(schema) = tool.input_schema {
+        text.push_str(&fence("Arguments", schema));
+    }
+    if let Some(schema) = tool.output_schema {
+        text.push_str(&fence("Result", schema));
+    }
+    Ok(Bytes::from(text))
+}
+
+fn find<'a>(list: &'a [u8], tool: &str) -> Result<Tool<'a>, Failure> {
+    let parsed: List<'a> =
+        serde_json::from_slice(list).map_err(|error| no_list(Kind::Tools, &error))?;
+    for item in parsed.tools {
+        let named: Result<Named<'_>, _> = serde_json::from_str(item.get());
+        if named.is_ok_and(|named| named.name == tool) {
+            return serde_json::from_str(item.get()).map_err(|error| no_list(Kind::Tools, &error));
+        }
+    }
+    Err(Failure::not_found(format!("the server has no tool `{tool}`")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_servers_order_and_unescaped() {
+        let list = br#"{"tools":[{"name":"b"},{"name":"a\u00e4"},{"description":"no name"}]}"#;
+        assert_eq!(names(Kind::Tools, list).ok(), Some(vec!["b".to_owned(), "aä".to_owned()]));
+        let list = br#"{"resources":[{"name":"x","uri":"file:///x"}],"nextCursor":"1"}"#;
+        assert_eq!(names(Kind::Resources, list).ok(), Some(vec!["file:///x".to_owned()]));
+        assert_eq!(names(Kind::Prompts, list).ok(), Some(Vec::new()));
+        assert_eq!(names(Kind::Tools, b"[]").expect_err("no list").code, Code::Driver);
+    }
+}
