@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 /// The longest name of a file, in bytes (`NAME_MAX` of Linux).
@@ -15,18 +15,29 @@ pub const FILE_NAME_MAX: usize = 255;
 /// How many bytes of a name that is too long are kept before its hash.
 const KEPT: usize = 200;
 
-/// What a name may not have as it is: a slash and what no terminal should be sent.
-const ENCODED: &AsciiSet = &CONTROLS.add(b'%').add(b'/').add(b'\\');
-
 /// A name as one component of a path. Not for tools: see [`tool_file`].
 #[must_use]
 pub fn encoded(name: &str) -> Cow<'_, str> {
-    let encoded: Cow<'_, str> = utf8_percent_encode(name, ENCODED).into();
     match name {
         "." => Cow::Borrowed("%2E"),
         ".." => Cow::Borrowed("%2E%2E"),
-        _ => encoded,
+        _ if name.contains(is_encoded) => {
+            let mut file = String::with_capacity(name.len() + 8);
+            for part in name.split_inclusive(is_encoded) {
+                let end = part.chars().next_back().filter(|last| is_encoded(*last));
+                let plain = &part[..part.len() - end.map_or(0, char::len_utf8)];
+                file.push_str(plain);
+                file.extend(utf8_percent_encode(&part[plain.len()..], NON_ALPHANUMERIC));
+            }
+            Cow::Owned(file)
+        }
+        _ => Cow::Borrowed(name),
     }
+}
+
+/// What a name may not have as it is: slashes, and what no terminal should be sent.
+fn is_encoded(one: char) -> bool {
+    one.is_control() || matches!(one, '%' | '/' | '\\')
 }
 
 /// The name of a tool's file: one that looks like a schema or a description has its dot encoded.

@@ -272,6 +272,12 @@ impl Process {
         }
     }
 
+    /// The last failure that it met at a mount, as `ctl/error` says it.
+    #[must_use]
+    pub fn last_failure(&self, name: &MountName) -> Option<Failure> {
+        self.state().failures.get(name).cloned()
+    }
+
     /// The mount and node of a path that it may open.
     fn find(&self, path: &str) -> Result<(Arc<Mount>, Node), Failure> {
         let Place::In(name, node) = Place::parse(path)? else {

@@ -46,7 +46,7 @@ struct Named<'a> {
 /// When it is no result of a list (`DRIVER`).
 pub fn names(kind: Kind, list: &[u8]) -> Result<Vec<String>, Failure> {
     let read = || {
-        let list: List<'_> = serde_json::from_slice(list)?;
+        let list = parsed(list)?;
         let items = match kind {
             Kind::Tools => list.tools,
             Kind::Resources => list.resources,
@@ -61,6 +61,15 @@ pub fn names(kind: Kind, list: &[u8]) -> Result<Vec<String>, Failure> {
     };
     let names = read().map_err(|error| no_list(kind, &error))?;
     Ok(names.into_iter().filter(|name| !name.is_empty()).collect())
+}
+
+/// An object only: a sequence would be read as its members in order.
+fn parsed(list: &[u8]) -> Result<List<'_>, serde_json::Error> {
+    let object: &RawValue = serde_json::from_slice(list)?;
+    match object.get().starts_with('{') {
+        true => serde_json::from_str(object.get()),
+        false => Err(serde::de::Error::custom("it is no object")),
+    }
 }
 
 fn no_list(kind: Kind, error: &serde_json::Error) -> Failure {
@@ -99,9 +108,8 @@ pub(crate) async fn description(device: &dyn Device, tool: &str) -> Result<Bytes
 }
 
 fn find<'a>(list: &'a [u8], tool: &str) -> Result<Tool<'a>, Failure> {
-    let parsed: List<'a> =
-        serde_json::from_slice(list).map_err(|error| no_list(Kind::Tools, &error))?;
-    for item in parsed.tools {
+    let list = parsed(list).map_err(|error| no_list(Kind::Tools, &error))?;
+    for item in list.tools {
         let named: Result<Named<'_>, _> = serde_json::from_str(item.get());
         if named.is_ok_and(|named| named.name == tool) {
             return serde_json::from_str(item.get()).map_err(|error| no_list(Kind::Tools, &error));

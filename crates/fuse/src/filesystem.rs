@@ -1,0 +1,466 @@
+//! The kernel's requests. What can be answered at once is answered here; what takes time is a task.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+use fuser::{
+    AccessFlags, BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo,
+    LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyPoll, ReplyWrite, ReplyXattr,
+    Request, TimeOrNow, WriteFlags,
+};
+use narthex_mount::{MountName, Node, Place};
+
+use crate::{
+    callers::lineage,
+    errno::errno_of,
+    handle::{Handle, Mode, PendingRead, Reading},
+    lists::{BELIEVED_FOR, Listed},
+    running::{Shared, may_wait, mode},
+    tree::{Inode, Tree, child, kind, number},
+};
+
+/// The attribute that says the last failure at a file's mount, as JSON.
+const ERROR_ATTRIBUTE: &str = "user.narthex.error";
+
+/// What the kernel talks to.
+#[derive(Debug)]
+pub(crate) struct Files {
+    shared: Arc<Shared>,
+    tree: Arc<Tree>,
+    handles: Mutex<HashMap<u64, Arc<Handle>>>,
+    directories: Arc<Mutex<HashMap<u64, Arc<Listed>>>>,
+    next: Arc<AtomicU64>,
+}
+
+impl Files {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            tree: Arc::new(Tree::new()),
+            handles: Mutex::default(),
+            directories: Arc::default(),
+            next: Arc::new(AtomicU64::new(1)),
+        }
+    }
+
+    fn handle(&self, fh: FileHandle) -> Option<Arc<Handle>> {
+        lock(&self.handles).get(&fh.0).cloned()
+    }
+
+    /// Whether a file is there, of what is known without asking anybody; `None` if that is not
+    /// known.
+    fn is_there(&self, directory: &Inode, file: &str, place: &Place) -> Option<bool> {
+        match place {
+            Place::Mounts => Some(true),
+            Place::In(mount, Node::Root) => Some(self.has(mount)),
+            // Resources of templates are in no list: reading says whether one is there.
+            Place::In(mount, Node::Resource(uri)) if uri.contains(':') => Some(self.has(mount)),
+            Place::In(_, node) if node.is_directory() => Some(true),
+            Place::In(_, Node::Status | Node::Logs | Node::Error) => Some(true),
+            Place::In(..) => {
+                let listed = self.shared.lists.known(&directory.path)?;
+                Some(listed.get(file).is_some())
+            }
+        }
+    }
+
+    fn has(&self, mount: &MountName) -> bool {
+        self.shared.process.stat(&mount.path()).is_ok()
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn entry(tree: &Tree, path: String, place: Place, reply: ReplyEntry) {
+    let (ino, inode) = tree.look_up(path, place);
+    reply.entry(&BELIEVED_FOR, &tree.attributes(ino, &inode), Generation(0));
+}
+
+impl Filesystem for Files {
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let Some(directory) = self.tree.get(parent) else { return reply.error(Errno::ENOENT) };
+        let found = name.to_str().and_then(|name| Some((name, child(&directory, name)?)));
+        let Some((name, (path, place))) = found else { return reply.error(Errno::ENOENT) };
+        match self.is_there(&directory, name, &place) {
+            Some(true) => entry(&self.tree, path, place, reply),
+            Some(false) => reply.error(Errno::ENOENT),
+            None => {
+                let (shared, tree, name) =
+                    (self.shared.clone(), self.tree.clone(), name.to_owned());
+                self.shared.spawn(async move {
+                    match shared.lists.fetch(&directory.path, false).await {
+                        Ok(listed) if listed.get(&name).is_some() => {
+                            entry(&tree, path, place, reply);
+                        }
+                        Ok(_) => reply.error(Errno::ENOENT),
+                        Err(error) => reply.error(errno_of(&error)),
+                    }
+                });
+            }
+        }
+    }
+
+    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
+        self.tree.forget(ino, nlookup);
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        match self.tree.get(ino) {
+            Some(inode) => reply.attr(&BELIEVED_FOR, &self.tree.attributes(ino, &inode)),
+            None => reply.error(Errno::ENOENT),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let Some(inode) = self.tree.get(ino) else { return reply.error(Errno::ENOENT) };
+        if mode.is_some() || uid.is_some() || gid.is_some() {
+            return reply.error(Errno::EPERM);
+        }
+        if size.is_some() && !inode.node().is_some_and(Node::is_writable) {
+            return reply.error(Errno::EACCES);
+        }
+        if let Some(handle) = fh.filter(|_| size == Some(0)).and_then(|fh| self.handle(fh)) {
+            handle.truncate();
+        }
+        reply.attr(&BELIEVED_FOR, &self.tree.attributes(ino, &inode));
+    }
+
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let Some(inode) = self.tree.get(ino) else { return reply.error(Errno::ENOENT) };
+        let Some(node) = inode.node() else { return reply.error(Errno::EISDIR) };
+        let mode = match mode(flags, node) {
+            Ok(mode) => mode,
+            Err(errno) => return reply.error(errno),
+        };
+        // What was revoked since it was looked up is not opened (S29).
+        if let Err(error) = self.shared.process.stat(&inode.path) {
+            return reply.error(errno_of(&error));
+        }
+        let fh = self.next.fetch_add(1, Ordering::Relaxed);
+        lock(&self.handles).insert(fh, Arc::new(Handle::new(inode, mode)));
+        reply.opened(FileHandle(fh), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn read(
+        &self,
+        req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
+        let read = PendingRead { offset, size: size as usize, reply };
+        let by = (req.pid(), flags);
+        match handle.read(read, may_wait(flags)) {
+            Reading::Taken => {}
+            Reading::Call(read, request) => {
+                self.shared.call_for_read(&handle, (read, request), by);
+            }
+            Reading::Nothing(read) => self.read_elsewhere(&handle, read, by),
+        }
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
+        let Ok(length) = u32::try_from(data.len()) else { return reply.error(Errno::EFBIG) };
+        match handle.write(offset, data, self.shared.write_bytes) {
+            Ok(()) => reply.written(length),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn flush(
+        &self,
+        req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
+        // A descriptor that is also read from calls when it is read. Shells flush it before.
+        if handle.mode != Mode::Write {
+            return reply.ok();
+        }
+        match handle.unsent() {
+            Some(request) => self.shared.call_for_close(&handle, request, req.pid(), reply),
+            None => reply.ok(),
+        }
+    }
+
+    fn fsync(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.flush(req, ino, fh, LockOwner(0), reply);
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        lock(&self.handles).remove(&fh.0);
+        reply.ok();
+    }
+
+    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let Some(inode) = self.tree.get(ino) else { return reply.error(Errno::ENOENT) };
+        if !inode.is_directory() {
+            return reply.error(Errno::ENOTDIR);
+        }
+        let fh = self.next.fetch_add(1, Ordering::Relaxed);
+        let (shared, directories) = (self.shared.clone(), self.directories.clone());
+        self.shared.spawn(async move {
+            match shared.lists.fetch(&inode.path, true).await {
+                Ok(listed) => {
+                    lock(&directories).insert(fh, listed);
+                    reply.opened(FileHandle(fh), FopenFlags::empty());
+                }
+                Err(error) => reply.error(errno_of(&error)),
+            }
+        });
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let listed = lock(&self.directories).get(&fh.0).cloned();
+        let (Some(listed), Some(inode)) = (listed, self.tree.get(ino)) else {
+            return reply.error(Errno::EBADF);
+        };
+        let dots = [(".", true), ("..", true)].into_iter();
+        let entries = listed.entries.iter().map(|(name, is_dir)| (name.as_str(), *is_dir));
+        let from = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (at, (name, is_directory)) in (0_u64..).zip(dots.chain(entries)).skip(from) {
+            let path = child(&inode, name).map(|(path, _)| path);
+            let number = INodeNo(path.map_or(ino.0, |path| number(&path)));
+            if reply.add(number, at + 1, kind(is_directory), name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        lock(&self.directories).remove(&fh.0);
+        reply.ok();
+    }
+
+    fn poll(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        ph: PollNotifier,
+        _events: PollEvents,
+        _flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        let Some(handle) = self.handle(fh) else { return reply.error(Errno::EBADF) };
+        if handle.mode == Mode::Both
+            && let Some(request) = handle.unsent()
+        {
+            self.shared.call_for_poll(&handle, request);
+        }
+        let writable = PollEvents::POLLOUT | PollEvents::POLLWRNORM;
+        let readable = PollEvents::POLLIN | PollEvents::POLLRDNORM;
+        match handle.is_readable_or_tell(ph) {
+            true if handle.failure().is_some() => reply.poll(readable | PollEvents::POLLERR),
+            true => reply.poll(readable | writable),
+            false => reply.poll(PollEvents::empty()),
+        }
+    }
+
+    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let inode = self.tree.get(ino).filter(|_| name == OsStr::new(ERROR_ATTRIBUTE));
+        let last = inode.and_then(|inode| match inode.place.as_ref() {
+            Place::In(mount, _) => self.shared.process.last_failure(mount),
+            Place::Mounts => None,
+        });
+        match last {
+            Some(failure) => sized(failure.to_json().as_bytes(), size, reply),
+            None => reply.error(Errno::ENODATA),
+        }
+    }
+
+    fn listxattr(&self, _req: &Request, _ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let mut names = ERROR_ATTRIBUTE.as_bytes().to_vec();
+        names.push(0);
+        sized(&names, size, reply);
+    }
+
+    fn access(&self, _req: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        let Some(inode) = self.tree.get(ino) else { return reply.error(Errno::ENOENT) };
+        let is_writable = inode.node().is_some_and(Node::is_writable);
+        let is_directory = inode.is_directory();
+        match () {
+            () if mask.contains(AccessFlags::W_OK) && !is_writable => reply.error(Errno::EACCES),
+            () if mask.contains(AccessFlags::X_OK) && !is_directory => reply.error(Errno::EACCES),
+            () => reply.ok(),
+        }
+    }
+
+    // Nothing is made, removed or renamed here.
+
+    fn create(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn mknod(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn mkdir(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn unlink(&self, _req: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn rmdir(&self, _req: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn symlink(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _link_name: &OsStr,
+        _target: &std::path::Path,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn rename(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _newparent: INodeNo,
+        _newname: &OsStr,
+        _flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        reply.error(Errno::EACCES);
+    }
+}
+
+impl Files {
+    /// A read of a file that nothing was written to: what its tree of processes has left there, or
+    /// what can be fetched.
+    fn read_elsewhere(&self, handle: &Arc<Handle>, read: PendingRead, by: (u32, OpenFlags)) {
+        if let Some(Node::Tool(_) | Node::Prompt(_)) = handle.inode.node() {
+            let left = self.shared.kept.find(&handle.inode.path, &lineage(by.0));
+            if let Some(outcome) = left {
+                handle.end(&outcome);
+                return handle.answer(read, &outcome);
+            }
+        }
+        self.shared.fetch_for_read(handle, read, by);
+    }
+}
+
+fn sized(value: &[u8], size: u32, reply: ReplyXattr) {
+    let Ok(length) = u32::try_from(value.len()) else { return reply.error(Errno::E2BIG) };
+    match size {
+        0 => reply.size(length),
+        size if size < length => reply.error(Errno::ERANGE),
+        _ => reply.data(value),
+    }
+}
+
+/// How long the kernel may believe what it was told.
+#[cfg(test)]
+const _: () = assert!(BELIEVED_FOR.as_millis() <= Duration::from_secs(1).as_millis());

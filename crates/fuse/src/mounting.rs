@@ -1,0 +1,224 @@
+//! Mounting a folder, and taking it away again, also when whoever mounted it is gone.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+use narthex_mount::Process;
+use rustix::mount::{UnmountFlags, unmount};
+use tokio::runtime::Handle as Runtime;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{filesystem::Files, lists::Lists, running::Shared};
+
+/// How a folder is mounted.
+#[derive(Debug, Clone, Copy)]
+pub struct MountOptions {
+    /// The most bytes of one request.
+    pub write_bytes: usize,
+    /// Threads that take the kernel's requests; calls wait on the runtime's.
+    pub threads: usize,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        Self { write_bytes: 4 << 20, threads: 2 }
+    }
+}
+
+/// Why a folder could not be mounted.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// It is not there, or no folder.
+    #[error("`{}` is no folder that a mount can be at", .path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// It has something in it, which nobody could see below the mount.
+    #[error("`{}` is not empty; name an empty folder", .path.display())]
+    NotEmpty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The system has no FUSE for us.
+    #[error(
+        "this system lets us use no FUSE: load the kernel module `fuse`, and be root or install \
+         `fusermount3` (package fuse3)"
+    )]
+    NoFuse {
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// A mount that somebody left there cannot be taken away.
+    #[error(
+        "a dead mount at `{}` cannot be taken away; try `fusermount3 -u -z` on it", .path.display()
+    )]
+    Stale {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+    /// Anything else.
+    #[error("`{}` cannot be mounted", .path.display())]
+    Mount {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// A mounted folder. Dropping it unmounts, as [`Mounted::unmount`] does.
+#[derive(Debug)]
+pub struct Mounted {
+    session: Option<BackgroundSession>,
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
+impl Mounted {
+    /// Mounts what a process may open at a folder, which has to be empty. Only our own user gets in, as
+    /// the kernel sees to.
+    ///
+    /// A dead mount there, of somebody who was killed, is taken away first.
+    ///
+    /// # Errors
+    /// As [`MountError`] says.
+    pub fn new(
+        process: Arc<Process>,
+        path: &Path,
+        options: &MountOptions,
+        runtime: Runtime,
+    ) -> Result<Self, MountError> {
+        clean_up(path)?;
+        check_folder(path)?;
+        if let Err(cause) = fs_err::metadata("/dev/fuse") {
+            return Err(MountError::NoFuse { cause });
+        }
+        let shared = Arc::new(Shared {
+            lists: Lists::new(process.clone()),
+            process,
+            kept: <_>::default(),
+            runtime,
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            write_bytes: options.write_bytes,
+        });
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName("narthex".to_owned()),
+            MountOption::Subtype("narthex".to_owned()),
+            MountOption::NoDev,
+            MountOption::NoSuid,
+            MountOption::NoExec,
+            MountOption::NoAtime,
+            MountOption::DefaultPermissions,
+        ];
+        config.acl = SessionACL::Owner;
+        config.n_threads = Some(options.threads.max(1));
+        let failed = |cause: io::Error| match cause.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound => {
+                MountError::NoFuse { cause }
+            }
+            _ => MountError::Mount { path: path.to_owned(), cause },
+        };
+        let session = Session::new(Files::new(shared.clone()), path, &config).map_err(failed)?;
+        let session = session.spawn().map_err(failed)?;
+        Ok(Self { session: Some(session), shared, path: path.to_owned() })
+    }
+
+    /// Ends what is under way and takes the folder away. What programs have open of it is dead. Blocks
+    /// for a moment.
+    ///
+    /// # Errors
+    /// When the system does not let it go.
+    pub fn unmount(mut self) -> Result<(), MountError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), MountError> {
+        let Some(session) = self.session.take() else { return Ok(()) };
+        // Whoever waits is answered first: nobody can be killed who waits for us.
+        self.shared.stopping.cancel();
+        self.shared.tasks.close();
+        // Also where somebody has its working folder in it; the kernel then ends the session.
+        detach(&self.path)
+            .map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
+        if let Err(error) = session.umount_and_join() {
+            tracing::debug!(%error, "the session had ended already");
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            tracing::warn!(%error, "a folder stays mounted");
+        }
+    }
+}
+
+fn check_folder(path: &Path) -> Result<(), MountError> {
+    let folder = |cause| MountError::Folder { path: path.to_owned(), cause };
+    let mut entries = fs_err::read_dir(path).map_err(folder)?;
+    match entries.next() {
+        None => Ok(()),
+        Some(Ok(_)) => Err(MountError::NotEmpty { path: path.to_owned() }),
+        Some(Err(cause)) => Err(folder(cause)),
+    }
+}
+
+/// Takes away a mount whose process is gone; whatever else is there stays. `true` if there was one.
+///
+/// # Errors
+/// When it cannot be taken away.
+pub fn clean_up(path: &Path) -> Result<bool, MountError> {
+    // The kernel says so of what nobody answers for any more.
+    let is_dead = match fs_err::metadata(path) {
+        Ok(_) => false,
+        Err(error) => {
+            let dead = [rustix::io::Errno::NOTCONN, rustix::io::Errno::CONNABORTED];
+            dead.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+        }
+    };
+    if is_dead {
+        detach(path).map_err(|cause| MountError::Stale { path: path.to_owned(), cause })?;
+    }
+    Ok(is_dead)
+}
+
+/// Takes a mount out of sight, whoever uses it.
+fn detach(path: &Path) -> io::Result<()> {
+    match unmount(path, UnmountFlags::DETACH) {
+        Ok(()) => Ok(()),
+        // It is gone: the kernel, or somebody else, was faster.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(()),
+        Err(rustix::io::Errno::PERM | rustix::io::Errno::ACCESS) => by_fusermount(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Without root it takes a program of the system.
+fn by_fusermount(path: &Path) -> io::Result<()> {
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for program in ["fusermount3", "fusermount"] {
+        match std::process::Command::new(program).arg("-u").arg("-z").arg(path).status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => last = io::Error::other(format!("{program} ended with {status}")),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
