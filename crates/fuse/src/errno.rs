@@ -4,13 +4,13 @@ use fuser::Errno;
 use narthex_mount::{Code, Failure, VfsError};
 
 /// The number for a code.
-pub(crate) fn errno(code: Code) -> Errno {
+fn errno(code: Code) -> Errno {
     match code {
         Code::Timeout => Errno::ETIMEDOUT,
         Code::NotFound => Errno::ENOENT,
         Code::Permission => Errno::EACCES,
         Code::Internal => Errno::EIO,
-        Code::Driver => Errno::EREMOTEIO,
+        Code::Driver => Errno::from_i32(rustix::io::Errno::REMOTEIO.raw_os_error()),
         Code::Invalid => Errno::EINVAL,
         Code::IsDirectory => Errno::EISDIR,
         Code::BrokenPipe => Errno::EPIPE,
@@ -24,12 +24,40 @@ pub(crate) fn errno(code: Code) -> Errno {
 
 /// The number for an operation that failed.
 pub(crate) fn errno_of(error: &VfsError) -> Errno {
-    errno(error.code())
+    errno_for(&error.failure)
 }
 
+/// The number for a failure.
+pub(crate) fn errno_for(failure: &Failure) -> Errno {
+    match failure.kind.as_str() {
+        CANCELLED => Errno::ECANCELED,
+        TOO_LARGE => Errno::EFBIG,
+        _ => errno(failure.code),
+    }
+}
+
+const CANCELLED: &str = "cancelled";
+const TOO_LARGE: &str = "too_large";
+
 /// A call that its caller gave up.
-pub(crate) fn interrupted() -> Failure {
-    Failure::new(Code::BrokenPipe, "interrupted", "the caller was interrupted")
+pub(crate) fn cancelled() -> Failure {
+    Failure::new(Code::BrokenPipe, CANCELLED, "the caller was interrupted, and the call cancelled")
+}
+
+/// Whether a call was given up by its caller.
+pub(crate) fn is_cancelled(failure: &Failure) -> bool {
+    failure.kind == CANCELLED
+}
+
+/// A request that is longer than it may be.
+pub(crate) fn too_large(most: usize) -> Failure {
+    let text = format!("arguments have at most {most} bytes");
+    Failure::new(Code::ResourceExhausted, TOO_LARGE, text)
+}
+
+/// A call that ended with its mount.
+pub(crate) fn unmounted() -> Failure {
+    Failure::new(Code::DeviceDisconnected, "transport_error", "the folder is being unmounted")
 }
 
 #[cfg(test)]

@@ -11,7 +11,11 @@ use std::{
 use bytes::Bytes;
 use fuser::{Errno, PollNotifier, ReplyData};
 
-use crate::{kept::Outcome, tree::Inode};
+use crate::{
+    errno::{errno_for, is_cancelled, too_large},
+    kept::Outcome,
+    tree::Inode,
+};
 
 /// An open file.
 #[derive(Debug)]
@@ -37,6 +41,8 @@ struct State {
     request_at: u64,
     /// Whether the request has not been made a call of.
     is_unsent: bool,
+    /// Whether more was written than a request may have: what comes behind it is dropped with it.
+    is_too_large: bool,
     outcome: Option<Outcome>,
     /// Where the result begins; not known before it is read.
     read_at: Option<u64>,
@@ -80,10 +86,14 @@ impl Handle {
         if state.running.is_some() {
             return Err(Errno::EBUSY);
         }
+        if state.is_too_large && offset > state.request_at {
+            return Err(Errno::EFBIG);
+        }
         if state.outcome.take().is_some() || state.request.is_empty() {
             state.request.clear();
             state.request_at = offset;
             state.read_at = None;
+            state.is_too_large = false;
         }
         let at = usize::try_from(offset.saturating_sub(state.request_at)).unwrap_or(usize::MAX);
         // Before the request's begin, or after a gap: a request of its own.
@@ -96,6 +106,10 @@ impl Handle {
             }
         };
         if at.saturating_add(data.len()) > most {
+            state.request = Vec::new();
+            state.is_unsent = false;
+            state.is_too_large = true;
+            state.outcome = Some(Err(too_large(most)));
             return Err(Errno::EFBIG);
         }
         state.request.truncate(at);
@@ -175,8 +189,12 @@ impl Handle {
         }
     }
 
-    /// Answers a read whose result has just come.
+    /// Answers a read whose result has just come. Who was interrupted is told so, once: many programs
+    /// then read again by themselves, and find that the call was cancelled.
     pub(crate) fn answer(&self, read: PendingRead, outcome: &Outcome) {
+        if outcome.as_ref().is_err_and(is_cancelled) {
+            return read.reply.error(Errno::EINTR);
+        }
         let mut state = self.state();
         answer(&mut state.read_at, outcome, read);
     }
@@ -193,11 +211,16 @@ impl Handle {
         }
     }
 
+    /// Whether more was written than a request may have.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.state().is_too_large
+    }
+
     /// What the last write came to, unless it has not been called.
     pub(crate) fn failure(&self) -> Option<Errno> {
         let state = self.state();
         let outcome = state.outcome.as_ref()?.as_ref();
-        outcome.err().map(|failure| crate::errno::errno(failure.code))
+        outcome.err().map(errno_for)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -209,7 +232,7 @@ fn answer(read_at: &mut Option<u64>, outcome: &Outcome, read: PendingRead) {
     let PendingRead { offset, size, reply } = read;
     let bytes = match outcome {
         Ok(bytes) => bytes,
-        Err(failure) => return reply.error(crate::errno::errno(failure.code)),
+        Err(failure) => return reply.error(errno_for(failure)),
     };
     let begin = match *read_at {
         // Who goes back reads from the beginning.

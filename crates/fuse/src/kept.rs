@@ -87,9 +87,8 @@ impl Files {
             }
             let is_full = bytes > BYTES_MOST || count > MOST;
             for results in self.by_file.values_mut() {
-                results.retain(|one| {
-                    one.since.elapsed() < KEPT_FOR && !(is_full && one.at == oldest)
-                });
+                results
+                    .retain(|one| one.since.elapsed() < KEPT_FOR && !(is_full && one.at == oldest));
             }
             self.by_file.retain(|_, results| !results.is_empty());
             if !is_full {

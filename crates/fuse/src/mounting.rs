@@ -153,8 +153,7 @@ impl Mounted {
         self.shared.stopping.cancel();
         self.shared.tasks.close();
         // Also where somebody has its working folder in it; the kernel then ends the session.
-        detach(&self.path)
-            .map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
+        detach(&self.path).map_err(|cause| MountError::Mount { path: self.path.clone(), cause })?;
         if let Err(error) = session.umount_and_join() {
             tracing::debug!(%error, "the session had ended already");
         }

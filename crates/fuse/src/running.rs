@@ -10,7 +10,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     callers::{is_interrupted, lineage},
-    errno::{errno, interrupted},
+    errno::{cancelled, errno_for, unmounted},
     handle::{Handle, Mode, PendingRead},
     kept::{Kept, Outcome},
     lists::Lists,
@@ -93,7 +93,7 @@ impl Shared {
         self.spawn(async move {
             let outcome = shared.call(&handle, Some(request), Some(thread)).await;
             handle.end(&outcome);
-            let failed = outcome.as_ref().err().map(|failure| errno(failure.code));
+            let failed = outcome.as_ref().err().map(errno_for);
             shared.kept.keep(&handle.inode.path, &lineage, outcome);
             match failed {
                 None => reply.ok(),
@@ -123,9 +123,9 @@ impl Shared {
         };
         let done = tokio::select! {
             biased;
-            () = self.stopping.cancelled() => Err(interrupted()),
+            () = self.stopping.cancelled() => Err(unmounted()),
             done = doing => done.map_err(failure),
-            () = interrupt(watched) => Err(interrupted()),
+            () = interrupt(watched) => Err(cancelled()),
         };
         // What was unmounted meanwhile has closed it by itself.
         if let Err(error) = self.process.close(fd) {

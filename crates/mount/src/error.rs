@@ -259,8 +259,7 @@ mod tests {
     fn a_failure_is_json_with_its_details_as_they_came() {
         let mut failure = Failure::of_call(CallErrorKind::PermissionRequired, "ask");
         failure.details = Some(r#"{"scopes":["a.b"]}"#.to_owned());
-        let json: serde_json::Value =
-            serde_json::from_str(&failure.to_json()).expect("it is JSON");
+        let json: serde_json::Value = serde_json::from_str(&failure.to_json()).expect("it is JSON");
         assert_eq!(json["code"], "PERMISSION");
         assert_eq!(json["kind"], "permission_required");
         assert_eq!(json["details"]["scopes"][0], "a.b");

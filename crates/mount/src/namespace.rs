@@ -82,7 +82,9 @@ impl Namespace {
     #[must_use]
     pub fn new(limits: Limits, observer: Option<Arc<dyn Observer>>) -> Self {
         let next_mount = AtomicU64::new(0);
-        Self { shared: Arc::new(Shared { tables: RwLock::default(), limits, observer, next_mount }) }
+        Self {
+            shared: Arc::new(Shared { tables: RwLock::default(), limits, observer, next_mount }),
+        }
     }
 
     /// A process from here on, below `parent` if that is one. It may open what is mounted for it, and
@@ -154,7 +156,8 @@ impl Namespace {
     pub fn unmount(&self, mounted: &Mounted) -> bool {
         let mut tables = self.shared.write();
         let is_this = tables.mounts.get(&mounted.name).is_some_and(|(n, _)| *n == mounted.number);
-        let Some((_, mount)) = is_this.then(|| tables.mounts.remove(&mounted.name)).flatten() else {
+        let Some((_, mount)) = is_this.then(|| tables.mounts.remove(&mounted.name)).flatten()
+        else {
             return false;
         };
         drop(tables);

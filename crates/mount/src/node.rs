@@ -176,7 +176,9 @@ impl Place {
             return Err(Failure::invalid("a path has no NUL"));
         }
         let outside = || {
-            Failure::not_found(format!("mounts are at `{ROOT}/PID-ALIAS`, such as `{ROOT}/1-files`"))
+            Failure::not_found(format!(
+                "mounts are at `{ROOT}/PID-ALIAS`, such as `{ROOT}/1-files`"
+            ))
         };
         let below = path.strip_prefix(ROOT).ok_or_else(outside)?;
         if below.trim_end_matches('/').is_empty() {

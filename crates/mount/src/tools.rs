@@ -97,7 +97,8 @@ pub(crate) async fn description(device: &dyn Device, tool: &str) -> Result<Bytes
     {
         text.push_str(&format!("\n{description}\n"));
     }
-    let fence = |heading: &str, schema: &RawValue| format!("\n## {heading}\n\n```json\n{schema}\n```\n");
+    let fence =
+        |heading: &str, schema: &RawValue| format!("\n## {heading}\n\n```json\n{schema}\n```\n");
     if let Some(schema) = tool.input_schema {
         text.push_str(&fence("Arguments", schema));
     }

@@ -93,9 +93,7 @@ impl Device for Fake {
     fn list(&self, kind: Kind) -> Answer<'_> {
         self.answer(match kind {
             Kind::Tools => TOOLS.to_owned(),
-            Kind::Resources => {
-                r#"{"resources":[{"uri":"file:///a%20b","name":"a b"}]}"#.to_owned()
-            }
+            Kind::Resources => r#"{"resources":[{"uri":"file:///a%20b","name":"a b"}]}"#.to_owned(),
             Kind::Prompts => r#"{"prompts":[{"name":"greet"}]}"#.to_owned(),
         })
     }

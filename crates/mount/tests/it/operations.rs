@@ -59,7 +59,10 @@ async fn r_o6_r_o7_a_failed_write_fails_the_read_until_a_good_one() {
     let error = process.write(fd, hi()).await.expect_err("it is refused");
     assert_eq!((error.code(), error.operation), (Code::Permission, Operation::Write));
     let error = process.read(fd, 0).await.expect_err("so is the read");
-    assert_eq!((error.code(), error.failure.kind.as_str()), (Code::Permission, "permission_required"));
+    assert_eq!(
+        (error.code(), error.failure.kind.as_str()),
+        (Code::Permission, "permission_required")
+    );
     fake.set(Mood::Well);
     process.write(fd, hi()).await.expect("it is called");
     assert!(process.read(fd, 0).await.is_ok());

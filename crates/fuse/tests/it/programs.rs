@@ -1,0 +1,130 @@
+//! What programs do with files, and what comes of it.
+
+use std::sync::atomic::Ordering;
+
+use crate::world::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_is_called_by_echo_and_its_result_is_read_by_cat() {
+    let Some(world) = World::new() else { return };
+    let said = world.bash(r#"echo '{"message":"hi"}' > tools/echo; cat tools/echo"#).await;
+    assert_eq!(said, "{\"message\":\"hi\"}\n");
+    let said = world.bash(r#"/bin/echo '{"n":1}' > tools/echo; cat tools/echo tools/echo"#).await;
+    assert_eq!(said, "{\"n\":1}\n{\"n\":1}\n", "it stays until something else is written");
+    let said = world.bash(r#"printf '{"n":2}' | dd of=tools/echo 2>/dev/null; cat tools/echo"#);
+    assert_eq!(said.await, r#"{"n":2}"#);
+    let said = world.bash(r#"echo '{"n":3}' | tee tools/echo >/dev/null; head -c 4 tools/echo"#);
+    assert_eq!(said.await, r#"{"n""#);
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 4, "each write is one call");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_shells_find_their_own_results() {
+    let Some(world) = World::new() else { return };
+    let script = |n: u8| {
+        let turn = "read -r < go";
+        format!(r#"mkfifo "$0"; echo '{{"n":{n}}}' > tools/echo; cat tools/echo; {turn}"#)
+            .replace("mkfifo \"$0\"; ", "")
+            .replace(&format!("; {turn}"), "")
+    };
+    let (one, other) = (script(1), script(2));
+    let (one, other) = tokio::join!(world.bash(&one), world.bash(&other));
+    assert_eq!((one.as_str(), other.as_str()), ("{\"n\":1}\n", "{\"n\":2}\n"));
+    // A shell that has written nothing finds nothing of those that have ended elsewhere.
+    let script = "bash -c 'echo {} > tools/echo'; cat tools/echo";
+    assert_eq!(world.bash(script).await, "{}\n", "a child's result is its tree's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_descriptor_is_written_to_and_read_from() {
+    let Some(world) = World::new() else { return };
+    let script = r#"exec 3<>tools/echo; echo '{"a":1}' >&3; cat <&3; echo '{"b":2}' >&3; cat <&3"#;
+    assert_eq!(world.bash(script).await, "{\"a\":1}\n{\"b\":2}\n");
+    for (how, script) in [
+        (
+            "buffered",
+            "f = open('tools/echo', 'r+b'); f.write(b'{\"p\":1}'); f.seek(0); print(f.read())",
+        ),
+        (
+            "unbuffered",
+            "f = open('tools/echo', 'r+b', buffering=0); f.write(b'{\"p\":1}'); print(f.read())",
+        ),
+        (
+            "by the system",
+            "import os; f = os.open('tools/echo', os.O_RDWR); os.write(f, b'{\"p\":1}'); \
+             print(os.read(f, 4) + os.read(f, 100))",
+        ),
+    ] {
+        assert_eq!(world.python(script).await, "b'{\"p\":1}'\n", "{how}");
+    }
+    let large = "
+f = open('tools/big', 'r+b', buffering=0)
+f.write(b'{\"a\":\"' + b'y' * (2 << 20) + b'\"}')
+f.seek(0)
+import io
+print(len(io.BufferedReader(f).read()))
+";
+    assert_eq!(world.python(large).await.trim(), (3 << 20).to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_of_files_is_shown() {
+    let Some(world) = World::new() else { return };
+    assert_eq!(world.bash("ls ..").await, "1-files\n");
+    assert_eq!(world.bash("ls").await, "ctl\nprompts\nresources\ntools\n");
+    let tools = world.bash("ls tools").await;
+    assert!(tools.starts_with("a%2Fb\na%2Fb.md\na%2Fb.schema.json\nbig\n"), "{tools}");
+    assert_eq!(world.bash("cat tools/echo.schema.json").await, "{\"type\":\"object\"}\n");
+    assert_eq!(world.bash("cat tools/echo.md").await, "# echo\n");
+    assert_eq!(world.bash("ls resources").await, "file:%2F%2F%2Fnotes.txt\n");
+    assert_eq!(world.bash("cat resources/file:%2F%2F%2Fnotes.txt").await, "notes");
+    assert_eq!(world.bash("cat prompts/greet").await, "greet {}");
+    let said = world.bash(r#"echo '{"who":"me"}' > prompts/greet; cat prompts/greet"#).await;
+    assert_eq!(said, "greet {\"who\":\"me\"}\n");
+    assert_eq!(world.bash("cat ctl/status ctl/logs").await, "{\"state\":\"ready\"}said\n");
+    let said = world.bash(r#"echo '{}' > tools/a%2Fb; cat tools/a%2Fb; test -w tools/echo"#).await;
+    assert_eq!(said, "{}\n");
+    let modes = world.bash("stat -c '%A %s %F' tools tools/echo tools/echo.md").await;
+    let wanted = "dr-x------ 0 directory\n-rw------- 0 regular empty file\n\
+        -r-------- 0 regular empty file\n";
+    assert_eq!(modes, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_numbers_of_the_system_and_can_be_read_whole() {
+    let Some(world) = World::new() else { return };
+    let numbers = "
+import errno, os
+def number(path, data, flags=os.O_RDWR):
+    try:
+        f = os.open(path, flags)
+        if data is not None: os.write(f, data)
+        if flags == os.O_WRONLY: os.close(f)
+        else: os.read(f, 10)
+        return 'none'
+    except OSError as error: return errno.errorcode[error.errno]
+print(number('tools/gated', b'{}'), number('tools/gated', b'{}', os.O_WRONLY))
+print(number('tools/fails', b'{}'), number('tools/echo', b'no json'))
+print(number('tools/echo', None), number('tools/nothing', b'{}'))
+print(number('resources/x:nothing', None, os.O_RDONLY), number('tools', None))
+print(number('ctl/logs', b'{}'), number('tools/echo', b' ' * (5 << 20)))
+";
+    let wanted = "EACCES EACCES\nEREMOTEIO EINVAL\nEINVAL ENOENT\nENOENT EISDIR\n";
+    let said = world.python(numbers).await;
+    let (first, last) = said.split_at(wanted.len());
+    assert_eq!(first, wanted);
+    // As root the kernel lets writes to what is read-only pass to us.
+    assert_eq!(last, "EACCES EFBIG\n");
+    let gated = world.run("bash", &["-c", "/bin/echo '{}' > tools/gated"]).await;
+    assert!(!gated.status.success() && !gated.stderr.is_empty(), "coreutils tell");
+    let whole = world.bash("cat ctl/error").await;
+    let error: serde_json::Value = serde_json::from_str(&whole).expect("it is JSON");
+    assert_eq!(error["kind"], "permission_required");
+    assert_eq!(error["details"]["scopes"][0], "files.write");
+    let script = "import os; print(os.getxattr('tools/gated', 'user.narthex.error').decode())";
+    assert_eq!(world.python(script).await, whole);
+    // bash's own `echo` says nothing of it: whoever reads then is told.
+    let read = world.run("bash", &["-c", "echo '{}' > tools/gated; cat tools/gated"]).await;
+    let said = String::from_utf8_lossy(&read.stderr).into_owned();
+    assert!(said.contains("Permission denied"), "{said}");
+}

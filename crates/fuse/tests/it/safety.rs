@@ -1,0 +1,183 @@
+//! What must not happen: hanging, leaving the tree, going on after a revocation (S29).
+
+use std::{os::unix::process::ExitStatusExt, process::Stdio, sync::atomic::Ordering};
+
+use crate::{
+    device::Fake,
+    world::{World, name},
+};
+
+/// Begins to read a slow tool, and waits until the server has been asked.
+async fn slow(world: &World) -> tokio::process::Child {
+    let script = "f = open('tools/slow', 'r+b', buffering=0); f.write(b'{}'); print(f.read())";
+    let mut command = world.command("python3", &["-c", script]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    world.within(world.fake.began.notified()).await;
+    child
+}
+
+fn signal(child: &tokio::process::Child, signal: rustix::process::Signal) {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw).expect("it runs");
+    rustix::process::kill_process(pid, signal).expect("it is ours");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_a_slow_tool_blocks_nothing_else() {
+    let Some(world) = World::new() else { return };
+    let slow = slow(&world).await;
+    assert_eq!(world.bash("echo '{}' > tools/echo; cat tools/echo").await, "{}\n");
+    assert!(world.bash("ls tools; cat ctl/status").await.contains("ready"));
+    world.fake.go.add_permits(1);
+    let output = world.within(slow.wait_with_output()).await.expect("it ran");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "b'at last\\n'\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_and_kill_cancel_the_call() {
+    let Some(world) = World::new() else { return };
+    for sent in [rustix::process::Signal::INT, rustix::process::Signal::KILL] {
+        let slow = slow(&world).await;
+        signal(&slow, sent);
+        world.within(world.fake.given_up.notified()).await;
+        let output = world.within(slow.wait_with_output()).await.expect("it ran");
+        let by_signal = output.status.signal() == Some(sent.as_raw());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(by_signal || said.contains("KeyboardInterrupt"), "{}: {said}", output.status);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_unmounting_answers_whoever_waits() {
+    let Some(mut world) = World::new() else { return };
+    let slow = slow(&world).await;
+    let mounted = world.mounted.take().expect("it is mounted");
+    let unmounting = tokio::task::spawn_blocking(move || mounted.unmount());
+    world.within(unmounting).await.expect("it ran").expect("it is unmounted");
+    world.within(world.fake.given_up.notified()).await;
+    let output = world.within(slow.wait_with_output()).await.expect("it ran");
+    assert!(!output.status.success(), "its call was cut off");
+    assert!(!world.server().exists(), "the folder is empty again");
+    assert_eq!(world.root().read_dir().expect("it is a folder").count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_what_is_revoked_while_open_is_of_no_use() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import errno, sys, os
+f = open('tools/echo', 'r+b', buffering=0)
+f.write(b'{}'); f.read()
+print('ready', flush=True)
+sys.stdin.readline()
+f.write(b'{}')
+for do in (lambda: f.read(), lambda: os.open('tools/big', os.O_RDWR)):
+    try: do(); print('none')
+    except OSError as error: print(errno.errorcode[error.errno])
+";
+    let mut command = world.command("python3", &["-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut out = child.stdout.take().expect("it is piped");
+    let mut begin = [0; 6];
+    let reading = tokio::io::AsyncReadExt::read_exact(&mut out, &mut begin);
+    world.within(reading).await.expect("it says so");
+    world.process.revoke(&name());
+    drop(child.stdin.take());
+    let mut rest = String::new();
+    let reading = tokio::io::AsyncReadExt::read_to_string(&mut out, &mut rest);
+    world.within(reading).await.expect("it says so");
+    assert_eq!(rest, "EACCES\nEACCES\n");
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 1, "the server was not asked again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_nothing_is_made_and_no_path_leads_out() {
+    let Some(world) = World::new() else { return };
+    for script in [
+        "mkdir tools/x",
+        "touch tools/new",
+        "echo '{}' > tools/new",
+        "ln -s /etc/passwd tools/link",
+        "ln tools/echo tools/hard",
+        "mv tools/echo tools/other",
+        "rm tools/echo",
+        "rmdir tools",
+        "chmod 777 tools/echo",
+        "chown 1 tools/echo",
+        "mknod tools/dev c 1 3",
+        "cat tools/..%2F..%2F..%2Fetc%2Fpasswd",
+        "cat resources/..%2F..%2Fetc%2Fpasswd",
+        "cat ../2-files/tools/echo",
+        "cat ../1-other/tools/echo",
+        "cat tools/echo/../../../etc/passwd",
+    ] {
+        let output = world.run("bash", &["-c", script]).await;
+        assert!(!output.status.success(), "`{script}` should fail");
+    }
+    let deep = format!("cat {}", "tools/../".repeat(200) + "tools/echo.md");
+    assert_eq!(world.bash(&deep).await, "# echo\n", "the kernel walks the tree");
+    let long = format!("cat tools/{}", "x".repeat(300));
+    assert!(!world.run("bash", &["-c", &long]).await.status.success());
+    assert_eq!(world.fake.asked.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s29_another_user_is_kept_out_by_the_kernel() {
+    let Some(world) = World::new() else { return };
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: only root can become another user to try it");
+        return;
+    }
+    let script = "
+import errno, os
+os.setgid(65534); os.setuid(65534)
+for path in ('.', '..', 'tools/echo'):
+    try: os.stat(path); print('seen')
+    except OSError as error: print(errno.errorcode[error.errno])
+try: os.listdir('/proc/self/cwd'); print('listed')
+except OSError as error: print(errno.errorcode[error.errno])
+";
+    let said = world.python(script).await;
+    assert!(said.lines().all(|line| line == "EACCES"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_wants_no_waiting_polls() {
+    let Some(world) = World::new() else { return };
+    let script = "
+import os, select
+f = os.open('tools/slow', os.O_RDWR | os.O_NONBLOCK)
+os.write(f, b'{}')
+try: os.read(f, 100); print('read')
+except BlockingIOError: print('not yet', flush=True)
+poll = select.poll(); poll.register(f, select.POLLIN)
+print(bool(poll.poll(60000)), os.read(f, 100))
+";
+    let mut command = world.command("python3", &["-c", script]);
+    let child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    world.within(world.fake.began.notified()).await;
+    world.fake.go.add_permits(1);
+    let output = world.within(child.wait_with_output()).await.expect("it ran");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "not yet\nTrue b'at last\\n'\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_tools_are_listed() {
+    let tools: Vec<_> = (0..10_000).map(|n| format!("tool_{n}")).collect();
+    let Some(world) = World::of(Fake::with_tools(tools)) else { return };
+    let count = world.bash("ls -U tools | wc -l").await;
+    assert_eq!(count.trim(), "30000", "each has its schema and description");
+    assert_eq!(world.bash("cat tools/tool_9999.md").await, "# tool_9999\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unmounted_server_is_gone_from_the_folder() {
+    let Some(world) = World::new() else { return };
+    assert!(world.namespace.end(name().pid));
+    let root = world.root();
+    let listing = tokio::task::spawn_blocking(move || root.read_dir().map(Iterator::count));
+    let count = world.within(listing).await.expect("it ran").expect("it can be read");
+    assert_eq!(count, 0, "nothing is mounted");
+}

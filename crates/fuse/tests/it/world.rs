@@ -1,0 +1,92 @@
+//! A folder with a mount, and programs that run in it.
+
+use std::{path::PathBuf, process::Output, sync::Arc, time::Duration};
+
+use narthex_fuse::{MountOptions, Mounted};
+use narthex_model::{Alias, Pid};
+use narthex_mount::{Limits, MountName, Namespace, Process};
+use tempfile::TempDir;
+use tokio::{process::Command, runtime::Handle, time::timeout};
+
+use crate::device::Fake;
+
+/// Longer than anything here takes: what hangs fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct World {
+    pub(crate) namespace: Namespace,
+    pub(crate) process: Arc<Process>,
+    pub(crate) fake: Arc<Fake>,
+    pub(crate) mounted: Option<Mounted>,
+    folder: TempDir,
+}
+
+pub(crate) fn name() -> MountName {
+    let pid = Pid::new(1).expect("it is no 0");
+    MountName { pid, alias: Alias::new("files").expect("it is one") }
+}
+
+impl World {
+    /// A mount of one server as `1-files`; `None`, said loudly, where there is no FUSE.
+    pub(crate) fn new() -> Option<Self> {
+        Self::of(Fake::new())
+    }
+
+    pub(crate) fn of(fake: Arc<Fake>) -> Option<Self> {
+        if !std::path::Path::new("/dev/fuse").exists() {
+            eprintln!("SKIPPED: this machine has no /dev/fuse, so nothing of the mount is tested");
+            return None;
+        }
+        let folder = TempDir::new().expect("there is room");
+        let namespace = Namespace::new(Limits::default(), None);
+        let process = namespace.begin(name().pid, None, &[]).expect("it is the first");
+        namespace.mount(name(), fake.clone()).expect("nothing is there");
+        let options = MountOptions::default();
+        let mounted = Mounted::new(process.clone(), folder.path(), &options, Handle::current());
+        let mounted = Some(mounted.expect("it can be mounted"));
+        Some(Self { namespace, process, fake, mounted, folder })
+    }
+
+    /// The folder of the server.
+    pub(crate) fn server(&self) -> PathBuf {
+        self.folder.path().join("1-files")
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    /// A program in the folder of the server.
+    pub(crate) fn command(&self, program: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(self.server()).kill_on_drop(true);
+        command
+    }
+
+    /// What a program came to.
+    pub(crate) async fn run(&self, program: &str, args: &[&str]) -> Output {
+        let output = self.command(program, args).output();
+        timeout(PATIENCE, output).await.expect("it ends").expect("it starts")
+    }
+
+    /// What a script of bash says; it has to end well.
+    pub(crate) async fn bash(&self, script: &str) -> String {
+        self.says("bash", &["-c", script]).await
+    }
+
+    /// What a script of Python says; it has to end well.
+    pub(crate) async fn python(&self, script: &str) -> String {
+        self.says("python3", &["-c", script]).await
+    }
+
+    async fn says(&self, program: &str, args: &[&str]) -> String {
+        let output = self.run(program, args).await;
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {args:?} ended with {}: {said}", output.status);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    pub(crate) async fn within<T>(&self, step: impl Future<Output = T>) -> T {
+        timeout(PATIENCE, step).await.expect("it ends")
+    }
+}
