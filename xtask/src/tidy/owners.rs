@@ -16,7 +16,7 @@ const OWNED: &[Owned] = &[
     owned("cargo_metadata", &["xtask"]),
     owned("cedar-policy", &["rules"]),
     owned("clap", &["cli", "narthex", "testkit", "xtask"]),
-    owned("fuser", &["mount"]),
+    owned("fuser", &["fuse"]),
     owned("jsonwebtoken", &["login"]),
     owned("miette", &["rules"]),
     owned("rustls", &["upstream"]),
