@@ -124,7 +124,7 @@ impl Control {
                 payload["user"] = json!(turn.user());
             }
             // Sent again, it is the same, whatever time it has then.
-            let same = payload.clone();
+            let same = as_sent(&payload);
             if let Some(end) = expires_at {
                 payload["expires_at"] = json!(Timestamp::new(end).to_string());
             }
@@ -133,7 +133,7 @@ impl Control {
             let said = (message, turn.as_ref());
             let told = this.told(events, &place, &payload, said).await;
             let row = told.map_err(MessageError::Events)?;
-            if without_expiry(&row.payload) != same {
+            if as_sent(&row.payload) != same {
                 return Err(MessageError::IdTaken(message_id.unwrap_or_default()).into());
             }
             noted.done().await;
@@ -187,12 +187,17 @@ impl Control {
     }
 }
 
-fn without_expiry(payload: &Value) -> Value {
-    let mut said = payload.clone();
-    if let Value::Object(said) = &mut said {
-        said.remove("expires_at");
+/// What tells a message from another one. What an agent says is the same in whosever turn, and from
+/// whichever run of its session.
+fn as_sent(payload: &Value) -> Value {
+    let mut sent = payload.clone();
+    let is_of_run = payload["by"]["kind"] == "run";
+    if let Value::Object(sent) = &mut sent {
+        let apart: &[&str] =
+            if is_of_run { &["expires_at", "user", "by"] } else { &["expires_at"] };
+        apart.iter().for_each(|name| drop(sent.remove(*name)));
     }
-    said
+    sent
 }
 
 /// What somebody wants to say to the agent of a session.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_model::ExecutorName;
+use narthex_model::{ErrorKind, ExecutorName};
 use narthex_runs::{Execution, Outcome, RunError, RunRow};
 use serde_json::{Value, json};
 use tokio::{
@@ -90,13 +90,14 @@ impl Work {
     /// has failed.
     async fn failed(&self, row: &RunRow, error: &RunError) {
         let id = row.id;
-        let times = self.failures().note(id, Instant::now(), jitter());
         // Somebody else was faster.
         if matches!(error, RunError::NotPending(..)) {
             return;
         }
+        let times = self.failures().note(id, Instant::now(), jitter());
         tracing::warn!(run.id = %id, times, "a run could not be carried out: {error}");
-        if times < TRIES_MAX {
+        // What cannot be reached now is no fault of the run.
+        if times < TRIES_MAX || error.kind() == ErrorKind::Unavailable {
             return;
         }
         let reason = format!("it could not be begun: {error}");

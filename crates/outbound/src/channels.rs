@@ -82,10 +82,11 @@ impl Outgoing {
 }
 
 /// The one spelling of a channel's name: agents write it with `#`, capitals or spaces, too. Rules
-/// see this one, and by it the channel is found.
+/// see this one, and by it the channel is found. What is written so already stays as it is.
 #[must_use]
 pub fn channel_spelling(text: &str) -> String {
-    text.trim().trim_start_matches('#').trim_start().to_ascii_lowercase()
+    let name = text.trim_start_matches(|one: char| one == '#' || one.is_whitespace());
+    name.trim_end().to_ascii_lowercase()
 }
 
 impl Outbound {

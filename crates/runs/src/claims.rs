@@ -10,7 +10,7 @@ use std::{
 use narthex_audit::{AuditEvent, kind};
 use narthex_control::{By, ControlError};
 use narthex_gateway::{RunToken, RunView};
-use narthex_model::{ExecutorName, RunId, Timestamp, WorkspaceId, json::shortened};
+use narthex_model::{ExecutorName, PrincipalId, RunId, Timestamp, WorkspaceId, json::shortened};
 use narthex_resolve::ClaimRequest;
 use narthex_store::{Claim, RunRow, StatementError, Waiting};
 use tokio::time::{MissedTickBehavior, interval};
@@ -212,7 +212,8 @@ impl Runs {
         getrandom::fill(&mut bytes).map_err(RunError::Randomness)?;
         let (claim, hash) = (format!("clm_{}", hex::encode(bytes)), hex::encode(token.hash()));
         let executor = executor.as_ref();
-        let taken = Claim { id: &claim, by: &holder, executor, until, token: &hash };
+        let turn = row.turn.number;
+        let taken = Claim { id: &claim, by: &holder, executor, until, token: &hash, turn };
         let taken = self.store()?.runs().claim(&workspace, id, taken).await;
         if !taken.map_err(ControlError::Store)? {
             return Err(RunError::NotPending(id, CLAIMED));
@@ -258,17 +259,22 @@ impl Runs {
     }
 }
 
-/// Who claims a run. Its token is worth what was granted to whose turn it is, so no other human
-/// gets it, unless they are an operator; services carry out what anybody drives (X-E81).
+/// Who claims a run. Its token is worth what was granted to who drives it and to whose turn it is, so
+/// no other human gets it, unless they are an operator; services carry out what anybody drives
+/// (X-E81).
 fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
     let denied = |message: &str| RunError::Denied { field: "user", message: message.to_owned() };
+    let is_for = |human: Option<&PrincipalId>| {
+        let mut whose = row.driver.iter().chain(row.acts_for());
+        whose.all(|one| Some(one) == human)
+    };
     match by {
         Creator::Operator(by, _) | Creator::Member(by, None) => Ok(by),
-        Creator::Member(by, Some(human)) if row.acts_for().is_none_or(|one| one == human) => Ok(by),
+        Creator::Member(by, Some(human)) if is_for(Some(human)) => Ok(by),
         Creator::Member(_, Some(_)) => {
             Err(denied("another person drives this run; they, a service or an operator claims it"))
         }
-        Creator::Unproved { by, .. } if row.acts_for().is_none() => Ok(by),
+        Creator::Unproved { by, .. } if is_for(None) => Ok(by),
         Creator::Unproved { .. } => Err(denied(
             "a human drives this run, and only who has proved to be one, or a service, claims it \
              (`grants.require_proof`)",

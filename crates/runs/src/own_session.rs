@@ -62,7 +62,8 @@ impl Runs {
     }
 
     /// Whether a session is that of the run of the process itself, and goes on as long.
-    pub(crate) fn is_own_session(&self, id: SessionId) -> bool {
+    #[must_use]
+    pub fn is_own_session(&self, id: SessionId) -> bool {
         let own = self.shared.gateway.runs().get(self.shared.options.local);
         own.is_some_and(|own| own.authority.actors().session == Some(id))
     }

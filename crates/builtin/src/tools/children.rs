@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use narthex_control::{Message, Speaker};
+use narthex_control::{Control, Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
@@ -336,8 +336,17 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     ];
     more.extend(asked.body.map(|body| ("body", json!(body))));
     let message = Message { text: asked.summary, expires_at, more, ..Message::default() };
-    let row = send(&called, caller.session, message, &Speaker::aside()).await?;
-    called.platform.runs.caller_told(&called.run.workspace, caller.child, row.seq).await;
+    let (runs, by) = (called.platform.runs.clone(), called.actor());
+    let (workspace, child) = (called.run.workspace.clone(), caller.child);
+    // To its end: a message that nobody is woken for would lie there for nobody.
+    let telling = async move |control: Control| {
+        let spoken = (&by, &Speaker::aside());
+        let row = control.session_tell(&workspace, caller.session, message, spoken).await?;
+        runs.caller_told(&workspace, child, row.seq).await;
+        Ok(row)
+    };
+    let told = called.platform.control.to_the_end(telling).await;
+    let row = told.map_err(|error| failed(&error))?;
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
 }
 

@@ -13,7 +13,11 @@ use tokio::{
 };
 
 use super::object;
-use crate::{Called, Effect, Tool, called::of_events, invalid, said};
+use crate::{
+    Called, Effect, Tool,
+    called::{failed, of_events},
+    invalid, said,
+};
 
 /// How many messages are read if nothing is said, and at most.
 const LIMIT: u32 = 50;
@@ -25,7 +29,8 @@ const RESULT_BYTES: usize = 512 * 1024;
 /// How many calls wait at a time; further ones answer at once.
 const WAITING_MAX: usize = 500;
 /// What of a payload stands in a message under its own name.
-const TAKEN_OVER: [&str; 9] = [
+const TAKEN_OVER: [&str; 10] = [
+    "user",
     "from_session_id",
     "request_id",
     "expires_at",
@@ -94,8 +99,15 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 }
 
 async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unread, CallError> {
-    let unread = called.events()?.unread(&called.run.workspace, session, limit).await;
-    unread.map_err(|error| of_events(&error))
+    let workspace = &called.run.workspace;
+    let unread = called.events()?.unread(workspace, session, limit).await;
+    let unread = unread.map_err(|error| of_events(&error))?;
+    if !unread.messages.is_empty() {
+        // Whose turn it is since then counts here before anybody acts on them (X-E81).
+        let heard = called.platform.control.session_heard(workspace, session).await;
+        heard.map_err(|error| failed(&error))?;
+    }
+    Ok(unread)
 }
 
 /// Waits for the first message, but no longer than the run and its session last, and the daemon.
@@ -156,11 +168,6 @@ fn shown(event: &EventRow) -> Value {
     message.insert("text".to_owned(), event.payload["text"].clone());
     if let Some(id) = &event.message_id {
         message.insert("message_id".to_owned(), json!(id));
-    }
-    let by = &event.payload["by"];
-    // Of another agent its session is said, and its run says nothing more.
-    if by["kind"] != "run" && by["id"].is_string() {
-        message.insert("user".to_owned(), by["id"].clone());
     }
     for name in TAKEN_OVER {
         let value = &event.payload[name];

@@ -112,8 +112,8 @@ impl Control {
         self.to_the_end(ask).await
     }
 
-    /// What was decided the last time that a run asked for this under this name, if that still says
-    /// something: a refusal, or a grant that still counts. What was used up, revoked, or decided by
+    /// What was decided the last time that a run asked for this under this name, for its agent or for
+    /// whose turn it is, if that still says something: a refusal, or a grant that still counts. What was used up, revoked, or decided by
     /// nobody, is asked anew.
     ///
     /// # Errors
@@ -124,7 +124,9 @@ impl Control {
         asked: &RequestOf,
     ) -> Result<Option<GrantRequestRow>, ControlError> {
         let store = self.catalog_store(&run.workspace).await?;
-        let found = store.grant_requests().last_asked(run.id, &asked.asked_as, &asked.of).await;
+        let actors = run.authority.actors();
+        let asked_as = (asked.asked_as.as_str(), actors.user.as_ref());
+        let found = store.grant_requests().last_asked(run.id, asked_as, &asked.of).await;
         let Some(row) = found.map_err(ControlError::Store)? else { return Ok(None) };
         let counts = match (row.status, row.grant) {
             (GrantRequestStatus::Denied, _) => true,

@@ -53,7 +53,12 @@ impl Shared {
             return (how, json!({ "server": Alias::built_in().as_str(), "calls": calls }));
         }
         let commands: Vec<_> =
-            missing.iter().map(|scope| command(caller, server, name, scope)).collect();
+            missing.iter().filter_map(|scope| command(caller, server, name, scope)).collect();
+        if commands.is_empty() {
+            let how = "the run acts for nobody now, so nothing can be granted for it: a human has to \
+                       speak to its session first";
+            return (how.to_owned(), json!({ "commands": commands }));
+        }
         let how = "nobody can be asked from here; a human who grants it does so as `details.ask` \
                    says, and then the same call succeeds";
         let path = format!("POST /api/workspaces/{}/grants", caller.run.workspace);
@@ -61,23 +66,22 @@ impl Shared {
     }
 }
 
-/// What grants a scope for one call, to be typed by a human.
-fn command(caller: &Caller, server: &Alias, name: &str, scope: &ToolScope) -> String {
+/// What grants a scope for one call, to be typed by a human. `None` where the run acts for nobody.
+fn command(caller: &Caller, server: &Alias, name: &str, scope: &ToolScope) -> Option<String> {
     let (run, actors) = (&caller.run, caller.run.authority.actors());
     let subject = match (&actors.agent, &actors.user) {
-        (Some(agent), _) => Some(GrantSubject::Agent(agent.clone())),
-        (None, user) => user.clone().map(GrantSubject::User),
+        (Some(agent), _) => GrantSubject::Agent(agent.clone()),
+        (None, user) => GrantSubject::User(user.clone()?),
     };
     let mut command = format!("narthex grants create {scope}");
     match subject {
-        Some(GrantSubject::Agent(agent)) => command += &format!(" --agent {agent}"),
-        Some(GrantSubject::User(user)) => command += &format!(" --user {user}"),
-        None => {}
+        GrantSubject::Agent(agent) => command += &format!(" --agent {agent}"),
+        GrantSubject::User(user) => command += &format!(" --user {user}"),
     }
     command += &format!(" --server {server}");
     if !name.is_empty() && !name.chars().any(char::is_control) {
         // What a server calls a tool is none of a shell's business.
         command += &format!(" --tool '{}'", name.replace('\'', "'\\''"));
     }
-    format!("{command} --once --workspace {}", run.workspace)
+    Some(format!("{command} --once --workspace {}", run.workspace))
 }

@@ -135,6 +135,14 @@ impl Asked<'_> {
         let (workspace, id) = (self.workspace()?, self.segment(1));
         let text = self.entry(body, &[]).await?;
         let control = self.control()?;
+        // Its run is driven by whoever started the daemon, in whosever words (X-E81).
+        if let (Some(session), Ok(runs)) = (SessionId::parse(&id), self.known_runs())
+            && runs.is_own_session(session)
+        {
+            let text = "the session of the daemon's own run takes no messages; speak to whoever uses \
+                        its token";
+            return Err(Problem::new(ErrorKind::Conflict, text));
+        }
         let speaks = (&self.by(), self.speaker());
         let sent = control.session_message(&workspace, &id, text.as_bytes(), speaks).await?;
         let after = sent.seq - 1;

@@ -62,6 +62,7 @@ const ASKED: Statement = Statement {
     sql: select!(
         "$5",
         "WHERE run = $1 AND asked_as = $2 AND grant_type = $3 AND details = $4 \
+         AND (agent_subject <> '' OR user_subject = $6) \
          ORDER BY requested_at DESC, id DESC LIMIT 1"
     ),
 };
@@ -230,14 +231,14 @@ impl<'a> GrantRequests<'a> {
         self.database.read(FIND, &values).await?.first().map(request).transpose()
     }
 
-    /// The last one by which a run asked for this under this name.
+    /// The last one by which a run asked for this under this name: for its agent, or for this user.
     ///
     /// # Errors
     /// When the statement fails.
     pub async fn last_asked(
         &self,
         run: RunId,
-        asked_as: &str,
+        (asked_as, user): (&str, Option<&PrincipalId>),
         of: &GrantOf,
     ) -> Result<Option<GrantRequestRow>, StatementError> {
         let (run, details) = (run.to_text(), of.details().to_string());
@@ -247,6 +248,7 @@ impl<'a> GrantRequests<'a> {
             Value::Text(of.word()),
             Value::Text(&details),
             Value::Integer(now_ms()),
+            Value::Text(user.map_or("", PrincipalId::as_str)),
         ];
         self.database.read(ASKED, &values).await?.first().map(request).transpose()
     }

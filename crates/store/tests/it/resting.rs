@@ -237,7 +237,9 @@ async fn runs_wait_for_executors_that_there_are() {
         assert_eq!(runs.of_executor(&name, &there, 9).await.unwrap(), []);
         assert_eq!(runs.of_executor(&name, &here, 9).await.unwrap(), std::slice::from_ref(&row));
 
-        let claim = |id| Claim { id, by: "two", executor: Some(&name), until, token: "other" };
+        let turn = row.turn.number;
+        let claim =
+            |id| Claim { id, by: "two", executor: Some(&name), until, token: "other", turn };
         assert!(runs.claim(&here, row.id, claim("c1")).await.unwrap());
         assert!(!runs.claim(&here, row.id, claim("c2")).await.unwrap());
         assert!(!runs.give_back(&here, row.id, "c2").await.unwrap());

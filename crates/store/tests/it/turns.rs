@@ -106,10 +106,10 @@ async fn x_e81_a_message_takes_the_turn_of_its_session() {
     }
 }
 
-/// X-E81: all runs of a session that go on have the same turn, and so has the newest when none
-/// goes on; whoever has it go on has the turn in the run that begins.
+/// X-E81: all runs of a session that go on have the same turn; one that has ended keeps its own, and
+/// whoever has the session go on has the turn in the run that begins.
 #[tokio::test]
-async fn x_e81_the_newest_run_keeps_the_turn_of_its_session() {
+async fn x_e81_runs_that_go_on_have_the_turn_of_their_session() {
     for place in Place::both() {
         let store = place.open().await;
         let here = id("default");
@@ -122,7 +122,7 @@ async fn x_e81_the_newest_run_keeps_the_turn_of_its_session() {
         assert_eq!(acts_for(&store, 2).await, Some(user('2')));
         assert!(store.runs().end(&here, run(2), RunEnd::Ended).await.unwrap());
         say(&store, 1, "m2", Some(&TurnOf::Nobody)).await.unwrap();
-        assert_eq!(acts_for(&store, 2).await, None);
+        assert_eq!(acts_for(&store, 2).await, Some(user('2')), "it had ended");
         assert_eq!(store.runs().turns_of(&here, of(1).session).await.unwrap(), []);
 
         begin(&store, 3, 1, false).await;

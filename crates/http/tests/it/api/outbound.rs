@@ -419,9 +419,17 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
     let rules = json!({ "rules": rule }).to_string();
     api.send("PUT", &format!("{HERE}/policy"), rules).await.succeeded();
     let run = Run::of(&api, "writer").await;
-    for spelling in
-        ["general", "#general", "General", " general ", "# GENERAL", "##general", "\u{a0}general\n"]
-    {
+    for spelling in [
+        "general",
+        "#general",
+        "General",
+        " general ",
+        "# GENERAL",
+        "##general",
+        "# #general",
+        "#\u{a0}#\t# general",
+        "\u{a0}general\n",
+    ] {
         let said = json!({ "channel": spelling, "text": "x" });
         let error = run.refused("post_message", said).await;
         assert_eq!(error["details"]["rule"], "quiet", "{spelling}: {error}");

@@ -247,6 +247,31 @@ async fn x_e81_a_request_is_for_whose_turn_it_is() {
     assert!(api.may_echo(&token).await);
 }
 
+/// X-E81: what was decided in the turn of one answers nobody who asks for the same in another's.
+#[tokio::test]
+async fn x_e81_a_decision_answers_whose_turn_it_was() {
+    let place = tempfile::tempdir().unwrap();
+    let api = gated(&place).await;
+    ada_and_bob(&api).await;
+    let (token, id) = run(&api, json!({ "user": "ada" })).await;
+    let session = session_of(&api, &id).await;
+    let run = Run { api: &api, token, session };
+    let asked = json!({ "request_id": "r1", "grant_type": "tool_scope", "scope": "session",
+                        "details": { "scope": "demo.write" }, "justification": "to write" });
+    assert_eq!(run.called("request_grant", asked.clone()).await["status"], "pending");
+    let pending = async || {
+        let page = api.get(&format!("{HERE}/grant-requests?status=pending")).await;
+        page["items"].as_array().unwrap().iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
+    };
+    let of_ada = pending().await;
+    let path = format!("{HERE}/grant-requests/{}/deny", of_ada[0].as_str().unwrap());
+    api.send("POST", &path, "{}").await.succeeded();
+    assert_eq!(run.called("request_grant", asked.clone()).await["status"], "denied");
+    say(&api, ADMIN, &run.session, json!({ "text": "x", "user": "bob" })).await.succeeded();
+    assert_eq!(run.called("request_grant", asked).await["status"], "pending", "nobody asked bob");
+    assert_eq!(pending().await.len(), 1);
+}
+
 /// Says something in a browser.
 async fn say_as(browser: &mut Browser<'_>, session: &str, said: Value) -> Answer {
     browser.page().await;

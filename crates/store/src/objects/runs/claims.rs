@@ -17,7 +17,7 @@ const CLAIM: Statement = Statement {
     sql: "UPDATE runs SET claim = $3, claimed_by = $4, claimed_until = $5, token = $6, \
           attempts = attempts + 1 \
           WHERE workspace = $1 AND id = $2 AND ended_at = 0 AND claimable = 1 \
-          AND executor = $8 AND claimed_until <= $7 AND expires_at > $7",
+          AND executor = $8 AND claimed_until <= $7 AND expires_at > $7 AND turn = $9",
 };
 const RELEASE: Statement = Statement {
     name: "runs.release",
@@ -75,6 +75,8 @@ pub struct Claim<'a> {
     pub until: SystemTime,
     /// The SHA-256 of the token that opens the run from now on, in hexadecimal digits.
     pub token: &'a str,
+    /// The number of the turn that it was decided in: in another one the run is not claimed.
+    pub turn: u64,
 }
 
 impl Waiting {
@@ -106,6 +108,7 @@ impl RunRows<'_> {
             Value::Text(claim.token),
             Value::Integer(now_ms()),
             Value::Text(claim.executor.map_or("", ExecutorName::as_str)),
+            Value::Integer(i64::try_from(claim.turn).unwrap_or(i64::MAX)),
         ];
         self.database.write_steps(&[Step::must_change(CLAIM, values)]).await
     }

@@ -13,12 +13,11 @@ use crate::{
 /// Before each change, which gets the new number.
 const COUNT: Statement =
     Statement { name: "turns.count", sql: "UPDATE turns SET n = n + 1 WHERE id = 1" };
-/// The newest run has the turn also when it has ended, for whoever has the session go on.
+/// A run that begins later has a turn of its own.
 const TAKE: Statement = Statement {
     name: "runs.take_turn",
     sql: "UPDATE runs SET turn_user = $3, turn = (SELECT n FROM turns WHERE id = 1) \
-          WHERE workspace = $1 AND session = $2 AND (ended_at = 0 OR pid = \
-          (SELECT MAX(pid) FROM runs WHERE workspace = $1 AND session = $2))",
+          WHERE workspace = $1 AND session = $2 AND ended_at = 0",
 };
 const LAST: Statement = Statement { name: "turns.last", sql: "SELECT n FROM turns WHERE id = 1" };
 const SINCE: Statement = Statement {
