@@ -6,6 +6,7 @@ mod handing;
 mod inbox;
 mod messages;
 mod permission;
+mod quiet;
 mod session;
 mod shares;
 mod status;

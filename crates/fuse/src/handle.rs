@@ -1,7 +1,7 @@
 //! One open file: what was written, what there is to read, and at which offsets.
 //!
-//! The kernel says an offset with each read and write, which goes on over both. A request begins where
-//! the first write after a result is, and a result where the first read after a request is.
+//! The kernel says an offset with each read and write, which goes on over both. A request begins
+//! where the first write after a result is, and a result where the first read after a request is.
 
 use std::{
     mem,
@@ -126,8 +126,8 @@ impl Handle {
         }
     }
 
-    /// Answers a read from what there is, or says what has to be done first. `may_wait` is false where the
-    /// caller wants no waiting; then a call begins all the same.
+    /// Answers a read from what there is, or says what has to be done first. `may_wait` is false
+    /// where the caller wants no waiting; then a call begins all the same.
     pub(crate) fn read(&self, read: PendingRead, may_wait: bool) -> Reading {
         let mut state = self.state();
         if let Some(waiting) = &mut state.running {
@@ -189,8 +189,8 @@ impl Handle {
         }
     }
 
-    /// Answers a read whose result has just come. Who was interrupted is told so, once: many programs
-    /// then read again by themselves, and find that the call was cancelled.
+    /// Answers a read whose result has just come. Who was interrupted is told so, once: many
+    /// programs then read again by themselves, and find that the call was cancelled.
     pub(crate) fn answer(&self, read: PendingRead, outcome: &Outcome) {
         if outcome.as_ref().is_err_and(is_cancelled) {
             return read.reply.error(Errno::EINTR);

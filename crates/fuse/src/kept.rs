@@ -1,8 +1,8 @@
-//! Results that nobody has read on the descriptor that they were asked for on: `echo … > tools/x; cat
-//! tools/x`.
+//! Results that nobody has read on the descriptor that they were asked for on: `echo … > tools/x;
+//! cat tools/x`.
 //!
-//! A result is kept for the tree of processes that it was written in, until something else is written
-//! there, for ten minutes at most, and only so many bytes of all.
+//! A result is kept for the tree of processes that it was written in, until something else is
+//! written there, for ten minutes at most, and only so many bytes of all.
 
 use std::{
     collections::HashMap,

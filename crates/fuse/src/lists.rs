@@ -1,4 +1,5 @@
-//! What directories have, remembered for a moment: each path that a program names is looked up first.
+//! What directories have, remembered for a moment: each path that a program names is looked up
+//! first.
 
 use std::{
     collections::HashMap,

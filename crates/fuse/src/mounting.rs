@@ -88,8 +88,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts what a process may open at a folder, which has to be empty. Only our own user gets in, as
-    /// the kernel sees to.
+    /// Mounts what a process may open at a folder, which has to be empty. Only our own user gets
+    /// in, as the kernel sees to.
     ///
     /// A dead mount there, of somebody who was killed, is taken away first.
     ///
@@ -138,8 +138,8 @@ impl Mounted {
         Ok(Self { session: Some(session), shared, path: path.to_owned() })
     }
 
-    /// Ends what is under way and takes the folder away. What programs have open of it is dead. Blocks
-    /// for a moment.
+    /// Ends what is under way and takes the folder away. What programs have open of it is dead.
+    /// Blocks for a moment.
     ///
     /// # Errors
     /// When the system does not let it go.

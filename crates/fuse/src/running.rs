@@ -79,8 +79,8 @@ impl Shared {
         });
     }
 
-    /// Calls what was written, since it is about to be closed: whoever reads the file next finds what
-    /// came of it.
+    /// Calls what was written, since it is about to be closed: whoever reads the file next finds
+    /// what came of it.
     pub(crate) fn call_for_close(
         self: &Arc<Self>,
         handle: &Arc<Handle>,

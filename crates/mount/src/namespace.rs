@@ -87,8 +87,8 @@ impl Namespace {
         }
     }
 
-    /// A process from here on, below `parent` if that is one. It may open what is mounted for it, and
-    /// of what its parent may open what `inherited` names.
+    /// A process from here on, below `parent` if that is one. It may open what is mounted for it,
+    /// and of what its parent may open what `inherited` names.
     ///
     /// # Errors
     /// When there is a process of this pid (`ALREADY_MOUNTED`).

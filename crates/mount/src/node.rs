@@ -1,7 +1,7 @@
 //! What a path names: the grammar of `/mnt/mcp/<pid>-<alias>/…` (D20).
 //!
-//! Names of tools and prompts are percent-decoded once, so that each can be written; a resource's URI is
-//! everything after its prefix, as it stands.
+//! Names of tools and prompts are percent-decoded once, so that each can be written; a resource's
+//! URI is everything after its prefix, as it stands.
 
 use std::fmt;
 

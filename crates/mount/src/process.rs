@@ -126,9 +126,9 @@ impl Process {
     /// Opens a path: the smallest number that is free. No server is asked.
     ///
     /// # Errors
-    /// `NOT_FOUND` for what is not there or not known to it, `PERMISSION` for a mount of its own kin that
-    /// it may not open, `IS_DIRECTORY` for [`ROOT`], `RESOURCE_EXHAUSTED` when it has as many open as
-    /// it may, `DRIVER` when it has ended.
+    /// `NOT_FOUND` for what is not there or not known to it, `PERMISSION` for a mount of its own
+    /// kin that it may not open, `IS_DIRECTORY` for [`ROOT`], `RESOURCE_EXHAUSTED` when it has as
+    /// many open as it may, `DRIVER` when it has ended.
     pub fn open(&self, path: &str) -> Result<u64, VfsError> {
         let began = Instant::now();
         let opened = self.find(path).and_then(|(mount, node)| self.opened(mount, node, path));
@@ -166,8 +166,8 @@ impl Process {
         Ok(fd)
     }
 
-    /// Reads at most `length` bytes, or all for 0 and less, of what a descriptor has not given yet. A
-    /// list or a resource is fetched by the first read.
+    /// Reads at most `length` bytes, or all for 0 and less, of what a descriptor has not given yet.
+    /// A list or a resource is fetched by the first read.
     ///
     /// # Errors
     /// `INVALID` for a tool that was not written to; what the last write failed with; `DRIVER` for
@@ -185,8 +185,8 @@ impl Process {
     /// result can be read. Gives the number of bytes.
     ///
     /// # Errors
-    /// `INVALID` for what is read-only or no JSON object; `PERMISSION` where the call is not allowed, and
-    /// whatever else it failed with; `DRIVER` for a number that is not open.
+    /// `INVALID` for what is read-only or no JSON object; `PERMISSION` where the call is not
+    /// allowed, and whatever else it failed with; `DRIVER` for a number that is not open.
     pub async fn write(&self, fd: u64, bytes: Bytes) -> Result<usize, VfsError> {
         let began = Instant::now();
         let (file, path) = self.file(fd, Operation::Write)?;

@@ -1,4 +1,5 @@
-//! What operations were done, for whoever watches a process: never what was read or written (R-M35).
+//! What operations were done, for whoever watches a process: never what was read or written
+//! (R-M35).
 
 use std::{fmt, time::Duration};
 

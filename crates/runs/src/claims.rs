@@ -259,8 +259,8 @@ impl Runs {
     }
 }
 
-/// Who claims a run. Its token is worth what was granted to who drives it and to whose turn it is, so
-/// no other human gets it, unless they are an operator; services carry out what anybody drives
+/// Who claims a run. Its token is worth what was granted to who drives it and to whose turn it is,
+/// so no other human gets it, unless they are an operator; services carry out what anybody drives
 /// (X-E81).
 fn claimer<'b>(row: &RunRow, by: &'b Creator) -> Result<&'b By, RunError> {
     let denied = |message: &str| RunError::Denied { field: "user", message: message.to_owned() };

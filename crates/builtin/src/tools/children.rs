@@ -1,17 +1,17 @@
 //! Sessions that an agent begins, and the one that began its own (D5, X-E84–X-E93). Which they are
 //! follows from the run; an argument only says which of the children.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use narthex_control::{Control, Message, Speaker};
 use narthex_events::{EventKind, EventRow, Wanted};
 use narthex_gateway::BuiltInResult;
 use narthex_model::{CallError, CallErrorKind, SessionId, Timestamp};
-use narthex_runs::{Awaited, Child, QUIET_MAX, RunError, RunStatus, Started};
+use narthex_runs::{Awaited, Child, RunError, RunStatus, Started};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{inbox, object};
+use super::{inbox, object, quiet};
 use crate::{
     Called, Effect, Tool,
     called::{coded, failed, kind_of, of_events},
@@ -25,7 +25,7 @@ const EVENTS_MAX: i64 = 5_000;
 const OUTPUT_BYTES: usize = 512 * 1024;
 
 pub(super) fn tools() -> Vec<Tool> {
-    vec![spawnable(), spawn(), output(), inject(), cancel(), message(), quiet()]
+    vec![spawnable(), spawn(), output(), inject(), cancel(), message(), quiet::tool()]
 }
 
 /// The argument that names a child.
@@ -348,43 +348,6 @@ async fn tell_caller(mut called: Called<'_>) -> Result<BuiltInResult, CallError>
     let told = called.platform.control.to_the_end(telling).await;
     let row = told.map_err(|error| failed(&error))?;
     Ok(said("sent", json!({ "ok": true, "delivered": true, "sequence": row.seq })))
-}
-
-fn quiet() -> Tool {
-    Tool {
-        title: "Announce a quiet time",
-        description: "Says that nothing will be heard of you for so many seconds, so that nobody \
-                      takes you for lost. The newest counts; 0 takes it back. For agents that \
-                      another one has started.",
-        schema: object(
-            json!({
-                "seconds": {"type": "number"},
-                "reason": {"type": "string", "maxLength": 2000},
-            }),
-            &["seconds"],
-        ),
-        ..Tool::new("expect_quiet_for", Effect::Settles, |called| Box::pin(expect(called)))
-    }
-}
-
-#[derive(Deserialize)]
-struct QuietTime {
-    seconds: f64,
-    reason: Option<String>,
-}
-
-async fn expect(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
-    let asked: QuietTime = called.arguments()?;
-    let lasts = Duration::try_from_secs_f64(asked.seconds.min(QUIET_MAX.as_secs_f64()));
-    let lasts = lasts.ok().filter(|lasts| !lasts.is_zero());
-    let until = called.platform.runs.expect_quiet(called.run, lasts).await;
-    let until = until.map_err(|error| of_runs(&error))?;
-    let until = until.map(|until| Timestamp::new(until).to_string());
-    if until.is_some() {
-        let payload = json!({ "status": "waiting", "detail": asked.reason, "quiet_until": until });
-        called.tell(EventKind::AgentStatus, payload, None).await?;
-    }
-    Ok(said("noted", json!({ "ok": true, "quiet_until": until })))
 }
 
 /// A failure of runs, with the word that documents have for it.

@@ -112,9 +112,9 @@ impl Control {
         self.to_the_end(ask).await
     }
 
-    /// What was decided the last time that a run asked for this under this name, for its agent or for
-    /// whose turn it is, if that still says something: a refusal, or a grant that still counts. What was used up, revoked, or decided by
-    /// nobody, is asked anew.
+    /// What was decided the last time that a run asked for this under this name, for its agent or
+    /// for whose turn it is, if that still says something: a refusal, or a grant that still counts.
+    /// What was used up, revoked, or decided by nobody, is asked anew.
     ///
     /// # Errors
     /// When there is no such workspace or no store, or it fails.

@@ -1,5 +1,10 @@
 //! A real mount, with real programs in it. Without `/dev/fuse` each test says that it was skipped.
 #![cfg(target_os = "linux")]
+#![expect(
+    clippy::tests_outside_test_module,
+    clippy::print_stderr,
+    reason = "this whole program is tests; what is skipped is said aloud"
+)]
 
 mod device;
 mod programs;

@@ -55,8 +55,8 @@ impl Shared {
         let commands: Vec<_> =
             missing.iter().filter_map(|scope| command(caller, server, name, scope)).collect();
         if commands.is_empty() {
-            let how = "the run acts for nobody now, so nothing can be granted for it: a human has to \
-                       speak to its session first";
+            let how = "the run acts for nobody now, so nothing can be granted for it: a human has \
+                       to speak to its session first";
             return (how.to_owned(), json!({ "commands": commands }));
         }
         let how = "nobody can be asked from here; a human who grants it does so as `details.ask` \

@@ -139,8 +139,8 @@ impl Asked<'_> {
         if let (Some(session), Ok(runs)) = (SessionId::parse(&id), self.known_runs())
             && runs.is_own_session(session)
         {
-            let text = "the session of the daemon's own run takes no messages; speak to whoever uses \
-                        its token";
+            let text = "the session of the daemon's own run takes no messages; speak to whoever \
+                        uses its token";
             return Err(Problem::new(ErrorKind::Conflict, text));
         }
         let speaks = (&self.by(), self.speaker());

@@ -87,7 +87,11 @@ impl Drop for GivenUp<'_> {
 }
 
 /// The list of tools that fake servers have.
-pub(crate) const TOOLS: &str = r#"{"tools":[{"name":"echo","description":"Says it again.","inputSchema":{"type":"object","required":["message"]}},{"name":"notes.md"},{"name":"a/b"}]}"#;
+pub(crate) const TOOLS: &str = concat!(
+    r#"{"tools":[{"name":"echo","description":"Says it again.","#,
+    r#""inputSchema":{"type":"object","required":["message"]}},"#,
+    r#"{"name":"notes.md"},{"name":"a/b"}]}"#
+);
 
 impl Device for Fake {
     fn list(&self, kind: Kind) -> Answer<'_> {
