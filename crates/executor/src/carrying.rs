@@ -2,7 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use narthex_model::{ErrorKind, ExecutorName};
+use narthex_control::ControlError;
+use narthex_model::ExecutorName;
 use narthex_runs::{Execution, Outcome, RunError, RunRow};
 use serde_json::{Value, json};
 use tokio::{
@@ -96,8 +97,9 @@ impl Work {
         }
         let times = self.failures().note(id, Instant::now(), jitter());
         tracing::warn!(run.id = %id, times, "a run could not be carried out: {error}");
-        // What cannot be reached now is no fault of the run.
-        if times < TRIES_MAX || error.kind() == ErrorKind::Unavailable {
+        // A store that cannot be reached now is no fault of the run.
+        let is_of_store = matches!(error, RunError::Control(ControlError::Store(_)));
+        if times < TRIES_MAX || is_of_store {
             return;
         }
         let reason = format!("it could not be begun: {error}");
