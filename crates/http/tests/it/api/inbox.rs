@@ -99,7 +99,7 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     let message = &read["messages"][0];
     assert!(message["timestamp"].as_str().unwrap().ends_with('Z'), "{message}");
     let expected = json!({ "sequence": 2, "timestamp": message["timestamp"], "text": "one",
-        "message_id": "m1", "user": "admin", "request_id": "q1", "expires_at": soon });
+        "message_id": "m1", "user": "prn_0000000000000000", "request_id": "q1", "expires_at": soon });
     assert_eq!(*message, expected);
     let read = run.reads(json!({})).await;
     assert_eq!(sequences(&read), [2, 4]);
@@ -255,7 +255,8 @@ async fn x_e93_agents_say_how_long_a_message_counts() {
         (&shown["from_session_id"], &shown["expires_at"]),
         (&json!(lead.session), &json!(late))
     );
-    assert_eq!(shown.get("user"), None, "{shown}");
+    // Whose turn it is by that, as the event says.
+    assert_eq!(shown["user"], "prn_0000000000000000", "{shown}");
     let events = api.control.events().unwrap();
     events.deliver_due(SystemTime::now() + Duration::from_secs(21)).await.unwrap();
     let all = lead.events().await;
