@@ -1,34 +1,40 @@
-// An agent that may not write files: it is refused, asks, waits until somebody has decided, and
-// tries again in the same run. Each step is a JSON line; the last one has `step: "done"`.
+// An agent that may not write files, with a client that can lead its user to a page: it is refused,
+// makes the call that the refusal names, shows the page of the request, is still refused, waits
+// until somebody has decided, and tries again in the same run. Each step is a JSON line; the last
+// one has `step: "done"`.
 
 import { headers, peer, run } from './common.mjs';
-
-const REQUEST = 'may-i-write';
 
 await run('story', async (opts) => {
   const { Client, StreamableHTTPClientTransport } = peer(opts, '@modelcontextprotocol/client');
   const requestInit = { headers: headers(opts) };
   const client = new Client(
     { name: 'narthex-e2e-story', version: '1' },
-    { versionNegotiation: { mode: opts.era === 'modern' ? { pin: '2026-07-28' } : opts.era } },
+    {
+      capabilities: { elicitation: { url: {} } },
+      versionNegotiation: { mode: opts.era === 'modern' ? { pin: '2026-07-28' } : opts.era },
+    },
   );
-  await client.connect(new StreamableHTTPClientTransport(new URL(opts.url), { requestInit }));
+  const user = ledBy(client);
+  const transport = { requestInit, fetch: user.fetch };
+  await client.connect(new StreamableHTTPClientTransport(new URL(opts.url), transport));
   try {
     const write = () => client.callTool({ name: opts.tool, arguments: opts.arguments });
     const refused = await write();
     tell('refused', refused);
-    const asked = await client.callTool({
-      name: 'mcp__narthex__request_grant',
-      arguments: {
-        request_id: REQUEST,
-        grant_type: 'tool_scope',
-        details: { scope: refused.structuredContent.error.details.scopes[0] },
-        scope: 'run',
-        justification: 'to leave a note',
-      },
-    });
-    tell('asked', asked);
-    tell('decided', await decision(opts.events, requestInit.headers));
+    const ask = refused.structuredContent.error.details.ask.calls[0];
+    tell('asked', await client.callTool(ask));
+    const shown = await user.page;
+    const answered = await user.accepted;
+    const heading = /<h1>(.*?)<\/h1>/.exec(await (await fetch(shown.url)).text())?.[1];
+    tell('shown', { ...shown, era: client.getProtocolEra(), answered, heading });
+    tell('still refused', await write());
+    const { request_id } = ask.arguments;
+    tell('decided', await decision(opts.events, requestInit.headers, request_id));
+    // The modern era has no such notification: there the same call tells.
+    if (client.getProtocolEra() === 'legacy') tell('completed', await user.completed);
+    const result = await client.callTool(ask);
+    tell('stands', { result, pages: user.pages() });
     return { step: 'done', era: client.getProtocolEra(), result: await write() };
   } finally {
     await client.close();
@@ -39,8 +45,41 @@ function tell(step, result) {
   console.log(JSON.stringify({ step, result }));
 }
 
+/**
+ * A user who opens each page that the client leads them to, and decides nothing there. The SDK
+ * knows elicitation in URL mode in both eras: in the modern one it gives the question of a result
+ * of the type `input_required` to the same handler, and repeats the call with the answer.
+ */
+function ledBy(client) {
+  const [page, accepted, completed] = [1, 2, 3].map(() => Promise.withResolvers());
+  let pages = 0;
+  client.setRequestHandler('elicitation/create', ({ params }) => {
+    pages += 1;
+    page.resolve(params);
+    return { action: 'accept' };
+  });
+  const complete = 'notifications/elicitation/complete';
+  client.setNotificationHandler(complete, ({ params }) => completed.resolve(params));
+  return {
+    page: page.promise,
+    /** What the answer to the question was sent with; only once the gateway has taken it. */
+    accepted: accepted.promise,
+    completed: completed.promise,
+    pages: () => pages,
+    async fetch(url, init) {
+      const answer = await fetch(url, init);
+      const { method, params, result } = init?.body ? JSON.parse(init.body) : {};
+      const answers = [result, ...Object.values(params?.inputResponses ?? {})];
+      if (answers.some((one) => one?.action === 'accept')) {
+        accepted.resolve({ by: method ?? 'response', status: answer.status });
+      }
+      return answer;
+    },
+  };
+}
+
 /** Follows the events of the run's session to the decision on the request. */
-async function decision(url, sent) {
+async function decision(url, sent, request) {
   const answer = await fetch(url, { headers: { ...sent, Accept: 'text/event-stream' } });
   if (!answer.ok) throw new Error(`the events answered ${answer.status}: ${await answer.text()}`);
   let rest = '';
@@ -50,7 +89,7 @@ async function decision(url, sent) {
     for (const line of lines.filter((line) => line.startsWith('data:'))) {
       const event = JSON.parse(line.slice('data:'.length));
       const isDecision = ['permission.granted', 'permission.denied'].includes(event.type);
-      if (isDecision && event.payload.request_id === REQUEST) return event;
+      if (isDecision && event.payload.request_id === request) return event;
     }
   }
   throw new Error('the events ended without a decision');

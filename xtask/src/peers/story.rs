@@ -1,5 +1,6 @@
-//! A whole story with a real client and a real server: an agent is refused, asks, a human approves
-//! at the command line, the same call succeeds in the same run, and the audit has all of it.
+//! A whole story with a real client and a real server: an agent is refused, makes the call that the
+//! refusal names, its user is led to the page of the request, a human approves at the command line,
+//! the same call succeeds in the same run, and the audit has all of it.
 
 use std::path::Path;
 use std::process::Command;
@@ -48,11 +49,7 @@ pub(super) fn is_told(
     agent.arg("--events").arg(daemon.endpoint_url(&events)).arg("--token-file").arg(token);
     let agent = Service::start("the agent", &mut agent, &logs.join(format!("story-{era}.log")))?;
 
-    let refused = step(&agent, "refused")?;
-    let error = &refused["structuredContent"]["error"];
-    ensure!(error["kind"] == "permission_required", "not refused: {refused}");
-    ensure!(error["details"]["scopes"] == json!(["files.write"]), "{refused}");
-    ensure!(!note.exists(), "a call without a grant has reached the server");
+    refused(&agent, "refused", &note)?;
     let asked = step(&agent, "asked")?;
     ensure!(asked["structuredContent"]["status"] == "pending", "not asked for: {asked}");
     let pending = watcher.wait_for("a request", DONE, |line| {
@@ -61,14 +58,71 @@ pub(super) fn is_told(
         (line["event"] == "pending" && is_ours).then(|| line["request"]["id"].clone())
     })?;
     let request = pending.as_str().context("a request without an id")?;
+    ensure!(asked["structuredContent"]["grant_request_id"] == request, "another one: {asked}");
+    led_to_its_page(&agent, daemon, request, era)?;
+    refused(&agent, "still refused", &note)?;
     narthex.data(&["grants", "approve", request, "--reason", "why not", "--json"])?;
-    let decided = step(&agent, "decided")?;
-    ensure!(decided["type"] == "permission.granted", "not granted: {decided}");
+    heard(&agent, request, era)?;
     let written = step(&agent, "done")?;
     ensure!(written["isError"].as_bool() != Some(true), "the call failed: {written}");
     ensure!(fs::read_to_string(&note)? == "by leave", "something else is written");
     watcher.terminate(STOPPED)?;
     narthex.recorded(text(&run, "run_id")?)
+}
+
+/// The call has not reached the server.
+fn refused(agent: &Service, name: &str, note: &Path) -> Result<()> {
+    let refused = step(agent, name)?;
+    let error = &refused["structuredContent"]["error"];
+    ensure!(error["kind"] == "permission_required", "not {name}: {refused}");
+    ensure!(error["details"]["scopes"] == json!(["files.write"]), "{refused}");
+    let calls = error["details"]["ask"]["calls"].as_array().map_or(0, Vec::len);
+    ensure!(calls == 1, "{calls} calls ask for one scope: {refused}");
+    ensure!(!note.exists(), "a call without a grant has reached the server");
+    Ok(())
+}
+
+/// The client was asked, in the way of its era, to show the page of the request, and has said that
+/// it does. Who opens it has to sign in first.
+fn led_to_its_page(agent: &Service, daemon: &Daemon, request: &str, era: &str) -> Result<()> {
+    let shown = step(agent, "shown")?;
+    let page = format!("/workspaces/default/grant-requests/{request}");
+    // Pages are at `localhost` where no `http.public_url` is set: passkeys need a name.
+    let url = daemon.endpoint_url(&page).replace("//127.0.0.1:", "//localhost:");
+    let (id, answered) = match era {
+        "legacy" => (json!(request), json!({ "by": "response", "status": 202 })),
+        _ => (Value::Null, json!({ "by": "tools/call", "status": 200 })),
+    };
+    let wanted = [
+        ("era", json!(era)),
+        ("mode", json!("url")),
+        ("url", json!(url)),
+        ("elicitationId", id),
+        ("answered", answered),
+        ("heading", json!("Sign in")),
+    ];
+    for (name, wanted) in wanted {
+        ensure!(shown[name] == wanted, "`{name}` is not {wanted}: {shown}");
+    }
+    Ok(())
+}
+
+/// The decision reaches whoever follows the session, the client that has shown the page, and the
+/// agent that asks again, whose user is led nowhere again.
+fn heard(agent: &Service, request: &str, era: &str) -> Result<()> {
+    let decided = step(agent, "decided")?;
+    ensure!(decided["type"] == "permission.granted", "not granted: {decided}");
+    ensure!(decided["payload"]["grant_request_id"] == request, "something else: {decided}");
+    if era == "legacy" {
+        let completed = step(agent, "completed")?;
+        ensure!(completed["elicitationId"] == request, "another page: {completed}");
+    }
+    let stands = step(agent, "stands")?;
+    let standing = &stands["result"]["structuredContent"];
+    ensure!(standing["status"] == "approved", "it does not stand so: {stands}");
+    ensure!(standing["grant_request_id"] == request, "another one: {stands}");
+    ensure!(stands["pages"] == 1, "led to a page more than once: {stands}");
+    Ok(())
 }
 
 /// What the agent tells of a step.
@@ -117,7 +171,7 @@ impl Narthex<'_> {
         Service::start("narthex grants pending", &mut command, log)
     }
 
-    /// The audit has the refusal, the request, the approval and the call of a run, in this order,
+    /// The audit has the refusals, the request, the approval and the call of a run, in this order,
     /// and verifies.
     fn recorded(&self, run: &str) -> Result<()> {
         let told = self.data(&["audit", "list", "--run", run, "--json"])?;
@@ -134,11 +188,13 @@ impl Narthex<'_> {
         let wanted = [
             ["session.mcp.tool_called", "permission_required"],
             ["permission.requested", "ok"],
+            ["session.mcp.tool_called", "permission_required"],
             ["permission.granted", "ok"],
+            ["permission.consumed", "ok"],
             ["session.mcp.tool_called", "ok"],
         ];
         ensure!(found == wanted, "{found:?} is recorded");
-        let (grant, used) = (&told[2]["resource"]["id"], &told[3]["granted_via"]);
+        let (grant, used) = (&told[3]["resource"]["id"], &told[5]["granted_via"]);
         ensure!(grant.is_string() && grant == used, "granted as {grant}, called by {used}");
         self.data(&["audit", "verify", "--json"])?;
         Ok(())
