@@ -99,7 +99,8 @@ async fn x_e93_messages_are_read_until_they_are_acknowledged() {
     let message = &read["messages"][0];
     assert!(message["timestamp"].as_str().unwrap().ends_with('Z'), "{message}");
     let expected = json!({ "sequence": 2, "timestamp": message["timestamp"], "text": "one",
-        "message_id": "m1", "user": "prn_0000000000000000", "request_id": "q1", "expires_at": soon });
+        "message_id": "m1", "user": "prn_0000000000000000", "request_id": "q1",
+        "expires_at": soon });
     assert_eq!(*message, expected);
     let read = run.reads(json!({})).await;
     assert_eq!(sequences(&read), [2, 4]);
