@@ -185,7 +185,7 @@ impl Filesystem for Files {
         match handle.read(read, may_wait(flags)) {
             Reading::Taken => {}
             Reading::Call(read, request) => {
-                self.shared.call_for_read(&handle, (read, request), by);
+                self.shared.call_for_read(&handle, (read, Some(request)), by);
             }
             Reading::Nothing(read) => self.read_elsewhere(&handle, read, by),
         }
@@ -449,7 +449,7 @@ impl Files {
                 return handle.answer(read, &outcome);
             }
         }
-        self.shared.fetch_for_read(handle, read, by);
+        self.shared.call_for_read(handle, (read, None), by);
     }
 }
 

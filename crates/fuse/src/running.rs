@@ -39,43 +39,30 @@ impl Shared {
         self.tasks.spawn_on(task, &self.runtime);
     }
 
-    /// Calls what was written, and answers the read that asks for it.
+    /// Calls what was written, or fetches what nothing has to be written for, and answers the read
+    /// that asks for it.
     pub(crate) fn call_for_read(
         self: &Arc<Self>,
         handle: &Arc<Handle>,
-        (read, request): (PendingRead, Bytes),
+        (read, request): (PendingRead, Option<Bytes>),
         (thread, flags): (u32, OpenFlags),
     ) {
+        let is_fetch = request.is_none();
+        if is_fetch {
+            handle.begin();
+        }
         let (shared, handle) = (self.clone(), handle.clone());
         let read = unless_impatient(read, flags);
         let watched = read.as_ref().map(|_| thread);
         self.spawn(async move {
-            let outcome = shared.call(&handle, Some(request), watched).await;
+            let outcome = shared.call(&handle, request, watched).await;
             handle.end(&outcome);
             if let Some(read) = read {
                 handle.answer(read, &outcome);
             }
-        });
-    }
-
-    /// Fetches what nothing has to be written for, and answers the read that asks for it.
-    pub(crate) fn fetch_for_read(
-        self: &Arc<Self>,
-        handle: &Arc<Handle>,
-        read: PendingRead,
-        (thread, flags): (u32, OpenFlags),
-    ) {
-        handle.begin();
-        let (shared, handle) = (self.clone(), handle.clone());
-        let read = unless_impatient(read, flags);
-        let watched = read.as_ref().map(|_| thread);
-        self.spawn(async move {
-            let outcome = shared.call(&handle, None, watched).await;
-            handle.end(&outcome);
-            if let Some(read) = read {
-                handle.answer(read, &outcome);
+            if is_fetch {
+                handle.forget_failure();
             }
-            handle.forget_failure();
         });
     }
 

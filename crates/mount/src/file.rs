@@ -81,7 +81,7 @@ impl File {
         if let Some(read) = self.take(length)? {
             return Ok(read);
         }
-        if self.node.is_directory() || !self.node.is_writable() || is_prompt(&self.node) {
+        if !matches!(self.node, Node::Tool(_)) {
             let _first = self.unless_over(async { Ok(self.fetching.lock().await) }).await?;
             if let Some(read) = self.take(length)? {
                 return Ok(read);
@@ -244,10 +244,6 @@ impl File {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn is_prompt(node: &Node) -> bool {
-    matches!(node, Node::Prompt(_))
 }
 
 /// What is done with a descriptor after it was given back (R-O10).
