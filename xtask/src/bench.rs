@@ -77,7 +77,7 @@ impl Options {
 /// Measures; false if an aim is missed.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let selection = Selection::read(&options.only)?;
-    if !options.no_build {
+    if !options.no_build && selection.needs_programs() {
         build(&options.profile)?;
     }
     let nginx = Nginx::find_or_download()?;

@@ -240,6 +240,12 @@ impl Selection {
         is_chosen(&self.connections, &connections)
     }
 
+    /// Whether anything is measured that needs the programs; the others are examples of crates.
+    pub(super) fn needs_programs(&self) -> bool {
+        let is_example = |extra| matches!(extra, &Extra::Registry | &Extra::Decisions);
+        !self.is_only_extra() || !self.extras.iter().all(is_example)
+    }
+
     fn is_only_extra(&self) -> bool {
         !self.extras.is_empty() && self.works.is_empty()
     }
@@ -278,6 +284,20 @@ mod tests {
         assert_eq!(chosen, [(Work::Echo, 8), (Work::Blob5m, 8)]);
         assert!(selection.has_way(Way::Nginx) && !selection.has_way(Way::Direct));
         assert!(selection.has_era(Era::Legacy) && !selection.has_extra(Extra::Idle));
+    }
+
+    #[test]
+    fn examples_of_crates_need_no_programs() {
+        for (words, expected) in [
+            (&["decisions"][..], false),
+            (&["registry", "decisions"], false),
+            (&["decisions", "runs"], true),
+            (&["echo", "decisions"], true),
+            (&["modern"], true),
+            (&[], true),
+        ] {
+            assert_eq!(select(words).needs_programs(), expected, "{words:?}");
+        }
     }
 
     #[test]
