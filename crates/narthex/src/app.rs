@@ -7,7 +7,6 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -23,7 +22,7 @@ use narthex_registry::{Registry, RegistryOptions, config::LoadedConfig};
 use narthex_runs::{Runs, RunsOptions, ShareOptions};
 use narthex_socket::{SocketDoor, SocketError, SocketOptions};
 use narthex_supervisor::BaseEnvironment;
-use narthex_upstream::{ClientIdentity, Deadlines};
+use narthex_upstream::ClientIdentity;
 use narthex_wire::Revision;
 use tokio::{net::TcpListener, sync::OnceCell};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -32,7 +31,7 @@ use self::{
     begin::{begin, begin_run, begin_runs, post},
     parts::{disabled, local_run, shared, supervision},
 };
-use crate::{Failure, config, run_sockets::RunFolders};
+use crate::{ConnectionOptions, Failure, config, run_sockets::RunFolders};
 
 /// What an [`App`] is made of.
 #[derive(Debug)]
@@ -66,30 +65,6 @@ pub enum Servers {
     Fixed(LoadedConfig),
     /// What files declare, which are followed.
     Followed(Box<ControlOptions>),
-}
-
-/// Limits of the connections to servers.
-#[derive(Debug, Clone, Copy)]
-pub struct ConnectionOptions {
-    /// Of the steps of connecting.
-    pub deadlines: Deadlines,
-    /// After how long without a call a program is stopped until the next one; `None`: never.
-    pub idle_stop: Option<Duration>,
-    /// The most processes of one server at a time.
-    pub processes_max: usize,
-    /// Whether programs whose entry does not say are confined strictly.
-    pub is_strict: bool,
-}
-
-impl Default for ConnectionOptions {
-    fn default() -> Self {
-        Self {
-            deadlines: Deadlines::default(),
-            idle_stop: None,
-            processes_max: 64,
-            is_strict: false,
-        }
-    }
 }
 
 /// Where callers from outside come in.

@@ -5,9 +5,6 @@ use serde_json::{Map, Value};
 
 use crate::Failure;
 
-/// How alike a name must be to be proposed.
-const ALIKE: f64 = 0.75;
-
 /// Reads the words behind the tool's name. `schema` is the tool's input schema, if it is known.
 pub(crate) fn parse(
     words: &[String],
@@ -85,31 +82,6 @@ fn wants_text(property: &Value) -> bool {
     }
 }
 
-/// The known name that is most like a misspelt one.
-pub(crate) fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    near(word, known).into_iter().next()
-}
-
-/// The known names that are like a misspelt one, best first.
-pub(crate) fn near<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Vec<&'k str> {
-    let word = word.to_lowercase();
-    let likeness = |name: &str| {
-        let name = name.to_lowercase();
-        // A part of a name is what people remember.
-        let is_part = word.len() >= 3 && (name.contains(&word) || word.contains(&name));
-        if is_part {
-            1.0
-        } else {
-            strsim::normalized_damerau_levenshtein(&word, &name)
-                .max(strsim::jaro_winkler(&word, &name) - 0.1)
-        }
-    };
-    let mut rated: Vec<_> = known.map(|name| (likeness(name), name)).collect();
-    rated.retain(|(rate, _)| *rate >= ALIKE);
-    rated.sort_by(|one, other| other.0.total_cmp(&one.0));
-    rated.into_iter().map(|(_, name)| name).take(5).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -183,13 +155,5 @@ mod tests {
         let word = format!("body=@{}", path.display());
         assert_eq!(parsed(&[&word], &Value::Null), json!({"body": "3\n"}));
         assert!(parse(&words(&["body=@/nowhere/at/all"]), None).is_err());
-    }
-
-    #[test]
-    fn near_names_are_found() {
-        let known = ["echo", "get-sum", "get-env", "print"];
-        assert_eq!(near("ecco", known.into_iter()), ["echo"]);
-        assert_eq!(near("sum", known.into_iter()), ["get-sum"]);
-        assert!(near("zzz", known.into_iter()).is_empty());
     }
 }

@@ -6,7 +6,6 @@ mod app;
 mod arguments;
 mod cli;
 mod commands;
-mod config;
 mod core_dumps;
 mod daemon_client;
 mod output;
@@ -18,7 +17,9 @@ mod table;
 mod trust;
 
 use narthex_data_dir as data_dir;
+use narthex_settings as config;
 
-pub use app::{App, AppOptions, ConnectionOptions, Doors, Servers};
+pub use app::{App, AppOptions, Doors, Servers};
 pub use cli::main;
 pub use narthex_failure::{Failure, FailureKind};
+pub use narthex_settings::ConnectionOptions;

@@ -92,7 +92,7 @@ fn with_near_names(mut failure: Failure, args: &CallArgs, tools: &[Tool]) -> Fai
             | FailureKind::Operation(ErrorKind::NotFound | ErrorKind::Invalid)
     );
     if is_missing && !is_known && !tools.is_empty() {
-        let near = arguments::near(&args.tool, tools.iter().map(|tool| tool.name.as_str()));
+        let near = narthex_failure::near(&args.tool, tools.iter().map(|tool| tool.name.as_str()));
         let hint = match near[..] {
             [] => format!("list them with `narthex tools {}`", args.alias),
             _ => format!("did you mean {}?", near.join(", ")),

@@ -25,7 +25,7 @@ pub(super) async fn start(
     let data =
         DataDir::open(&context.settings.data)?.with_store(context.settings.store_url.clone());
     let token = RunToken::generate().map_err(|error| no_randomness(&error))?;
-    let mut gateway = context.settings.gateway_options()?;
+    let mut gateway = context.settings.gateway_options(crate::app::node_id()?);
     gateway.call_timeout = call_timeout.unwrap_or(gateway.call_timeout);
     let options = AppOptions {
         servers: Servers::Fixed(loaded),

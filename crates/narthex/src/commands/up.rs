@@ -57,7 +57,7 @@ pub(crate) async fn run(args: UpArgs, context: Context) -> Result<ExitCode, Fail
         servers: Servers::Followed(Box::new(followed)),
         environment: config::base_environment(),
         connections: settings.connections,
-        gateway: settings.gateway_options()?,
+        gateway: settings.gateway_options(crate::app::node_id()?),
         policy: settings.policy.clone(),
         token,
         audit_dir: data.audit_dir(),

@@ -1,6 +1,7 @@
 //! The settings of one process.
 
 use std::{
+    io::IsTerminal,
     net::SocketAddr,
     num::NonZeroU64,
     os::unix::fs::MetadataExt,
@@ -17,12 +18,12 @@ use narthex_http::{HttpOptions, ServeOptions, TokenHash, Workers};
 use narthex_model::{ErrorKind, Secret};
 use narthex_policy::RunPolicy;
 use narthex_telemetry::{LogFormat, TelemetryOptions};
-use narthex_upstream::Deadlines;
 use narthex_wire::Limits;
 use toml::{Table, Value};
 
-use super::{SignIn, keys, keys::KeyPlace, layers::Layers, signin};
-use crate::{ConnectionOptions, Failure};
+use narthex_failure::Failure;
+
+use crate::{ConnectionOptions, SignIn, connections, keys, keys::KeyPlace, layers::Layers, signin};
 
 /// A gibibyte: five shares of the largest size.
 const SHARES_BYTES: u64 = 1 << 30;
@@ -30,83 +31,111 @@ const LISTEN: &str = "127.0.0.1:7717";
 
 /// What the command line says.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Flags {
-    pub(crate) settings: Option<PathBuf>,
-    pub(crate) data: Option<PathBuf>,
-    pub(crate) daemon_url: Option<String>,
-    pub(crate) token_file: Option<PathBuf>,
-    pub(crate) config: Option<PathBuf>,
-    pub(crate) servers: Option<PathBuf>,
-    pub(crate) listen: Option<String>,
-    pub(crate) tools: Option<String>,
+pub struct Flags {
+    /// The settings file.
+    pub settings: Option<PathBuf>,
+    /// The data directory.
+    pub data: Option<PathBuf>,
+    /// The address of the daemon.
+    pub daemon_url: Option<String>,
+    /// The file of the token that is shown there.
+    pub token_file: Option<PathBuf>,
+    /// The file of servers.
+    pub config: Option<PathBuf>,
+    /// The user's file of servers.
+    pub servers: Option<PathBuf>,
+    /// Where HTTP is listened on.
+    pub listen: Option<String>,
+    /// The servers of the local run, as they are named.
+    pub tools: Option<String>,
 }
 
 /// Everything that can be set, with its value.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) listen: String,
-    pub(crate) data: PathBuf,
+pub struct Settings {
+    /// Where HTTP is listened on.
+    pub listen: String,
+    /// The data directory.
+    pub data: PathBuf,
     /// The daemon that operators' commands ask, instead of the one of the data directory.
-    pub(crate) daemon_url: Option<String>,
+    pub daemon_url: Option<String>,
     /// The token that they show there, instead of the data directory's.
-    pub(crate) token_file: Option<PathBuf>,
+    pub token_file: Option<PathBuf>,
     /// Named explicitly; `None` means the current folder's.
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// The user's servers, for all projects; `None` without a home directory.
-    pub(crate) servers: Option<PathBuf>,
+    pub servers: Option<PathBuf>,
     /// Servers that are put there once.
-    pub(crate) default_servers: Option<PathBuf>,
+    pub default_servers: Option<PathBuf>,
     /// The PostgreSQL database of the store; `None` means a file in the data directory.
-    pub(crate) store_url: Option<Secret>,
-    pub(crate) keys: KeyPlace,
+    pub store_url: Option<Secret>,
+    /// Where the master keys are.
+    pub keys: KeyPlace,
     /// Which servers the local run has.
-    pub(crate) policy: RunPolicy,
+    pub policy: RunPolicy,
     /// What the catalog may name of the environment.
-    pub(crate) variables: Variables,
-    pub(crate) synthetic_tools: bool,
+    pub variables: Variables,
+    /// Whether clients that know tools alone are given tools of our own for the rest.
+    pub synthetic_tools: bool,
     /// What is asked of those who grant.
-    pub(crate) granting: GrantOptions,
-    pub(crate) log_filter: String,
-    pub(crate) log_format: LogFormat,
-    pub(crate) limits: Limits,
-    pub(crate) sessions_max: usize,
-    pub(crate) connections_max: usize,
-    pub(crate) name_length_max: usize,
-    pub(crate) output_tokens: Option<NonZeroU64>,
+    pub granting: GrantOptions,
+    /// Which lines are logged.
+    pub log_filter: String,
+    /// In what form they are.
+    pub log_format: LogFormat,
+    /// Of messages.
+    pub limits: Limits,
+    /// The most sessions of clients at a time.
+    pub sessions_max: usize,
+    /// The most connections of clients at a time.
+    pub connections_max: usize,
+    /// The most characters of the name of a tool.
+    pub name_length_max: usize,
+    /// The most tokens of a result, unless its server says otherwise.
+    pub output_tokens: Option<NonZeroU64>,
     /// The most bytes of what the runs of one workspace share.
-    pub(crate) shares_bytes: u64,
-    pub(crate) connections: ConnectionOptions,
-    pub(crate) call_timeout: Duration,
-    pub(crate) allowed_hosts: Vec<String>,
-    pub(crate) allowed_origins: Vec<String>,
+    pub shares_bytes: u64,
+    /// Limits of the connections to servers.
+    pub connections: ConnectionOptions,
+    /// How long a call may take.
+    pub call_timeout: Duration,
+    /// The values of `Host` that are let in besides our own.
+    pub allowed_hosts: Vec<String>,
+    /// The origins that are let in.
+    pub allowed_origins: Vec<String>,
     /// Hosts that may be posted to wherever they are.
-    pub(crate) post_hosts: Vec<String>,
-    pub(crate) sign_in: SignIn,
+    pub post_hosts: Vec<String>,
+    /// How humans sign in.
+    pub sign_in: SignIn,
     /// What carries runs out.
-    pub(crate) executors: Executors,
-    pub(crate) otlp_endpoint: Option<String>,
-    pub(crate) service_name: String,
+    pub executors: Executors,
+    /// Where traces are sent.
+    pub otlp_endpoint: Option<String>,
+    /// What we are called there.
+    pub service_name: String,
     /// Set once tracing has started.
-    pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    pub tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Settings {
     /// What is logged and traced.
-    pub(crate) fn telemetry(&self) -> TelemetryOptions<'_> {
+    #[must_use]
+    pub fn telemetry(&self) -> TelemetryOptions<'_> {
         TelemetryOptions {
             filter: &self.log_filter,
             format: self.log_format,
-            has_colours: crate::output::is_error_terminal(),
+            has_colours: std::io::stderr().is_terminal(),
             endpoint: self.otlp_endpoint.as_deref(),
             service_name: &self.service_name,
         }
     }
 
-    /// What the data plane is told.
-    pub(crate) fn gateway_options(&self) -> Result<GatewayOptions, Failure> {
-        Ok(GatewayOptions {
+    /// What the data plane is told; `node_id` is of this process alone.
+    #[must_use]
+    pub fn gateway_options(&self, node_id: String) -> GatewayOptions {
+        GatewayOptions {
             limits: self.limits,
-            node_id: crate::app::node_id()?,
+            node_id,
             call_timeout: self.call_timeout,
             sessions_max: self.sessions_max,
             name_limit: self.name_length_max,
@@ -114,11 +143,12 @@ impl Settings {
             synthetic_tools: self.synthetic_tools,
             tracer: self.tracer.clone(),
             ..GatewayOptions::default()
-        })
+        }
     }
 
     /// What HTTP requests must be like at a listener.
-    pub(crate) fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
+    #[must_use]
+    pub fn http_options(&self, listen: SocketAddr, admin: TokenHash) -> HttpOptions {
         let mut allowed_hosts = self.allowed_hosts.clone();
         allowed_hosts.extend(self.sign_in.host().map(str::to_owned));
         HttpOptions {
@@ -130,13 +160,14 @@ impl Settings {
     }
 
     /// Limits of HTTP connections, and who serves them.
-    pub(crate) fn serve_options(&self, workers: Workers) -> ServeOptions {
+    #[must_use]
+    pub fn serve_options(&self, workers: Workers) -> ServeOptions {
         let max_connections = self.connections_max;
         ServeOptions { max_connections, workers, ..ServeOptions::default() }
     }
 }
 
-pub(super) fn load(
+pub(crate) fn load(
     flags: &Flags,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Settings, Failure> {
@@ -163,7 +194,7 @@ pub(super) fn load(
             layers.faults.push(format!(
                 "{name} holds `store.url`, and others can read it; make it private with `chmod \
                  600 {name}`, or set {} instead",
-                super::STORE_URL
+                crate::STORE_URL
             ));
         }
     }
@@ -191,7 +222,7 @@ fn read_file(
     let named = env("NARTHEX_SETTINGS").filter(|path| !path.is_empty()).map(PathBuf::from);
     let named = flags.settings.clone().or(named);
     let is_named = named.is_some();
-    let usual = || Some(super::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE));
+    let usual = || Some(crate::user_folder(env, "XDG_CONFIG_HOME", ".config")?.join(FILE));
     let Some(path) = named.or_else(usual) else { return Ok(None) };
     match fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
@@ -261,7 +292,7 @@ fn build(layers: &mut Layers, env: &dyn Fn(&str) -> Option<String>) -> Result<Se
         output_tokens: number("limits.output_tokens")
             .and_then(|most| NonZeroU64::new(most as u64))
             .or(usual_gateway.output_tokens),
-        connections: connections(layers),
+        connections: connections::read(layers),
         call_timeout: duration("timeouts.call").unwrap_or(usual_gateway.call_timeout),
         allowed_hosts: list("http.allowed_hosts"),
         post_hosts: list("outbound.allowed_hosts"),
@@ -317,30 +348,8 @@ fn variables(layers: &Layers) -> Result<Variables, String> {
     let Some(given) = layers.get("catalog.env") else { return Ok(Variables::default()) };
     let names = given.value.as_array().into_iter().flatten().filter_map(Value::as_str);
     let names: Vec<_> = names.map(str::to_owned).collect();
-    let variables = Variables::new(&names, Arc::new(super::variable));
+    let variables = Variables::new(&names, Arc::new(crate::variable));
     variables.map_err(|error| format!("{}: {error}", given.source))
-}
-
-/// Limits of the connections to servers.
-fn connections(layers: &Layers) -> ConnectionOptions {
-    let text = |path: &str| layers.get(path)?.value.as_str();
-    let duration = |path: &str| narthex_cli::duration(text(path)?).ok();
-    let processes = layers.get("limits.processes").and_then(|given| given.value.as_integer());
-    let usual = ConnectionOptions::default();
-    let Deadlines { probe, connect, list, install } = usual.deadlines;
-    ConnectionOptions {
-        deadlines: Deadlines {
-            probe: duration("timeouts.probe").unwrap_or(probe),
-            connect: duration("timeouts.connect").unwrap_or(connect),
-            list: duration("timeouts.list").unwrap_or(list),
-            install: duration("timeouts.install").unwrap_or(install),
-        },
-        idle_stop: duration("timeouts.idle_stop"),
-        processes_max: processes
-            .and_then(|most| usize::try_from(most).ok())
-            .unwrap_or(usual.processes_max),
-        is_strict: text("confinement") == Some("strict"),
-    }
 }
 
 /// What the shape of a value does not tell.
@@ -365,17 +374,17 @@ fn check(layers: &mut Layers, format: Option<&str>, name_length: Option<usize>) 
 
 /// A person sees in rows and messages what else would be warnings.
 fn usual_log_filter() -> String {
-    let level = if crate::output::is_error_terminal() { "error" } else { "warn" };
+    let level = if std::io::stderr().is_terminal() { "error" } else { "warn" };
     level.to_owned()
 }
 
 fn usual_servers(env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    let folder = super::user_folder(env, "XDG_CONFIG_HOME", ".config")?;
+    let folder = crate::user_folder(env, "XDG_CONFIG_HOME", ".config")?;
     Some(folder.join(SERVERS_FILE))
 }
 
 fn usual_data(env: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, Failure> {
-    let folder = super::user_folder(env, "XDG_DATA_HOME", ".local/share");
+    let folder = crate::user_folder(env, "XDG_DATA_HOME", ".local/share");
     folder.map(|folder| folder.join("narthex")).ok_or_else(|| {
         Failure::new(
             ErrorKind::NotFound,

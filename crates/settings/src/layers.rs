@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Text,
     /// A whole number above zero.
     Number,
@@ -22,11 +22,11 @@ pub(super) enum Shape {
 
 /// One setting.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(crate) struct Key {
     /// Its place in the file.
-    pub(super) path: &'static str,
-    pub(super) variable: &'static str,
-    pub(super) shape: Shape,
+    pub(crate) path: &'static str,
+    pub(crate) variable: &'static str,
+    pub(crate) shape: Shape,
 }
 
 const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
@@ -34,7 +34,7 @@ const fn key(path: &'static str, variable: &'static str, shape: Shape) -> Key {
 }
 
 /// Every setting that there is.
-pub(super) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &[
     key("listen", "NARTHEX_LISTEN", Shape::Text),
     key("data", "NARTHEX_DATA", Shape::Text),
     key("daemon_url", "NARTHEX_DAEMON_URL", Shape::Text),
@@ -46,7 +46,7 @@ pub(super) const KEYS: &[Key] = &[
     key("tools", "NARTHEX_TOOLS", Shape::List),
     key("catalog.env", "NARTHEX_CATALOG_ENV", Shape::List),
     key("synthetic_tools", "NARTHEX_SYNTHETIC_TOOLS", Shape::Flag),
-    key("store.url", super::STORE_URL, Shape::Text),
+    key("store.url", crate::STORE_URL, Shape::Text),
     key("vault.keychain", "NARTHEX_VAULT_KEYCHAIN", Shape::FlagOrWord),
     key("vault.key_command.load", "NARTHEX_VAULT_KEY_COMMAND_LOAD", Shape::List),
     key("vault.key_command.store", "NARTHEX_VAULT_KEY_COMMAND_STORE", Shape::List),
@@ -83,29 +83,29 @@ const EXECUTORS: &str = "executors";
 
 /// A value, and where it was given: for messages.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Given {
-    pub(super) value: Value,
-    pub(super) source: String,
+pub(crate) struct Given {
+    pub(crate) value: Value,
+    pub(crate) source: String,
 }
 
 /// Values by the path of their setting. Later layers replace earlier ones.
 #[derive(Debug, Default)]
-pub(super) struct Layers {
+pub(crate) struct Layers {
     given: BTreeMap<&'static str, Given>,
     /// The file's OpenID providers, which have names of their own, and the file.
-    pub(super) oidc: Option<(String, Table)>,
+    pub(crate) oidc: Option<(String, Table)>,
     /// The file's executors, likewise.
-    pub(super) executors: Option<(String, Table)>,
-    pub(super) faults: Vec<String>,
+    pub(crate) executors: Option<(String, Table)>,
+    pub(crate) faults: Vec<String>,
 }
 
 impl Layers {
-    pub(super) fn get(&self, path: &str) -> Option<&Given> {
+    pub(crate) fn get(&self, path: &str) -> Option<&Given> {
         self.given.get(path)
     }
 
     /// Adds the file's values.
-    pub(super) fn add_file(&mut self, name: &str, table: &Table) {
+    pub(crate) fn add_file(&mut self, name: &str, table: &Table) {
         self.add_table(name, "", table);
     }
 
@@ -141,7 +141,7 @@ impl Layers {
     }
 
     /// Adds what the environment says.
-    pub(super) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
+    pub(crate) fn add_environment(&mut self, env: &dyn Fn(&str) -> Option<String>) {
         for key in KEYS {
             // A variable set to nothing is how scripts unset one.
             let Some(text) = env(key.variable).filter(|text| !text.is_empty()) else { continue };
@@ -162,7 +162,7 @@ impl Layers {
     }
 
     /// Adds a flag's value, which is already what the setting wants.
-    pub(super) fn add_flag(&mut self, path: &str, flag: &str, value: Option<String>) {
+    pub(crate) fn add_flag(&mut self, path: &str, flag: &str, value: Option<String>) {
         let (Some(key), Some(value)) = (KEYS.iter().find(|key| key.path == path), value) else {
             return;
         };
@@ -205,5 +205,5 @@ fn fault(shape: Shape, value: &Value) -> Option<&'static str> {
 }
 
 fn nearest(path: &str) -> Option<&'static str> {
-    crate::arguments::nearest(path, KEYS.iter().map(|key| key.path))
+    narthex_failure::nearest(path, KEYS.iter().map(|key| key.path))
 }

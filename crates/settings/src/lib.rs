@@ -3,6 +3,7 @@
 //! Flags win over the environment, the environment over the settings file, the file over the
 //! defaults. No other module of the project looks at environment variables.
 
+mod connections;
 mod keys;
 mod layers;
 mod settings;
@@ -16,41 +17,43 @@ use std::{
 use narthex_model::Secret;
 use narthex_supervisor::BaseEnvironment;
 
-pub(crate) use keys::KeyPlace;
-pub(crate) use settings::{Flags, Settings};
-pub(crate) use signin::SignIn;
+pub use connections::ConnectionOptions;
+pub use keys::KeyPlace;
+pub use settings::{Flags, Settings};
+pub use signin::SignIn;
 
-use crate::Failure;
+use narthex_failure::Failure;
 
 /// One environment variable, if it is set and valid text.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 /// The variable that gives master keys.
-pub(crate) const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";
+pub const MASTER_KEY: &str = "NARTHEX_MASTER_KEY";
 
 /// The variable that gives the database of the store, with a password.
-pub(crate) const STORE_URL: &str = "NARTHEX_STORE_URL";
+pub const STORE_URL: &str = "NARTHEX_STORE_URL";
 
 /// The master keys that the environment gives, also if that is nothing.
-pub(crate) fn master_key() -> Option<Secret> {
+pub fn master_key() -> Option<Secret> {
     variable(MASTER_KEY).map(Secret::new)
 }
 
 /// The variable that gives the token of an operator's commands.
-pub(crate) const TOKEN: &str = "NARTHEX_TOKEN";
+pub const TOKEN: &str = "NARTHEX_TOKEN";
 
 /// The token that the environment gives. One set to nothing is how scripts unset it.
-pub(crate) fn token() -> Option<Secret> {
+pub fn token() -> Option<Secret> {
     variable(TOKEN).filter(|text| !text.is_empty()).map(Secret::new)
 }
 
-/// One environment variable, for placeholders of configuration files: neither the key of all
-/// secrets, nor the way to the store, nor an operator's token, nor our passwords at sign-in
-/// providers are such as a file may hand to a server.
-pub(crate) fn placeholder(name: &str) -> Option<String> {
+/// One environment variable, for placeholders of configuration files.
+///
+/// Neither the key of all secrets, nor the way to the store, nor an operator's token, nor our
+/// passwords at sign-in providers are such as a file may hand to a server.
+pub fn placeholder(name: &str) -> Option<String> {
     if is_ours(name) { None } else { variable(name) }
 }
 
@@ -59,13 +62,13 @@ fn is_ours(name: &str) -> bool {
 }
 
 /// The variables that no program gets which speaks to a keychain for us.
-pub(crate) fn hidden() -> Vec<OsString> {
+pub fn hidden() -> Vec<OsString> {
     let names = std::env::vars_os().map(|(name, _)| name);
     names.filter(|name| name.to_str().is_some_and(is_ours)).collect()
 }
 
 /// Whether the terminal's language setting can show more than ASCII.
-pub(crate) fn is_utf8_locale() -> bool {
+pub fn is_utf8_locale() -> bool {
     let names = ["LC_ALL", "LC_CTYPE", "LANG"];
     let locale = names.iter().filter_map(|name| variable(name)).find(|value| !value.is_empty());
     locale.is_some_and(|locale| {
@@ -75,23 +78,23 @@ pub(crate) fn is_utf8_locale() -> bool {
 }
 
 /// Whether colours are wanted, as far as the environment says.
-pub(crate) fn may_have_colours() -> bool {
+pub fn may_have_colours() -> bool {
     let is_refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_refused && variable("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// What child processes see of the environment.
-pub(crate) fn base_environment() -> BaseEnvironment {
+pub fn base_environment() -> BaseEnvironment {
     BaseEnvironment::from_process()
 }
 
 /// The folder that narthex works in.
-pub(crate) fn workspace_root() -> Result<PathBuf, Failure> {
+pub fn workspace_root() -> Result<PathBuf, Failure> {
     Ok(std::env::current_dir()?)
 }
 
 /// Reads all layers.
-pub(crate) fn load(flags: &Flags) -> Result<Settings, Failure> {
+pub fn load(flags: &Flags) -> Result<Settings, Failure> {
     settings::load(flags, &variable)
 }
 
@@ -107,11 +110,11 @@ fn user_folder(
 }
 
 /// Where the user's programs have their sockets, if the session says so.
-pub(crate) fn runtime_dir() -> Option<PathBuf> {
+pub fn runtime_dir() -> Option<PathBuf> {
     variable("XDG_RUNTIME_DIR").map(PathBuf::from)
 }
 
 /// Which program this is, for lines that a user pastes elsewhere.
-pub(crate) fn program() -> OsString {
+pub fn program() -> OsString {
     std::env::current_exe().map_or_else(|_| "narthex".into(), PathBuf::into_os_string)
 }

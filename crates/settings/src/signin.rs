@@ -12,21 +12,22 @@ use narthex_model::{Role, Roles, Secret, WorkspaceId};
 use toml::{Table, Value};
 
 /// The variable with our password at a provider begins so; the provider's name follows.
-pub(super) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
+pub(crate) const SECRET: &str = "NARTHEX_OIDC_SECRET_";
 /// Everything that a provider has.
 const MEMBERS: [&str; 6] =
     ["issuer", "client_id", "client_secret_file", "email_domains", "claims", "roles"];
 
 /// How humans sign in, as far as the settings say.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SignIn {
+pub struct SignIn {
     public_url: Option<PublicOrigin>,
     providers: Vec<ProviderOptions>,
 }
 
 impl SignIn {
     /// With what is not said left to the port that is listened on.
-    pub(crate) fn options(&self, port: u16) -> LoginOptions {
+    #[must_use]
+    pub fn options(&self, port: u16) -> LoginOptions {
         let usual = || {
             let url = format!("http://localhost:{port}");
             PublicOrigin::parse(&url).expect("localhost is a secure origin")
@@ -36,13 +37,14 @@ impl SignIn {
     }
 
     /// The value of `Host` that browsers send.
-    pub(crate) fn host(&self) -> Option<&str> {
+    #[must_use]
+    pub fn host(&self) -> Option<&str> {
         self.public_url.as_ref().map(PublicOrigin::authority)
     }
 }
 
 /// Reads the address of the pages and the table `signin.oidc`; all faults are added.
-pub(super) fn read(
+pub(crate) fn read(
     public_url: Option<(&str, &str)>,
     providers: Option<(&str, &Table)>,
     env: &dyn Fn(&str) -> Option<String>,
@@ -87,7 +89,7 @@ impl Reading<'_> {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Option<ProviderOptions> {
         for member in self.table.keys().filter(|member| !MEMBERS.contains(&member.as_str())) {
-            let known = crate::arguments::nearest(member, MEMBERS.into_iter());
+            let known = narthex_failure::nearest(member, MEMBERS.into_iter());
             let hint = known.map_or_else(String::new, |known| format!("; did you mean `{known}`?"));
             self.fault(&format!("`{member}` is no setting{hint}"));
         }

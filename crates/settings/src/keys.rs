@@ -3,7 +3,7 @@
 use narthex_vault::Keychain;
 use toml::Value;
 
-use super::layers::Layers;
+use crate::layers::Layers;
 
 const KEYCHAIN: &str = "vault.keychain";
 const LOAD: &str = "vault.key_command.load";
@@ -11,18 +11,23 @@ const STORE: &str = "vault.key_command.store";
 
 /// Where master keys are that no variable gives.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum KeyPlace {
+pub enum KeyPlace {
     /// In the data directory.
     #[default]
     File,
     /// In one that the system brings.
     Keychain(Keychain),
     /// With programs that the user names, with their arguments.
-    Command { load: Vec<String>, store: Vec<String> },
+    Command {
+        /// What prints the keys.
+        load: Vec<String>,
+        /// What keeps those that come by its input.
+        store: Vec<String>,
+    },
 }
 
 /// Reads it; says what is wrong.
-pub(super) fn read(layers: &Layers) -> Result<KeyPlace, String> {
+pub(crate) fn read(layers: &Layers) -> Result<KeyPlace, String> {
     let keychain = match layers.get(KEYCHAIN) {
         None => None,
         Some(given) => match &given.value {
