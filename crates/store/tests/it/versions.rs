@@ -1,8 +1,8 @@
 //! A store of each version that there ever was becomes one of the present.
 //!
-//! `versions/N.sql` is a store of version N with a few rows, as `sqlite3 store.db .dump` shows it,
-//! with the mark of our files in its first line. It holds the checksums of the steps up to N, so a
-//! step that is changed after it was published fails here. A new step comes with a new file.
+//! A store of version N is made of the steps up to N, with the few rows of `versions/N.sql` after
+//! each. `versions/checksums` says what the steps were when they were published: what is changed
+//! since fails here. A new step comes with rows and a line there, by `sha384sum`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::{path::Path, time::SystemTime};
@@ -13,34 +13,60 @@ use narthex_store::{EventFilter, EventsOf, Store};
 
 use crate::support::{Place, id, set};
 
-fn dumps() -> Vec<(u32, String)> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/versions");
-    let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let version = |path: &Path| path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
-    let mut dumps: Vec<_> =
-        files.map(|path| (version(&path), fs::read_to_string(&path).unwrap())).collect();
-    dumps.sort();
-    dumps
+/// The table of steps, to the letter as the library makes it.
+const STEPS_TABLE: &str = "CREATE TABLE _sqlx_migrations (
+    version BIGINT PRIMARY KEY,
+    description TEXT NOT NULL,
+    installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    success BOOLEAN NOT NULL,
+    checksum BLOB NOT NULL,
+    execution_time BIGINT NOT NULL
+);";
+
+fn read(path: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
 }
 
-#[test]
-fn every_version_has_a_dump() {
-    let steps = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
-    let mut steps: Vec<u32> = fs::read_dir(steps)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_str().unwrap()[..4].parse().unwrap())
-        .collect();
-    steps.sort_unstable();
-    let dumps: Vec<_> = dumps().into_iter().map(|dump| dump.0).collect();
-    assert_eq!(dumps, steps);
+/// The files of the steps by their versions.
+fn steps() -> Vec<(u32, String)> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
+    let name = |entry: fs::DirEntry| entry.file_name().to_str().unwrap().to_owned();
+    let names = fs::read_dir(dir).unwrap().map(|entry| name(entry.unwrap()));
+    let mut steps: Vec<_> = names.map(|name| (name[..4].parse().unwrap(), name)).collect();
+    steps.sort();
+    steps
+}
+
+/// What makes a store of each version, which has the rows of those before.
+fn stores() -> Vec<(u32, String)> {
+    let mut script =
+        format!("PRAGMA application_id = 1852994680;\nPRAGMA foreign_keys = OFF;\n{STEPS_TABLE}\n");
+    let mut stores = Vec::new();
+    let checksums = read("tests/it/versions/checksums");
+    let mut checksums = checksums.lines();
+    for (version, file) in steps() {
+        let line = checksums.next().unwrap_or_default();
+        let (known, checksum) = line.split_once(' ').unwrap_or_default();
+        assert_eq!(known, version.to_string(), "each step has a line in versions/checksums");
+        let (step, rows) =
+            (format!("migrations/{file}"), format!("tests/it/versions/{version}.sql"));
+        let done = format!(
+            "INSERT INTO _sqlx_migrations VALUES \
+             ({version}, 'x', '2026-11-22 05:00:00', 1, X'{checksum}', 1000);"
+        );
+        script = [script, read(&step), done, read(&rows)].join("\n");
+        stores.push((version, script.clone()));
+    }
+    assert_eq!(checksums.next(), None, "versions/checksums is of these steps alone");
+    stores
 }
 
 /// R-M33: a store of any version can be looked at, and stays what it is.
 #[tokio::test]
 async fn r_m33_stores_of_all_versions_are_left_alone_by_a_look() {
-    for (version, dump) in dumps() {
+    for (version, script) in stores() {
         let place = Place::new();
-        place.sql(&dump).await;
+        place.sql(&script).await;
         fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
         let before = place.files();
         let looked = Store::look(&place.file()).await.unwrap();
@@ -60,9 +86,9 @@ async fn stores_of_all_versions_are_brought_up_to_this_one() {
     fresh.open().await.close().await;
     // In SQLite's order of columns a table that was altered may differ, which is no matter.
     let shape = "SELECT name || ' ' || sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
-    for (version, dump) in dumps() {
+    for (version, script) in stores() {
         let place = Place::new();
-        place.sql(&dump).await;
+        place.sql(&script).await;
         fs::set_permissions(place.file(), PermissionsExt::from_mode(0o600)).unwrap();
         let store = place.open().await;
         let team = store.workspaces().find(&id("team")).await.unwrap().unwrap();

@@ -1,19 +1,2 @@
-PRAGMA application_id = 1852994680;
-PRAGMA foreign_keys=OFF;
-BEGIN TRANSACTION;
-CREATE TABLE _sqlx_migrations (
-    version BIGINT PRIMARY KEY,
-    description TEXT NOT NULL,
-    installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    success BOOLEAN NOT NULL,
-    checksum BLOB NOT NULL,
-    execution_time BIGINT NOT NULL
-);
-INSERT INTO "_sqlx_migrations" VALUES(1,'workspaces','2026-11-22 05:00:00',1,X'73F5B828E6E3C685394B6D8BD411890324A956CE8D729A7AF2BA23A2557EA4B0876D46198B6BE3783EFC98E9A30CE8B8',1000);
-CREATE TABLE workspaces (
-    id TEXT NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL
-);
-INSERT INTO "workspaces" VALUES('default','Default');
-INSERT INTO "workspaces" VALUES('team','Größe');
-COMMIT;
+INSERT INTO workspaces (id, name)
+    VALUES ('team', 'Größe');

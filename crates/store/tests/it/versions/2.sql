@@ -1,36 +1,6 @@
-PRAGMA application_id = 1852994680;
-PRAGMA foreign_keys=OFF;
-BEGIN TRANSACTION;
-CREATE TABLE _sqlx_migrations (
-    version BIGINT PRIMARY KEY,
-    description TEXT NOT NULL,
-    installed_on TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,
-    success BOOLEAN NOT NULL,
-    checksum BLOB NOT NULL,
-    execution_time BIGINT NOT NULL
-);
-INSERT INTO "_sqlx_migrations" VALUES(1,'workspaces','2026-11-22 05:00:00',1,X'73F5B828E6E3C685394B6D8BD411890324A956CE8D729A7AF2BA23A2557EA4B0876D46198B6BE3783EFC98E9A30CE8B8',1000);
-INSERT INTO "_sqlx_migrations" VALUES(2,'servers','2026-11-22 05:00:00',1,X'F3102A4F1D21CD7F566B932D7A1A787579C9CD57C70590578AD9C587B51BEE46E73D0B4BC1104F9B99B2D2DB935E50C3',1000);
-CREATE TABLE seeded_defaults (
-    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
-    name TEXT NOT NULL,
-    seeded_at BIGINT NOT NULL,
-    PRIMARY KEY (workspace, name)
-);
-INSERT INTO "seeded_defaults" VALUES('default','fetch',1790000000000);
-CREATE TABLE server_flags (
-    workspace TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
-    server TEXT NOT NULL,
-    is_disabled BOOLEAN NOT NULL,
-    changed_at BIGINT NOT NULL,
-    PRIMARY KEY (workspace, server)
-);
-INSERT INTO "server_flags" VALUES('team','git',1,1790000000000);
-INSERT INTO "server_flags" VALUES('team','memory',0,1790000000000);
-CREATE TABLE workspaces (
-    id TEXT NOT NULL PRIMARY KEY,
-    name TEXT NOT NULL
-);
-INSERT INTO "workspaces" VALUES('default','Default');
-INSERT INTO "workspaces" VALUES('team','Größe');
-COMMIT;
+INSERT INTO seeded_defaults (workspace, name, seeded_at)
+    VALUES ('default', 'fetch', 1790000000000);
+INSERT INTO server_flags (workspace, server, is_disabled, changed_at)
+    VALUES ('team', 'git', 1, 1790000000000);
+INSERT INTO server_flags (workspace, server, is_disabled, changed_at)
+    VALUES ('team', 'memory', 0, 1790000000000);
