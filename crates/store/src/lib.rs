@@ -38,7 +38,7 @@ pub use objects::grant_requests::{
 };
 pub use objects::grants::{GrantChanges, GrantRow, GrantRows};
 pub use objects::heartbeats::BeatingSession;
-pub use objects::inboxes::{DueMessage, InboxCount, Inboxes, NewUnread};
+pub use objects::inboxes::{DueMessage, GivenAt, InboxCount, Inboxes, NewUnread};
 pub use objects::kept_answers::{KeptAnswer, KeptAnswers, NewRequest};
 pub use objects::logins::{LoginSessionRow, Logins, NewSignInLink};
 pub use objects::mcp_clients::{McpClientRow, McpClients};

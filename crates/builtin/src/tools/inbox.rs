@@ -100,7 +100,7 @@ async fn read(mut called: Called<'_>) -> Result<BuiltInResult, CallError> {
 
 async fn look(called: &Called<'_>, session: SessionId, limit: u32) -> Result<Unread, CallError> {
     let workspace = &called.run.workspace;
-    let unread = called.events()?.unread(workspace, session, limit).await;
+    let unread = called.events()?.unread(workspace, session, (limit, RESULT_BYTES)).await;
     let unread = unread.map_err(|error| of_events(&error))?;
     if !unread.messages.is_empty() {
         // Whose turn it is since then counts here before anybody acts on them (X-E81).
@@ -140,17 +140,8 @@ async fn wait(
 }
 
 fn told(unread: &Unread) -> BuiltInResult {
-    let (mut messages, mut bytes) = (Vec::new(), 0);
-    let mut next = unread.acknowledged;
-    for event in &unread.messages {
-        let one = shown(event);
-        bytes += one.to_string().len();
-        if bytes > RESULT_BYTES && !messages.is_empty() {
-            break;
-        }
-        next = event.seq;
-        messages.push(one);
-    }
+    let messages: Vec<_> = unread.messages.iter().map(shown).collect();
+    let next = unread.messages.last().map_or(unread.acknowledged, |event| event.seq);
     let given = u64::try_from(messages.len()).unwrap_or(u64::MAX);
     let left = unread.count.saturating_sub(given);
     let text = match given {
