@@ -47,7 +47,7 @@ pub use objects::outbound::{
 };
 pub use objects::principals::{Membership, NewPrincipal, PrincipalRow, Principals};
 pub use objects::proofs::{PasskeyRow, Proofs};
-pub use objects::resting::{NewRest, RestingRows, RestingSession};
+pub use objects::resting::{DoneSession, NewRest, RestingRows, RestingSession};
 pub use objects::rules::{RulesHead, RulesRow, WorkspaceRulesRows};
 pub use objects::runs::{
     Awaited, Claim, LiveRun, NewRun, RunFilter, RunRow, RunRows, RunTurn, Spawned, Turn, Waiting,

@@ -54,8 +54,8 @@ async fn begin(store: &Store, of: &EventsOf) {
 fn new<'e>(of: &'e EventsOf, payload: &'e str, message_id: Option<&'e str>) -> NewEvent<'e> {
     let happened_at = UNIX_EPOCH + DAY;
     let (run, kind) = (None, "user.message");
-    let (turn, unread, is_own) = (None, None, false);
-    NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, is_own }
+    let (turn, unread, owed, is_own) = (None, None, None, false);
+    NewEvent { of, run, kind, message_id, payload, happened_at, turn, unread, owed, is_own }
 }
 
 fn after(after: u64) -> EventFilter<'static> {

@@ -68,6 +68,7 @@ async fn a_webhook_goes_on_event_by_event() {
                 happened_at: SystemTime::UNIX_EPOCH,
                 turn: None,
                 unread: None,
+                owed: None,
                 is_own: true,
             };
             store.events().append(new).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
-use narthex_events::EventKind;
+use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunToken;
 use narthex_model::{ExecutorName, RunId, SessionId, WorkspaceId};
 use narthex_store::Store;
@@ -117,6 +117,42 @@ async fn a_childs_session_ends_with_its_time() {
         assert_eq!(above["status"], "running", "{above}");
         return;
     }
+}
+
+/// What an agent has ended stays ended: a daemon that stopped between what it said and the end of
+/// the session leaves that to the next one, and one that could not end it tries again.
+#[tokio::test]
+async fn o80_what_an_agent_has_ended_ends_at_the_next_start() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let (one, two) = (lead(&api).await, lead(&api).await);
+    let says_so = async |run: &Run<'_>| {
+        let session = SessionId::parse(&run.session).unwrap();
+        let of = api.world.gateway.runs().identify(&run.token).unwrap().id;
+        let place = EventPlace { workspace: WorkspaceId::default(), session, run: Some(of) };
+        let (kind, payload) = (EventKind::SessionCompleted, json!({ "summary": "all done" }));
+        let events = api.control.events().unwrap();
+        events.append(&place, kind, &payload, Some("session-completed")).await.unwrap();
+        of
+    };
+    let status = async |run: &Run<'_>| {
+        let seen = api.get(&format!("{HERE}/sessions/{}", run.session)).await;
+        text(&seen, "status")
+    };
+    let said_by = says_so(&one).await;
+    assert_eq!(status(&one).await, "running");
+    let other = other(&store, &place).await;
+    assert_eq!((status(&one).await, status(&two).await), ("ended".into(), "running".into()));
+    let ended = one.events().await.into_iter().filter(|event| event["type"] == "session.ended");
+    let ended: Vec<_> = ended.collect();
+    assert_eq!(ended.len(), 1, "{ended:?}");
+    assert_eq!(ended[0]["payload"]["by"]["id"], said_by.to_text());
+    // Whoever says so is answered first.
+    says_so(&two).await;
+    other.runs.end_done(SystemTime::now()).await.unwrap();
+    assert_eq!(status(&two).await, "running");
+    other.runs.end_done(in_minutes(1)).await.unwrap();
+    assert_eq!(status(&two).await, "ended");
 }
 
 /// A claim of a run that cannot begin is given back at once, and does not count.
