@@ -119,6 +119,32 @@ async fn a_childs_session_ends_with_its_time() {
     }
 }
 
+/// X-E84: what runs begin ends with the time of the run above, also below a parent that is over;
+/// who resumes a child's session as a person gives its run a time of its own.
+#[tokio::test]
+async fn x_e84_a_person_gives_a_childs_session_its_own_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let asked = json!({ "agent_name": "lead", "scope": { "tenant": "t1" }, "expires_in": 3600 });
+    let made = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
+    let (token, session) = (text(&made, "token"), text(&made, "session_id"));
+    let lead = Run { api: &api, token, session };
+    let child = start(&lead, "boss").await;
+    let until = async |id| store.runs().find(id).await.unwrap().unwrap().expires_at;
+    let above = api.world.gateway.runs().identify(&lead.token).unwrap().id;
+    let of_parent = until(above).await;
+    assert_eq!(until(run_id(&child["session"])).await, of_parent);
+    let (boss, _) = claimed(&api, &text(&child["session"], "run_id")).await;
+    let below = start(&boss, "reader").await;
+    end(&api, &format!("{HERE}/sessions/{}", lead.session)).await;
+    assert_eq!(until(run_id(&below["session"])).await, of_parent);
+    let asked = json!({ "type": "resume_session", "session_id": boss.session,
+                        "scope": { "tenant": "t1" }, "expires_in": 7200 });
+    let made = api.send("POST", &format!("{HERE}/runs"), asked.to_string()).await.succeeded();
+    let resumed = RunId::parse(&text(&made, "run_id")).unwrap();
+    assert!(until(resumed).await > of_parent);
+}
+
 /// What an agent has ended stays ended: a daemon that stopped between what it said and the end of
 /// the session leaves that to the next one, and one that could not end it tries again.
 #[tokio::test]
