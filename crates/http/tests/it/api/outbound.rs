@@ -433,7 +433,19 @@ async fn d13_a_rule_on_a_channel_counts_for_every_spelling() {
         let said = json!({ "channel": spelling, "text": "x" });
         let error = run.refused("post_message", said).await;
         assert_eq!(error["details"]["rule"], "quiet", "{spelling}: {error}");
+        let asked = json!({ "server": "narthex", "tool": "post_message",
+                            "arguments": { "channel": spelling, "text": "x" } });
+        let path = format!("{HERE}/policy/check");
+        let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
+        assert_eq!(checked["decision"], "forbidden", "{spelling}: {checked}");
     }
+    // Another server's tool may mean something else by each spelling.
+    let asked = json!({ "server": "narthex", "alias": "chat", "tool": "post_message",
+                        "arguments": { "channel": "#general" },
+                        "rules": rule.replace("narthex/", "chat/") });
+    let path = format!("{HERE}/policy/check");
+    let checked = api.send("POST", &path, asked.to_string()).await.succeeded();
+    assert_eq!(checked["decision"], "allowed", "{checked}");
     // What is not the name of a channel in any spelling is one that there is none of.
     for unknown in ["gen eral", "#-#general", "g\u{200b}eneral", "ｇeneral"] {
         let said = json!({ "channel": unknown, "text": "x" });
