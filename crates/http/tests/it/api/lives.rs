@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use narthex_events::{EventKind, EventPlace};
 use narthex_gateway::RunToken;
 use narthex_model::{ExecutorName, RunId, SessionId, WorkspaceId};
@@ -15,7 +15,7 @@ use super::{
     kin::{HERE, claimed, daemon, end, lead, start, text},
     world::Api,
 };
-use crate::world::Stream;
+use crate::world::{Stream, whole};
 
 fn in_minutes(minutes: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(minutes * 60)
@@ -116,6 +116,36 @@ async fn a_childs_session_ends_with_its_time() {
         let above = api.get(&format!("{HERE}/sessions/{}", lead.session)).await;
         assert_eq!(above["status"], "running", "{above}");
         return;
+    }
+}
+
+/// X-E85: an orchestrator is started once by a session, also where two daemons on a store are asked
+/// at the same time; by the run's token alone it is not started a second time either.
+#[tokio::test]
+async fn x_e85_two_daemons_start_one_orchestrator() {
+    let place = tempfile::tempdir().unwrap();
+    let (api, store) = daemon(&place).await;
+    let other = other(&store, &place).await;
+    for _ in 0..5 {
+        let here = lead(&api).await;
+        let there = Run { api: &other, token: here.token.clone(), session: here.session.clone() };
+        there.called("list_spawnable_agents", json!({})).await;
+        let (one, two) = tokio::join!(start(&here, "boss"), start(&there, "boss"));
+        assert_eq!(one["session"]["id"], two["session"]["id"], "{one} {two}");
+        let new = [&one, &two].into_iter().filter(|one| one["is_new"] == true).count();
+        assert_eq!(new, 1, "{one} {two}");
+        let asked = json!({ "agent_name": "boss" }).to_string();
+        let request = api.world.request(Method::POST, &format!("{HERE}/runs"));
+        let request = request.header("authorization", &format!("Bearer {}", here.token));
+        let request = request.header("content-type", "application/json");
+        let refused = request.body(whole(asked)).send().await;
+        let told = refused.problem(StatusCode::CONFLICT, "conflict");
+        assert!(told.contains(&text(&one["session"], "id")), "{told}");
+        let listed = api.get(&format!("{HERE}/sessions?limit=100")).await;
+        let of_boss = |one: &&Value| one["agent_name"] == "boss" && one["status"] == "running";
+        assert_eq!(listed["items"].as_array().unwrap().iter().filter(of_boss).count(), 1);
+        let ended = json!({ "child_session_id": one["session"]["id"] });
+        here.called("cancel_session", ended).await;
     }
 }
 
