@@ -25,12 +25,12 @@ async fn asked(run: &Run<'_>, justification: &str) -> String {
     page_of(asked["grant_request_id"].as_str().unwrap())
 }
 
-fn page_of(id: &str) -> String {
+pub(crate) fn page_of(id: &str) -> String {
     format!("/workspaces/default/grant-requests/{id}")
 }
 
 /// Decides by the form of the page.
-async fn decide(browser: &mut Browser<'_>, path: &str, more: &str) -> u16 {
+pub(crate) async fn decide(browser: &mut Browser<'_>, path: &str, more: &str) -> u16 {
     let consent = consent(browser, path).await;
     answer(browser, path, &consent, more).await.status.as_u16()
 }

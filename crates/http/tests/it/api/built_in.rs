@@ -1,8 +1,12 @@
 //! The built-in server through the whole door: its tools, and what they may not do.
 
+use std::sync::Arc;
+
 use http::{Method, StatusCode};
 use narthex_events::{EventRow, Wanted};
-use narthex_model::{SessionId, WorkspaceId};
+use narthex_gateway::RunView;
+use narthex_model::{PrincipalId, SessionId, WorkspaceId};
+use narthex_policy::{Actors, Authority, RunPolicy};
 use narthex_store::Store;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -49,6 +53,22 @@ impl<'a> Run<'a> {
         let made = api.send("POST", RUNS, asked.to_string()).await.succeeded();
         let text = |name: &str| made[name].as_str().unwrap().to_owned();
         Self { api, token: text("token"), session: text("session_id") }
+    }
+
+    /// The run of the process itself, as the program begins it: in no session yet.
+    pub(crate) fn own(api: &'a Api) -> Self {
+        let (here, session) = (WorkspaceId::default(), SessionId::new([7; 6]));
+        let actors = Actors {
+            user: Some(PrincipalId::local_admin()),
+            session: Some(session),
+            run: Some(api.local.run_id()),
+            ..Actors::default()
+        };
+        let (grants, rules) = (api.control.grants_of(&here), api.control.rules_of(&here));
+        let run = RunView::new(&api.local, RunPolicy::AllAttached);
+        let run = run.with_authority(Authority::new(actors, grants, rules));
+        api.world.gateway.begin_run(&Arc::new(run)).unwrap();
+        Self { api, token: api.local.expose().to_owned(), session: session.to_text() }
     }
 
     async fn ask(&self, path: &str, method: &str, params: Value) -> Answer {
@@ -228,6 +248,59 @@ async fn x_m58_an_agent_never_grants_itself_anything() {
     }
     assert_eq!(api.get(GRANTS).await["items"], json!([]));
     assert_eq!(run.echo().await["isError"], true);
+}
+
+/// X-M56: what a run has asked for is not granted for that run once it has ended; what asks for
+/// longer still is.
+#[tokio::test]
+async fn x_m56_nothing_is_granted_for_a_run_that_has_ended() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let run = Run::begin(&api).await;
+    let wanted = json!({ "request_id": "a", "grant_type": "tool_scope", "scope": "run",
+        "details": { "scope": "demo.write" }, "justification": "please" });
+    let asked = run.called("request_grant", wanted).await;
+    let decide = format!("{REQUESTS}/{}/approve", asked["grant_request_id"].as_str().unwrap());
+    let of = api.world.gateway.runs().identify(&run.token).unwrap().id;
+    let ended = api.ask("DELETE", &format!("{RUNS}/{of}")).send().await;
+    assert_eq!(ended.status, StatusCode::NO_CONTENT);
+    let refused = api.send("POST", &decide, "{}").await;
+    assert!(refused.status.is_client_error(), "{}", refused.text());
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+    let longer = api.send("POST", &decide, r#"{"scope": "persistent"}"#).await.succeeded();
+    assert_eq!(longer["status"], "approved", "{longer}");
+}
+
+/// D15: no run decides, neither on what it asked for itself nor on what another one did, of scopes
+/// and of children; nothing is decided and nothing granted by that.
+#[tokio::test]
+async fn d15_no_run_decides_on_requests() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let (run, other) = (Run::begin(&api).await, Run::begin(&api).await);
+    for (number, kind, details) in [
+        (1, "tool_scope", json!({ "scope": "demo.write" })),
+        (2, "spawn", json!({ "child_agent_id": "writer" })),
+    ] {
+        let wanted = json!({ "request_id": format!("a{number}"), "grant_type": kind,
+            "scope": "session", "details": details, "justification": "please" });
+        let asked = run.called("request_grant", wanted).await;
+        let id = asked["grant_request_id"].as_str().unwrap();
+        for token in [&run.token, &other.token, &api.world.token] {
+            for how in ["approve", "deny"] {
+                let request = api.world.request(Method::POST, &format!("{REQUESTS}/{id}/{how}"));
+                let request = request.header("authorization", &format!("Bearer {token}"));
+                let request = request.header("content-type", "application/json");
+                let refused = request.body(whole("{}")).send().await;
+                refused.problem(StatusCode::FORBIDDEN, "denied");
+            }
+        }
+    }
+    assert_eq!(api.get(REQUESTS).await["items"].as_array().unwrap().len(), 2, "both wait still");
+    assert_eq!(api.get(GRANTS).await["items"], json!([]));
+    assert_eq!(run.echo().await["isError"], true);
+    let audit = api.get("/api/workspaces/default/audit?limit=100").await.to_string();
+    assert!(!audit.contains("permission.granted") && !audit.contains("permission.denied"));
 }
 
 /// X-E98, X-E99: what a run tells is in the order in which it was told.
