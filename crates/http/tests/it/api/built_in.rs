@@ -250,6 +250,35 @@ async fn x_m58_an_agent_never_grants_itself_anything() {
     assert_eq!(run.echo().await["isError"], true);
 }
 
+/// X-M53, X-M57, X-D15: what requires a scope is frozen with the run, and what is granted is not; a
+/// server that names no tool requires nothing.
+#[tokio::test]
+async fn x_m53_what_requires_a_scope_is_frozen_with_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let api = daemon(&place).await;
+    let gated = Run::begin(&api).await;
+    assert_eq!(gated.echo().await["isError"], true);
+    let put = async |scopes: Value| {
+        let server = json!({ "url": api.fixture_url(), "transport": "http",
+                             "tool_scopes": scopes });
+        let path = "/api/workspaces/default/mcp-servers/demo";
+        api.send("PUT", path, server.to_string()).await.succeeded();
+    };
+    put(json!({})).await;
+    let open = Run::begin(&api).await;
+    assert_eq!(open.echo().await["content"][0]["text"], "x");
+    assert_eq!(gated.echo().await["isError"], true, "as when it began");
+    put(json!({ "echo": ["demo.write", "demo.more"] })).await;
+    assert_eq!(open.echo().await["content"][0]["text"], "x", "as when it began");
+    let both = Run::begin(&api).await;
+    let grant = json!({ "grant_type": "tool_scope", "details": { "scope": "demo.write" },
+                        "scope": "persistent", "agent_subject_id": "writer" });
+    api.send("POST", GRANTS, grant.to_string()).await.succeeded();
+    assert_eq!(gated.echo().await["content"][0]["text"], "x", "what is granted counts at once");
+    let refused = &both.echo().await["structuredContent"]["error"]["details"]["scopes"];
+    assert_eq!(*refused, json!(["demo.more"]));
+}
+
 /// X-M56: what a run has asked for is not granted for that run once it has ended; what asks for
 /// longer still is.
 #[tokio::test]
